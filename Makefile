@@ -1,0 +1,41 @@
+# Every target sets up what it needs; `make help` lists them.
+VENV ?= .venv
+PYTHON := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint format typing test bench demo clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+setup: $(STAMP)  ## virtual environment, locked packages, ODBC driver, Java, Delta's jars
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh
+	./tools/setup.sh $(VENV)
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## a live SQL Server flowing into Delta (ARGS="--headless --seconds 90" without the UI)
+	@$(PYTHON) -m mssql_cdc.demo $(ARGS)
+
+test: $(STAMP)  ## the whole test suite with coverage (ARGS are pytest's)
+	@$(PYTHON) -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+lint: $(STAMP)  ## ruff and the layers of docs/architecture.md
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports
+
+format: $(STAMP)  ## let ruff format and mend
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+typing: $(STAMP)  ## pyright
+	$(VENV)/bin/pyright
+
+bench: $(STAMP)  ## benchmarks: ratios within one run, printed as a table
+	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
+
+clean:  ## remove the virtual environment and everything that was generated
+	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Sets up all that the project needs on this machine: system packages (through apt, only what is missing, sudo only
+# when not root), a virtual environment with the locked Python packages, and Delta's two jars.
+# usage: tools/setup.sh [VENV]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv="${1:-.venv}"
+
+python=""
+for candidate in python3.11 python3.12 python3.13 python3; do
+  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    python="$candidate"; break
+  fi
+done
+
+missing=()
+[ -n "$python" ] || missing+=(python3)
+if [ -n "$python" ] && ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then missing+=(python3-venv); fi
+find_library() { ldconfig -p 2>/dev/null | grep -q "$1" || compgen -G "/usr/lib/*/$1*" >/dev/null || compgen -G "/usr/lib/$1*" >/dev/null; }
+find_library libodbc.so.2 || missing+=(libodbc2)
+compgen -G "/usr/lib/*/odbc/libtdsodbc.so" >/dev/null || compgen -G "/usr/lib*/libtdsodbc.so*" >/dev/null || missing+=(tdsodbc)
+java_version() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -1; }
+have_java="$(java_version || true)"
+if [ -z "$have_java" ] || [ "$have_java" -lt 17 ]; then missing+=(openjdk-17-jre-headless); fi
+
+if [ "${#missing[@]}" -gt 0 ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "Please install these first, under your system's names for them: ${missing[*]}" >&2
+    echo "(Python 3.11 or newer with venv, unixODBC's libodbc.so.2, the FreeTDS ODBC driver, Java 17)" >&2
+    exit 2
+  fi
+  echo "Installing with apt: ${missing[*]}"
+  sudo=""; [ "$(id -u)" -eq 0 ] || sudo="sudo"
+  export DEBIAN_FRONTEND=noninteractive
+  $sudo apt-get update -qq
+  $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  [ -n "$python" ] || python=python3
+fi
+
+echo "Python packages into $venv"
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+
+echo "Delta's jars"
+"$venv/bin/python" -m mssql_cdc.spark.jars
+echo "Ready."
