@@ -1,0 +1,112 @@
+"""Arrow schemas of the three shapes that a table's rows take: neutral changes, change log, current table.
+
+The shapes are derived from a `TableSchema` here and nowhere else. Delta's own schema text is made from them
+in `lake/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from mssql_cdc.schema.tables import Column, TableSchema
+from mssql_cdc.schema.types import arrow_type
+
+INSTANT = pa.timestamp("us", tz="UTC")
+TEXTS = pa.list_(pa.field("element", pa.string()))
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+EXACT = pa.struct([pa.field("before", TEXT_MAP), pa.field("after", TEXT_MAP)])
+SOURCE_BLOCK = pa.struct(
+    [
+        pa.field("commit_lsn", pa.string()),
+        pa.field("change_lsn", pa.string()),
+        pa.field("command_id", pa.int32()),
+        pa.field("operation", pa.int8()),
+    ]
+)
+RESERVED_CURRENT = ("_key", "_pos", "_batch", "_exact", "_unavailable")
+"""The current table's own columns; a source column of such a name gets `_` appended."""
+
+
+def row_struct(columns: Iterable[Column]) -> pa.StructType:
+    """The struct of these columns, all of them nullable: CDC leaves out values of NOT NULL columns too."""
+    return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def neutral_schema(table_schema: TableSchema) -> pa.Schema:
+    """What a source yields: every captured column, excluded ones too, since keys may need them."""
+    row = row_struct(table_schema.columns)
+    return pa.schema(
+        [
+            pa.field("pos", pa.string(), nullable=False),
+            pa.field("commit_ts", INSTANT),
+            pa.field("op", pa.string(), nullable=False),
+            pa.field("commit_lsn", pa.string()),
+            pa.field("change_lsn", pa.string()),
+            pa.field("command_id", pa.int32()),
+            pa.field("operation", pa.int8()),
+            pa.field("before", row),
+            pa.field("after", row),
+            pa.field("changed", TEXTS),
+            pa.field("unavailable", TEXTS),
+            pa.field("exact", EXACT),
+        ]
+    )
+
+
+def change_log_schema(table_schema: TableSchema) -> pa.Schema:
+    """The change log's columns (architecture §6), those with file statistics first.
+
+    A table without a key has no `key` column (Delta knows no empty struct) and `_key` is NULL.
+    """
+    row = row_struct(table_schema.value_columns)
+    key = [pa.field("key", row_struct(table_schema.keys))] if table_schema.key_columns else []
+    return pa.schema(
+        [
+            pa.field("_pos", pa.string()),
+            pa.field("_commit_ts", INSTANT),
+            pa.field("_batch", pa.int64()),
+            pa.field("_schema", pa.int32()),
+            pa.field("_key", pa.string()),
+            pa.field("op", pa.string()),
+            pa.field("source", SOURCE_BLOCK),
+            *key,
+            pa.field("before", row),
+            pa.field("after", row),
+            pa.field("_snapshot", pa.string()),
+            pa.field("_changed", TEXTS),
+            pa.field("_unavailable", TEXTS),
+            pa.field("_exact", EXACT),
+        ]
+    )
+
+
+def current_names(table_schema: TableSchema) -> dict[str, str]:
+    """Source column name -> column name in the current table, in source order."""
+    columns = table_schema.value_columns
+    taken = {column.name.lower() for column in columns} | set(RESERVED_CURRENT)
+    names = {}
+    for column in columns:
+        name = column.name
+        if name.lower() in RESERVED_CURRENT:
+            while name.lower() in taken:
+                name += "_"
+            taken.add(name.lower())
+        names[column.name] = name
+    return names
+
+
+def current_schema(table_schema: TableSchema) -> pa.Schema:
+    """The current table's columns: the source's, then `_key, _pos, _batch, _exact, _unavailable`."""
+    names = current_names(table_schema)
+    return pa.schema(
+        [
+            *(pa.field(names[c.name], arrow_type(c.type)) for c in table_schema.value_columns),
+            pa.field("_key", pa.string()),
+            pa.field("_pos", pa.string()),
+            pa.field("_batch", pa.int64()),
+            pa.field("_exact", TEXT_MAP),
+            pa.field("_unavailable", TEXTS),
+        ]
+    )

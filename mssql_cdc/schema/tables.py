@@ -1,0 +1,159 @@
+"""What the connector knows about one source table: its name, its columns, its key, its version.
+
+Values only: reading them from a source belongs to `source/`, their Arrow form to `schema/arrow.py`, keeping
+them to `lake/history.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.schema.types import SqlServerType
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """`catalog.schema.name`; the catalog (database) is None for sources that have none."""
+
+    catalog: str | None
+    schema: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """`catalog.schema.name` as Debezium writes it; a key of the `tables` map in `_offsets`."""
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One captured column. `position` is its ordinal in the source table, from 1.
+
+    `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
+    a key column keeps its place in the key all the same, as in Debezium.
+    """
+
+    name: str
+    type: SqlServerType
+    nullable: bool = True
+    position: int = 0
+    identity: bool = False
+    computed: bool = False
+    default_text: str | None = None
+    key_ordinal: int | None = None
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table as one capture instance shows it, from `from_lsn` (a position's LSN text) onwards.
+
+    `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says
+    which key). `version` is `_schema` of the change log's rows; `incarnation` counts drop-and-create of the
+    source table (B15). `object_id` is the source table's, `capture_object_id` the change table's,
+    `instance` the capture instance's name.
+    """
+
+    table_id: TableId
+    columns: tuple[Column, ...]
+    key_columns: tuple[str, ...] = ()
+    version: int = 1
+    incarnation: int = 1
+    object_id: int | None = None
+    capture_object_id: int | None = None
+    instance: str | None = None
+    from_lsn: str | None = None
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name.lower() in seen:
+                raise SchemaError(
+                    f"{self.table_id} has columns named {column.name!r} that differ only by case, which Delta "
+                    "refuses; leave one out with column.exclude.list or in the capture instance"
+                )
+            seen.add(column.name.lower())
+        missing = [name for name in self.key_columns if name not in {column.name for column in self.columns}]
+        if missing:
+            raise SchemaError(f"Key columns {missing} of {self.table_id} are not captured")
+
+    @property
+    def value_columns(self) -> tuple[Column, ...]:
+        """The columns of `before`, `after` and the current table: all that no column filter excludes."""
+        return tuple(column for column in self.columns if not column.excluded)
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """The key's columns in key order."""
+        return tuple(self.column(name) for name in self.key_columns)
+
+    @property
+    def key_fingerprint(self) -> str | None:
+        """Changes with the key's definition, which rebuilds the current table (rule B15); None: no key."""
+        if not self.key_columns:
+            return None
+        definition = [(column.name, column.type.name, column.type.collation) for column in self.keys]
+        return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
+
+    def column(self, name: str) -> Column:
+        """The column of exactly this name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"{self.table_id} has no column {name!r}; it has {[c.name for c in self.columns]}")
+
+    def excluding(self, names: Collection[str]) -> TableSchema:
+        """The same table with exactly these columns kept out of the values (column filters)."""
+        columns = tuple(replace(column, excluded=column.name in names) for column in self.columns)
+        if all(column.excluded for column in columns):
+            raise SchemaError(f"The column filters leave no column of {self.table_id}")
+        return replace(self, columns=columns)
+
+    def same_structure(self, other: TableSchema) -> bool:
+        """Whether rows of both have the same shape: names, types, nullability, key."""
+        return self.columns == other.columns and self.key_columns == other.key_columns
+
+    def columns_json(self) -> str:
+        """Columns and key as JSON: the text of `_schema_history.columns`."""
+        return json.dumps({"columns": [_column_dict(c) for c in self.columns], "key": list(self.key_columns)})
+
+    def to_json(self) -> str:
+        """Everything, for instance in a task descriptor; `from_json` is its inverse."""
+        rest = asdict(self)
+        rest["columns"] = [_column_dict(column) for column in self.columns]
+        return json.dumps(rest, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> TableSchema:
+        """The schema whose `to_json()` this is."""
+        data: dict[str, Any] = json.loads(text)
+        data["table_id"] = TableId(**data["table_id"])
+        data["columns"] = _columns(data["columns"])
+        data["key_columns"] = tuple(data["key_columns"])
+        return cls(**data)
+
+    @classmethod
+    def from_columns_json(cls, table_id: TableId, text: str, **more: Any) -> TableSchema:
+        """The schema of a `_schema_history` row; `more` are its other fields (version, incarnation, ...)."""
+        data = json.loads(text)
+        return cls(table_id, _columns(data["columns"]), tuple(data["key"]), **more)
+
+
+def _column_dict(column: Column) -> dict[str, Any]:
+    """Only what differs from the default, so that the texts stay short and old texts stay readable."""
+    kind = {name: value for name, value in asdict(column.type).items() if value is not None}
+    blank = Column(column.name, column.type)
+    own = {n: v for n, v in asdict(column).items() if n != "type" and v != getattr(blank, n)}
+    return {"name": column.name, "type": kind, **own}
+
+
+def _columns(found: Iterable[dict[str, Any]]) -> tuple[Column, ...]:
+    return tuple(Column(**{**column, "type": SqlServerType(**column["type"])}) for column in found)
