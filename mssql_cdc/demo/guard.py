@@ -1,0 +1,45 @@
+"""Runs one command and ends its whole process group as soon as the demo itself is gone (`kill -9` included).
+
+Not for anything else: it knows neither the demo nor the command.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from mssql_cdc.demo.processes import die_with_parent
+
+POLL_SECONDS = 0.5
+
+
+def main(arguments: list[str]) -> int:
+    """`arguments`: the demo's process id, then the command. Returns the command's exit code."""
+    parent = int(arguments[0])
+    die_with_parent()
+    child: subprocess.Popen[bytes] | None = None
+
+    def end(number: int, _frame: object) -> None:
+        # The group holds this process, the command and all that it started; SIGINT lets Dagster clean up.
+        if number == signal.SIGTERM:
+            os.killpg(0, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = subprocess.Popen(arguments[1:], preexec_fn=_default_interrupt)  # noqa: PLW1509 (no threads here)
+    while child.poll() is None:
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
+    return child.returncode
+
+
+def _default_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

