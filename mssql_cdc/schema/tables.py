@@ -77,7 +77,7 @@ class TableSchema:
         for column in self.columns:
             if column.name.lower() in seen:
                 raise SchemaError(
-                    f"{self.table_id} has columns named {column.name!r} that differ only by case, which Delta "
+                    f"{self.table_id} has columns like {column.name!r} that differ only by case, which Delta "
                     "refuses; leave one out with column.exclude.list or in the capture instance"
                 )
             seen.add(column.name.lower())

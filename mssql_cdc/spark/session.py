@@ -1,0 +1,168 @@
+"""Starting the one Spark session, or adopting a foreign one; every session conf is decided here.
+
+What runs on the session belongs to `spark/tasks.py` and `lake/`. pyspark is imported inside the functions:
+sensors, checks and workers that never start Spark must not pay for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mssql_cdc.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA_VERSION = "4.4.0"
+DELTA_PACKAGES = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION},io.delta:delta-storage:{DELTA_VERSION}"
+_NOT_NEEDED = (
+    "com.fasterxml.*:*,com.github.*:*,com.google.*:*,commons-*:*,io.airlift:*,io.delta:delta-kernel-*,"
+    "io.unitycatalog:*,javax.annotation:*,org.*:*"
+)
+JARS_VARIABLE = "MSSQL_CDC_JARS"
+"""A folder with the two jars, or a comma-separated list of jar files: no resolution at start-up."""
+
+STATIC = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Must hold on any session that we use; they cannot be set once a session runs."""
+
+SMALL_WORK = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    # A struct that is NULL must not come back as a struct of NULLs: `before` of an insert.
+    "spark.databricks.delta.merge.preserveNullSourceStructs": "true",
+}
+"""Confs of small work; they can change at run time and are put on every private session."""
+
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How to start Spark. `confs` win over everything but the static confs that Delta needs.
+
+    `jars` is what `MSSQL_CDC_JARS` holds; without it Spark resolves the two Delta jars from a Maven repository.
+    `short_lived` trades peak throughput for start-up time (first-tier compiler only).
+    """
+
+    master: str = "local[2]"
+    app_name: str = "mssql_cdc"
+    memory: str = "2g"
+    jars: str | None = None
+    short_lived: bool = True
+    confs: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_environment(cls, **more: object) -> SparkSettings:
+        """Settings with the jars that the environment names."""
+        return cls(**{"jars": os.environ.get(JARS_VARIABLE), **more})  # type: ignore[arg-type]
+
+
+def start_session(settings: SparkSettings) -> SparkSession:
+    """A session with the pinned Delta jars, or the one that this process already has, verified.
+
+    Raises:
+        ConfigurationError: Spark could not start (no Java, jars not found), or the active session lacks Delta.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        verify_session(active)
+        return active
+    # Workers must be this interpreter: PATH's python3 need not have our packages.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(settings.master).appName(settings.app_name)
+    for name, value in session_confs(settings).items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise ConfigurationError(
+            f"Spark did not start ({error}). Needed are Java 17 and the jars {DELTA_PACKAGES}, from a Maven "
+            f"repository or from the folder that {JARS_VARIABLE} names; the reason stands above on stderr"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def session_confs(settings: SparkSettings) -> dict[str, str]:
+    """Every conf of a session that we start ourselves, by name."""
+    confs = {
+        **SMALL_WORK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": settings.memory,
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS if settings.short_lived else "-Duser.timezone=UTC",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "mssql_cdc-spark-warehouse"),
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+        **_jar_confs(settings.jars),
+    }
+    if settings.master.startswith("local"):
+        confs |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return {**confs, **settings.confs, **STATIC}
+
+
+def verify_session(session: SparkSession) -> None:
+    """Check a session that someone else started: static confs are verified, never set.
+
+    Raises:
+        ConfigurationError: a static conf is missing or different; names it and the value it must have.
+    """
+    for name, wanted in STATIC.items():
+        found = session.conf.get(name, None) or ""
+        if wanted not in found.split(","):
+            raise ConfigurationError(
+                f"The running Spark session has {name}={found!r}; start it with {wanted!r} in it, "
+                "or let the connector start its own"
+            )
+
+
+@contextmanager
+def private_session(session: SparkSession, confs: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session of its own on the same application, with `confs` set until the block ends.
+
+    For MERGE, OPTIMIZE and ALTER: their txn and userMetadata are session confs, and one that leaks makes a later
+    write skip silently (reference measurements: txn confs survive the command that used them).
+    """
+    private = session.newSession()
+    wanted = {**SMALL_WORK, **(confs or {})}
+    try:
+        for name, value in wanted.items():
+            private.conf.set(name, value)
+        yield private
+    finally:
+        for name in confs or {}:
+            private.conf.unset(name)
+
+
+def _jar_confs(jars: str | None) -> dict[str, str]:
+    if not jars:
+        return {"spark.jars.packages": DELTA_PACKAGES, "spark.jars.excludes": _NOT_NEEDED}
+    folder = Path(jars)
+    files = [str(file) for file in sorted(folder.glob("*.jar"))] if folder.is_dir() else jars.split(",")
+    missing = [file for file in files if not Path(file).is_file()]
+    if missing or not files:
+        raise ConfigurationError(
+            f"{JARS_VARIABLE} names no jar files: {missing or jars}; expected {DELTA_PACKAGES}"
+        )
+    return {"spark.jars": ",".join(files)}
