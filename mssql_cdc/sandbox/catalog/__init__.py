@@ -1,0 +1,1 @@
+"""System views, catalogue procedures and metadata functions of the sandbox."""

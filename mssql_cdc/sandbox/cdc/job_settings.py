@@ -1,0 +1,88 @@
+"""Settings of the capture and the cleanup job and the checks on them. Pure; storing and running is elsewhere.
+
+Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; which error for what [sys].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mssql_cdc.sandbox.cdc.messages import cdc_error
+
+JobType = Literal["capture", "cleanup"]
+MAX_POLLING = 86_399
+MAX_RETENTION = 52_594_800
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """The row of one job in `msdb.dbo.cdc_jobs`: seconds of polling, minutes of retention; 0 where not applicable."""
+
+    maxtrans: int = 0
+    maxscans: int = 0
+    continuous: bool = False
+    pollinginterval: int = 0
+    retention: int = 0
+    threshold: int = 0
+
+
+CAPTURE_DEFAULTS = JobSettings(maxtrans=500, maxscans=10, continuous=True, pollinginterval=5)
+CLEANUP_DEFAULTS = JobSettings(retention=4320, threshold=5000)
+DEFAULTS: dict[JobType, JobSettings] = {"capture": CAPTURE_DEFAULTS, "cleanup": CLEANUP_DEFAULTS}
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """The arguments of `sp_cdc_add_job` and `sp_cdc_change_job`; None means default or leave."""
+
+    maxtrans: int | None = None
+    maxscans: int | None = None
+    continuous: bool | None = None
+    pollinginterval: int | None = None
+    retention: int | None = None
+    threshold: int | None = None
+
+
+def check_job_type(job_type: object, *, procedure: str) -> JobType:
+    """The job type in its canonical spelling.
+
+    Raises:
+        SqlError: 22992, it is neither `capture` nor `cleanup`.
+    """
+    text = str(job_type).strip().lower() if job_type is not None else ""
+    if text == "capture":
+        return "capture"
+    if text == "cleanup":
+        return "cleanup"
+    raise cdc_error(22992, "NULL" if job_type is None else job_type, procedure=procedure)
+
+
+def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> None:
+    """Refuse settings of the other job and values out of range (22996, 22995, 22990, 22991, 22970, 22994, 22850)."""
+    capture_only = (change.maxtrans, change.maxscans, change.continuous, change.pollinginterval)
+    if job_type == "cleanup" and any(value is not None for value in capture_only):
+        raise cdc_error(22996, procedure=procedure)
+    if job_type == "capture" and (change.retention is not None or change.threshold is not None):
+        raise cdc_error(22995, procedure=procedure)
+    if change.pollinginterval is not None and not 0 <= change.pollinginterval <= MAX_POLLING:
+        raise cdc_error(22990, procedure=procedure)
+    if change.maxtrans is not None and change.maxtrans <= 0:
+        raise cdc_error(22991, procedure=procedure)
+    if change.maxscans is not None and change.maxscans <= 0:
+        raise cdc_error(22970, procedure=procedure)
+    if change.retention is not None and not 0 < change.retention <= MAX_RETENTION:
+        raise cdc_error(22994, procedure=procedure)
+    if change.threshold is not None and change.threshold <= 0:
+        raise cdc_error(22850, procedure=procedure)
+
+
+def changed(settings: JobSettings, change: JobChange) -> JobSettings:
+    """The settings after a change: a job made one-shot polls never, and a polling interval makes it continuous."""
+    given = {name: value for name in JobChange.__dataclass_fields__ if (value := getattr(change, name)) is not None}
+    result = replace(settings, **given)
+    if change.continuous is False:
+        return replace(result, pollinginterval=0)
+    if change.continuous is None and change.pollinginterval:
+        return replace(result, continuous=True)
+    return result

@@ -1,0 +1,122 @@
+"""Names and columns of what change data capture creates in a database.
+
+Declarations only: the metadata tables, the fixed columns of a change table, names derived from an instance's name.
+Column order matters: clients read `cdc.change_tables` by position [dbz].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA = "cdc"
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """A metadata table: its columns as text (see `catalog.columns`) and the columns of its unique clustered index."""
+
+    name: str
+    columns: str
+    key: tuple[str, ...]
+    schema: str = SCHEMA
+
+
+CHANGE_TABLES = TableLayout(
+    "change_tables",
+    "object_id int, version int?, source_object_id int?, capture_instance sysname, start_lsn binary(10)?, "
+    "end_lsn binary(10)?, supports_net_changes bit?, has_drop_pending bit?, role_name sysname?, index_name sysname?, "
+    "filegroup_name sysname?, create_date datetime?, partition_switch bit",
+    ("object_id",),
+)
+CAPTURED_COLUMNS = TableLayout(
+    "captured_columns",
+    "object_id int, column_name sysname, column_id int?, column_type sysname, column_ordinal int, is_computed bit?, "
+    "masking_function nvarchar(4000)?",
+    ("object_id", "column_ordinal"),
+)
+INDEX_COLUMNS = TableLayout(
+    "index_columns",
+    "object_id int, column_name sysname, index_ordinal tinyint, column_id int",
+    ("object_id", "index_ordinal", "column_id"),
+)
+DDL_HISTORY = TableLayout(
+    "ddl_history",
+    "source_object_id int?, object_id int, required_column_update bit?, ddl_command nvarchar(max)?, "
+    "ddl_lsn binary(10), ddl_time datetime?",
+    ("object_id", "ddl_lsn"),
+)
+LSN_TIME_MAPPING = TableLayout(
+    "lsn_time_mapping",
+    "start_lsn binary(10), tran_begin_time datetime?, tran_end_time datetime?, tran_id varbinary(10)?, "
+    "tran_begin_lsn binary(10)?",
+    ("start_lsn",),
+)
+SYSTRANSCHEMAS = TableLayout(
+    "systranschemas",
+    "tabid int, startlsn binary(10), endlsn binary(10), typeid int",
+    ("startlsn",),
+    schema="dbo",
+)
+METADATA_TABLES = (
+    CHANGE_TABLES,
+    CAPTURED_COLUMNS,
+    INDEX_COLUMNS,
+    DDL_HISTORY,
+    LSN_TIME_MAPPING,
+    SYSTRANSCHEMAS,
+)
+
+JOBS = TableLayout(
+    "cdc_jobs",
+    "database_id int, job_type nvarchar(20), job_id uniqueidentifier?, maxtrans int?, maxscans int?, continuous bit?, "
+    "pollinginterval bigint?, retention bigint?, threshold bigint?",
+    ("database_id", "job_type"),
+    schema="dbo",
+)
+"""`msdb.dbo.cdc_jobs`, created with the first job of the server."""
+
+LEADING_COLUMNS = (
+    "__$start_lsn binary(10), __$end_lsn binary(10)?, __$seqval binary(10), __$operation int, "
+    "__$update_mask varbinary(128)?"
+)
+TRAILING_COLUMNS = "__$command_id int?"
+LEADING = 5
+"""How many columns of a change table come before the captured ones."""
+CHANGE_TABLE_KEY = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
+RESERVED_COLUMN_NAMES = frozenset(
+    {"__$start_lsn", "__$end_lsn", "__$seqval", "__$operation", "__$update_mask", "__$command_id"}
+)
+
+PLACEHOLDERS = (
+    "fn_cdc_get_all_changes_...",
+    "fn_cdc_get_all_changes_ ... ",
+    "fn_cdc_get_net_changes_...",
+    "fn_cdc_get_net_changes_ ... ",
+)
+"""Functions that exist only to carry permissions and the name in error 313 [fab][sys]."""
+
+ALL_CHANGES = "fn_cdc_get_all_changes_"
+NET_CHANGES = "fn_cdc_get_net_changes_"
+MAX_INSTANCE_NAME = 100
+MAX_KEY_COLUMNS = 14
+MAX_CAPTURED_COLUMNS = 1019
+
+
+def change_table_name(instance: str) -> str:
+    """The change table of a capture instance, in schema `cdc`."""
+    return f"{instance}_CT"
+
+
+def net_index_name(instance: str) -> str:
+    """The unique index which an instance with net changes has besides the clustered one [sys]."""
+    return f"{instance}_CT_idx"
+
+
+def clustered_index_name(instance: str) -> str:
+    """The clustered index of a change table."""
+    return f"{instance}_CT_clustered_idx"
+
+
+def job_name(database: str, job_type: str) -> str:
+    """The name of the Agent job `capture` or `cleanup` of a database."""
+    return f"cdc.{database}_{job_type}"
