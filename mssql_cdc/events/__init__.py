@@ -1,0 +1,7 @@
+"""Neutral changes -> change-log rows: pure functions on Arrow batches that know no SQL Server and do no I/O."""
+
+from mssql_cdc.events.change_log import to_change_log
+from mssql_cdc.events.contract import check_batch
+from mssql_cdc.events.masks import HashMask, Mask, StarMask, Truncate
+
+__all__ = ["HashMask", "Mask", "StarMask", "Truncate", "check_batch", "to_change_log"]

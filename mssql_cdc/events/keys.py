@@ -1,0 +1,78 @@
+"""`_key`: the exact text that identifies a row in MERGE and everywhere else (rule B12).
+
+Debezium's record key is another thing and belongs to `records/`.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.events.arrays import hex_text, map_value
+from mssql_cdc.schema.tables import Column, TableSchema
+from mssql_cdc.schema.types import lossy
+
+_NULL_PART = "N"
+
+
+def key_texts(
+    image: pa.StructArray,
+    exact: pa.MapArray,
+    *,
+    table_schema: TableSchema,
+    masked: Collection[str] = (),
+    key_secret: bytes | None = None,
+) -> pa.Array:
+    """`_key` of each row of an image; NULL for a NULL image and for every row of a table without a key.
+
+    Per key column, in key order, `N` for NULL or `<byte length>:<exact text>`. With a masked key column the whole
+    text is replaced by its HMAC-SHA256 (hex), so that nothing of the value can be read or guessed.
+
+    Raises:
+        ConfigurationError: a key column is masked and there is no `key_secret`.
+    """
+    if not table_schema.key_columns:
+        return pa.nulls(len(image), pa.string())
+    parts = [_part(_exact_text(image, exact, column)) for column in table_schema.keys]
+    texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
+    texts = pc.if_else(image.is_valid(), texts, pa.scalar(None, pa.string()))
+    hidden = sorted(set(table_schema.key_columns) & set(masked))
+    if not hidden:
+        return texts
+    if not key_secret:
+        raise ConfigurationError(
+            f"The key columns {hidden} of {table_schema.table_id} are masked; set delta.key.secret so that "
+            "rows can be told apart without their values"
+        )
+    # An HMAC has no vectorised form; this path exists only for masked keys.
+    return pa.array(
+        [None if t is None else hmac.digest(key_secret, t.encode(), "sha256").hex() for t in texts.to_pylist()],
+        pa.string(),
+    )
+
+
+def _part(text: pa.Array) -> pa.Array:
+    sized = pc.binary_join_element_wise(pc.binary_length(text).cast(pa.string()), text, ":")
+    return pc.fill_null(sized, _NULL_PART)
+
+
+def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa.Array:
+    """The value as a text that two different values never share."""
+    values = image.field(column.name)
+    if pa.types.is_binary(values.type):
+        text = hex_text(values)
+    elif pa.types.is_string(values.type):
+        text = values
+    else:
+        text = values.cast(pa.string())
+    kind = lossy(column.type)
+    sidecar = None if kind == "never" else map_value(exact, column.name)
+    if sidecar is None:
+        return text
+    if kind == "base type":
+        return pc.if_else(sidecar.is_valid(), pc.binary_join_element_wise(sidecar, text, "\x1f"), text)
+    return pc.coalesce(sidecar, text)
