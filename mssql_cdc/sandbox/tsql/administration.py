@@ -1,0 +1,271 @@
+"""Databases, schemas, principals, permissions, DROP, and statements that only administer."""
+
+from __future__ import annotations
+
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.control import ControlParser
+
+_DROPPABLE = {
+    "TABLE": "table",
+    "VIEW": "view",
+    "PROCEDURE": "procedure",
+    "PROC": "procedure",
+    "FUNCTION": "function",
+    "TRIGGER": "trigger",
+    "SCHEMA": "schema",
+    "DATABASE": "database",
+    "TYPE": "type",
+    "SEQUENCE": "sequence",
+    "SYNONYM": "synonym",
+    "LOGIN": "login",
+    "USER": "user",
+    "ROLE": "role",
+}
+_TERMINATIONS = ("ROLLBACK", "NO_WAIT")
+
+
+class AdministrationParser(ControlParser):
+    """Adds what administrators write."""
+
+    __slots__ = ()
+
+    def use(self) -> st.Statement:
+        """USE database."""
+        line = self.line()
+        self.expect("USE")
+        return st.Use(self.identifier(), line=line)
+
+    def kill(self) -> st.Statement:
+        """KILL session."""
+        line = self.line()
+        self.expect("KILL")
+        return st.Kill(self.value(), line=line)
+
+    def drop(self) -> st.Statement:
+        """DROP kind [IF EXISTS] names."""
+        line = self.line()
+        self.expect("DROP")
+        if self.accept("INDEX"):
+            return self.drop_index(line)
+        if self.accept("SERVER", "ROLE"):
+            kind = "role"
+        else:
+            kind = _DROPPABLE[self.expect_one(*_DROPPABLE)]
+        if_exists = self.accept("IF", "EXISTS")
+        names = [self.name()]
+        while self.accept(","):
+            names.append(self.name())
+        if kind == "trigger" and self.accept("ON"):
+            self.advance()
+        return st.Drop(kind, tuple(names), if_exists, line=line)
+
+    def create_database(self, line: int) -> st.Statement:
+        """CREATE DATABASE name …; CREATE DATABASE has been read."""
+        name = self.identifier()
+        collation = ""
+        while True:
+            if self.accept("COLLATE"):
+                collation = self.word_as_written()
+            elif self.accept("CONTAINMENT"):
+                self.expect("=")
+                self.word()
+            elif self.accept("WITH"):
+                self.word()
+                if self.accept("="):
+                    self.word()
+            elif self.text == "ON" or self.at("LOG", "ON") or self.text == ",":
+                self.advance()
+                self.accept("ON")
+                self.accept("PRIMARY")
+                self.skip_parentheses()
+            else:
+                return st.CreateDatabase(name, collation, line=line)
+
+    def alter_database(self, line: int) -> st.Statement:
+        """ALTER DATABASE name | CURRENT …; ALTER DATABASE has been read."""
+        if self.accept("SCOPED"):
+            self.expect("CONFIGURATION")
+            start = self.token.start
+            self.expect_one("SET", "CLEAR")
+            while self.token.kind != "e" and self.text != ";":
+                self.advance()
+            return st.Maintenance("scoped configuration", (self.source.text[start : self.peek(-1).end],), line=line)
+        name = "" if self.accept("CURRENT") else self.identifier()
+        if self.accept("COLLATE"):
+            return st.AlterDatabase(name, collation=self.word_as_written(), line=line)
+        if self.accept("MODIFY"):
+            self.expect("NAME", "=")
+            return st.AlterDatabase(name, new_name=self.identifier(), line=line)
+        self.expect("SET")
+        return st.AlterDatabase(name, self._database_options(), line=line)
+
+    def _database_options(self) -> tuple[tuple[str, str], ...]:
+        found = []
+        while True:
+            option = self.word().upper()
+            value = ""
+            self.accept("=")
+            if self.text == "(":
+                value = f"({self.skip_parentheses()})"
+            elif self.token.kind in ("i", "s", "n"):
+                value = str(self.advance().value)
+                self.accept_one("MINUTES", "SECONDS")
+            elif self.token.kind == "w" and self.text not in ("WITH",) and self.text in (
+                "ON", "OFF", "FULL", "SIMPLE", "BULK_LOGGED", "NONE", "CHECKSUM", "TORN_PAGE_DETECTION", "LOCAL", "GLOBAL",
+                "ALLOWED", "DISABLED", "FORCED", "AUTO",
+            ):  # fmt: skip
+                value = self.advance().text
+                if self.text == "(":
+                    self.skip_parentheses()
+            found.append((option, value))
+            if not self.accept(","):
+                break
+        if self.accept("WITH"):
+            if self.accept("ROLLBACK"):
+                if self.accept("AFTER"):
+                    self.integer()
+                    self.accept_one("SECONDS")
+                else:
+                    self.expect("IMMEDIATE")
+                found.append(("ROLLBACK IMMEDIATE", ""))
+            else:
+                self.expect("NO_WAIT")
+        return tuple(found)
+
+    def create_schema(self, line: int) -> st.Statement:
+        """CREATE SCHEMA name [AUTHORIZATION owner]; CREATE SCHEMA has been read."""
+        name = "" if self.text == "AUTHORIZATION" else self.identifier()
+        owner = self.identifier() if self.accept("AUTHORIZATION") else ""
+        return st.CreateSchema(name or owner, owner, line=line)
+
+    def principal(self, action: str, kind: str, line: int) -> st.Statement:
+        """LOGIN, USER, ROLE …; the words before the name have been read."""
+        name = self.identifier()
+        options: list[tuple[str, str]] = []
+        if kind in ("role", "server role"):
+            if self.accept("AUTHORIZATION"):
+                options.append(("AUTHORIZATION", self.identifier()))
+            elif self.accept("WITH"):
+                self.expect("NAME", "=")
+                options.append(("NAME", self.identifier()))
+            elif self.text in ("ADD", "DROP"):
+                word = self.advance().text
+                self.expect("MEMBER")
+                options.append((f"{word} MEMBER", self.identifier()))
+            return st.Principal(action, kind, name, tuple(options), line=line)  # type: ignore[arg-type]
+        while True:
+            if self.accept("FOR") or self.accept("FROM"):
+                word = self.expect_one("LOGIN", "WINDOWS", "CERTIFICATE", "EXTERNAL")
+                if word == "EXTERNAL":
+                    self.expect("PROVIDER")
+                options.append((word, self.identifier() if word in ("LOGIN", "CERTIFICATE") else ""))
+            elif self.accept("WITHOUT"):
+                self.expect("LOGIN")
+                options.append(("WITHOUT LOGIN", ""))
+            elif self.accept("ENABLE") or self.accept("DISABLE"):
+                options.append((self.peek(-1).text, ""))
+            elif self.accept("WITH") or self.accept(","):
+                options.append(self._principal_option())
+            else:
+                return st.Principal(action, kind, name, tuple(options), line=line)  # type: ignore[arg-type]
+
+    def _principal_option(self) -> tuple[str, str]:
+        option = self.word()
+        self.expect("=")
+        token = self.advance()
+        if token.kind not in ("s", "n", "w", "q", "b"):
+            self.fail(token)
+        while self.text in ("MUST_CHANGE", "HASHED", "UNLOCK"):
+            self.advance()
+        return option, token.value.hex() if isinstance(token.value, bytes) else str(token.value)
+
+    def permission(self) -> st.Statement:
+        """GRANT, DENY, REVOKE."""
+        line = self.line()
+        action = self.advance().text.lower()
+        if action == "revoke":
+            self.accept("GRANT", "OPTION", "FOR")
+        permissions = [self._permission_words()]
+        while self.accept(","):
+            permissions.append(self._permission_words())
+        securable_class, securable = "", ()
+        if self.accept("ON"):
+            if self.peek().text == "::" or self.peek(2).text == "::":
+                words = [self.word()]
+                while not self.accept("::"):
+                    words.append(self.word())
+                securable_class = " ".join(words)
+            securable = self.name()
+            if self.text == "(":
+                self.names()
+        self.expect_one("TO", "FROM")
+        principals = [self.word_as_written()]
+        while self.accept(","):
+            principals.append(self.word_as_written())
+        if self.accept("WITH"):
+            self.expect("GRANT", "OPTION")
+        self.accept("CASCADE")
+        if self.accept("AS"):
+            self.identifier()
+        return st.Permission(
+            action, tuple(permissions), securable_class, securable, tuple(principals), line=line  # type: ignore[arg-type]
+        )
+
+    def _permission_words(self) -> str:
+        words = []
+        while self.token.kind == "w" and self.text not in ("ON", "TO", "FROM"):
+            words.append(self.advance().text)
+        if not words:
+            self.fail()
+        if self.text == "(":
+            self.names()
+        return " ".join(words)
+
+    def maintenance(self) -> st.Statement:
+        """CHECKPOINT, DBCC, UPDATE STATISTICS, RECONFIGURE: the words and what follows in parentheses."""
+        line = self.line()
+        kind = self.advance().text.lower()
+        words: list[str] = []
+        if kind == "dbcc":
+            words.append(self.word())
+            if self.text == "(":
+                words.append(self.skip_parentheses())
+            if self.accept("WITH"):
+                words.append(self.word())
+                while self.accept(","):
+                    words.append(self.word())
+        elif kind == "reconfigure" and self.accept("WITH"):
+            words.append(self.word())
+        elif kind == "checkpoint" and self.token.kind == "i":
+            self.advance()
+        return st.Maintenance(kind, tuple(words), line=line)
+
+    def update_statistics(self) -> st.Statement:
+        """UPDATE STATISTICS table [(names)] [WITH …]."""
+        line = self.line()
+        self.expect("UPDATE", "STATISTICS")
+        words = [".".join(self.name())]
+        if self.text == "(":
+            self.skip_parentheses()
+        elif self.at_name():
+            words.append(self.identifier())
+        if self.accept("WITH"):
+            words.append(self.word())
+            while self.token.kind == "i" or self.text in ("PERCENT", "ROWS", ","):
+                self.advance()
+        return st.Maintenance("update statistics", tuple(words), line=line)
+
+    def trigger_switch(self) -> st.Statement:
+        """ENABLE | DISABLE TRIGGER names ON table."""
+        line = self.line()
+        action = self.expect_one("ENABLE", "DISABLE").lower()
+        self.expect("TRIGGER")
+        names: list[str] = []
+        if not self.accept("ALL"):
+            names.append(self.name()[-1])
+            while self.accept(","):
+                names.append(self.name()[-1])
+        self.expect("ON")
+        table: ast.Name = ("",) if self.accept("DATABASE") else self.name()
+        return st.AlterTableSet(table, f"{action} trigger", tuple(names), line=line)

@@ -1,0 +1,189 @@
+"""INSERT, UPDATE, DELETE, MERGE, TRUNCATE and their OUTPUT clause."""
+
+from __future__ import annotations
+
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.queries import QueryParser
+
+_SET_OPERATORS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
+
+
+class ChangeParser(QueryParser):
+    """Adds the statements that change rows."""
+
+    __slots__ = ()
+
+    def execute_statement(self) -> st.Statement:
+        """EXECUTE (given by `ModuleParser`)."""
+        raise NotImplementedError
+
+    def target(self) -> ast.Name:
+        """A table name or a table variable (a one-part name with its @)."""
+        if self.token.kind == "v":
+            return (self.variable(),)
+        return self.name()
+
+    def insert(self) -> st.Statement:
+        """INSERT [TOP (n)] [INTO] target …"""
+        line = self.line()
+        self.expect("INSERT")
+        top = self.top() if self.text == "TOP" else None
+        self.accept("INTO")
+        target = self.target()
+        hints = self.table_hints() if self.text == "WITH" else ()
+        columns = self._column_list() if self.text == "(" and not self.at_parenthesised_query() else ()
+        output = self.output_clauses()
+        source: ast.Query | st.Statement | None
+        if self.accept("DEFAULT"):
+            self.expect("VALUES")
+            source = None
+        elif self.text in ("EXEC", "EXECUTE"):
+            source = self.execute_statement()
+        elif self.text in ("VALUES", "SELECT", "WITH", "("):
+            source = self.query()
+        else:
+            self.fail()
+        return st.Insert(target, columns, source, top, output, hints, line=line)
+
+    def _column_list(self) -> tuple[str, ...]:
+        self.expect("(")
+        found = [self.name()[-1]]
+        while self.accept(","):
+            found.append(self.name()[-1])
+        self.expect(")")
+        return tuple(found)
+
+    def update(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
+        """UPDATE [TOP (n)] target SET …"""
+        line = self.line()
+        self.expect("UPDATE")
+        top = self.top() if self.text == "TOP" else None
+        target = self.target()
+        hints = self.table_hints()
+        self.expect("SET")
+        assignments = self._assignments()
+        output = self.output_clauses()
+        source = self.table_sources() if self.accept("FROM") else None
+        where = self._where()
+        if self.text == "OPTION":
+            self.option_clause()
+        return st.Update(target, assignments, source, where, top, output, hints, ctes, line=line)
+
+    def _where(self) -> ast.Expression | None:
+        if not self.accept("WHERE"):
+            return None
+        if self.at("CURRENT", "OF"):
+            raise self.error(156, "Incorrect syntax near the keyword 'CURRENT': positioned changes are not known here.")
+        return self.expression()
+
+    def _assignments(self) -> tuple[st.Assignment, ...]:
+        found = [self._assignment()]
+        while self.accept(","):
+            found.append(self._assignment())
+        return tuple(found)
+
+    def _assignment(self) -> st.Assignment:
+        variable = ""
+        if self.token.kind == "v":
+            variable = self.variable()
+            operator = self.expect_one(*_SET_OPERATORS)
+            if not (operator == "=" and self.at_name() and self.peek().text in _SET_OPERATORS):
+                return st.Assignment((), variable, operator, self.expression())
+        column = self.name()
+        if self.text == "(":
+            raise self.error(102, "Incorrect syntax near '(': .WRITE and methods are not known to this server.")
+        operator = self.expect_one(*_SET_OPERATORS)
+        return st.Assignment(column, variable, operator, self.expression())
+
+    def delete(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
+        """DELETE [TOP (n)] [FROM] target …"""
+        line = self.line()
+        self.expect("DELETE")
+        top = self.top() if self.text == "TOP" else None
+        self.accept("FROM")
+        target = self.target()
+        hints = self.table_hints()
+        output = self.output_clauses()
+        source = self.table_sources() if self.accept("FROM") else None
+        where = self._where()
+        if self.text == "OPTION":
+            self.option_clause()
+        return st.Delete(target, source, where, top, output, hints, ctes, line=line)
+
+    def output_clauses(self) -> tuple[st.Output, ...]:
+        """OUTPUT … INTO … and/or OUTPUT …"""
+        found = []
+        while self.accept("OUTPUT"):
+            items = [self._output_item()]
+            while self.accept(","):
+                items.append(self._output_item())
+            into: ast.Name = ()
+            columns: tuple[str, ...] = ()
+            if self.accept("INTO"):
+                into = self.target()
+                if self.text == "(" and not self.at_parenthesised_query():
+                    columns = self.names()
+            found.append(st.Output(tuple(items), into, columns))
+        return tuple(found)
+
+    def _output_item(self) -> tuple[ast.Expression, str]:
+        expression = self.expression()
+        return expression, self.column_alias()
+
+    def merge(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
+        """MERGE [TOP (n)] [INTO] target USING source ON … WHEN …"""
+        line = self.line()
+        self.expect("MERGE")
+        top = self.top() if self.text == "TOP" else None
+        self.accept("INTO")
+        target = self.target()
+        hints = self.table_hints()
+        alias, _ = self.table_alias()
+        self.expect("USING")
+        source = self.table_sources()
+        self.expect("ON")
+        condition = self.expression()
+        clauses = []
+        while self.text == "WHEN":
+            clauses.append(self._merge_clause())
+        if not clauses:
+            self.fail()
+        output = self.output_clauses()
+        if self.text == "OPTION":
+            self.option_clause()
+        return st.Merge(target, alias, source, condition, tuple(clauses), output, hints, top, ctes, line=line)
+
+    def _merge_clause(self) -> st.MergeClause:
+        self.expect("WHEN")
+        match = "matched"
+        if self.accept("NOT"):
+            self.expect("MATCHED")
+            match = "target"
+            if self.accept("BY"):
+                match = self.expect_one("TARGET", "SOURCE").lower()
+        else:
+            self.expect("MATCHED")
+        condition = self.expression() if self.accept("AND") else None
+        self.expect("THEN")
+        action = self.expect_one("UPDATE", "DELETE", "INSERT")
+        if action == "UPDATE":
+            self.expect("SET")
+            return st.MergeClause(match, condition, "update", self._assignments())  # type: ignore[arg-type]
+        if action == "DELETE":
+            return st.MergeClause(match, condition, "delete")  # type: ignore[arg-type]
+        columns = self._column_list() if self.text == "(" else ()
+        values: tuple[ast.Expression, ...] | None = None
+        if self.accept("DEFAULT"):
+            self.expect("VALUES")
+        else:
+            self.expect("VALUES", "(")
+            values = self.expressions()
+            self.expect(")")
+        return st.MergeClause(match, condition, "insert", (), columns, values)  # type: ignore[arg-type]
+
+    def truncate(self) -> st.Statement:
+        """TRUNCATE TABLE name."""
+        line = self.line()
+        self.expect("TRUNCATE", "TABLE")
+        return st.Truncate(self.name(), line=line)

@@ -1,0 +1,282 @@
+"""Views, procedures, functions, triggers, types, sequences, synonyms; EXECUTE."""
+
+from __future__ import annotations
+
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.alter_table import AlterTableParser
+
+_MODULE_OPTIONS = frozenset(
+    {"ENCRYPTION", "SCHEMABINDING", "RECOMPILE", "VIEW_METADATA", "NATIVE_COMPILATION", "RETURNS", "CALLED", "INLINE"}
+)
+
+
+class ModuleParser(AlterTableParser):
+    """Adds CREATE/ALTER of programmable objects, and EXECUTE."""
+
+    __slots__ = ()
+
+    def statement_list(self, *ends: str) -> tuple[st.Statement, ...]:
+        """Statements up to one of these words or the end (given by `Parser`)."""
+        raise NotImplementedError
+
+    # ---- EXECUTE --------------------------------------------------------------------------------------
+
+    def execute_statement(self) -> st.Statement:
+        """EXEC[UTE] in all its forms."""
+        line = self.line()
+        self.expect_one("EXEC", "EXECUTE")
+        if self.text == "AS":
+            return self._execute_as(line)
+        if self.text == "(":
+            self.advance()
+            text = self.expression()
+            self.expect(")")
+            if self.accept("AS"):
+                self.expect_one("USER", "LOGIN")
+                self.expect("=")
+                self.string()
+            return st.ExecuteString(text, line=line)
+        result = ""
+        if self.token.kind == "v" and self.peek().text == "=":
+            result = self.variable()
+            self.expect("=")
+        procedure = self.variable() if self.token.kind == "v" else self.name()
+        return self.procedure_call(procedure, result, line)
+
+    def procedure_call(self, procedure: ast.Name | str, result: str, line: int) -> st.Statement:
+        """Arguments of a call whose procedure has been read."""
+        if self.accept(";"):
+            if self.token.kind == "i":
+                self.advance()
+            else:
+                self.back_to(self.mark() - 1)
+        arguments = []
+        if self._at_argument():
+            arguments.append(self._argument())
+            while self.accept(","):
+                arguments.append(self._argument())
+        if self.at("WITH", "RECOMPILE"):
+            self.expect("WITH", "RECOMPILE")
+        elif self.at("WITH", "RESULT"):
+            self.expect("WITH", "RESULT", "SETS")
+            if not self.accept_one("NONE", "UNDEFINED"):
+                self.skip_parentheses()
+        return st.Execute(procedure, tuple(arguments), result, line=line)
+
+    def _at_argument(self) -> bool:
+        if self.token.kind in ("s", "n", "i", "d", "f", "m", "b", "v", "q"):
+            return True
+        if self.text in ("-", "+", "DEFAULT", "NULL", "{"):
+            return True
+        return self.at_name() and self.peek().text not in (":",)
+
+    def _argument(self) -> st.Argument:
+        name = ""
+        if self.token.kind == "v" and self.peek().text == "=":
+            name = self.variable()
+            self.expect("=")
+        if self.accept("DEFAULT"):
+            return st.Argument(name, None)
+        token = self.token
+        if token.kind == "w" and self.at_name():
+            # A bare word is a string constant here.
+            value: ast.Expression = ast.Literal(str(self.advance().value), "string")
+        elif token.kind == "q":
+            value = ast.Literal(str(self.advance().value), "string")
+        else:
+            value = self._constant()
+        output = bool(self.accept_one("OUTPUT", "OUT"))
+        return st.Argument(name, value, output)
+
+    def _constant(self) -> ast.Expression:
+        """Constants and variables only: an argument is no expression."""
+        return self._prefix(7)
+
+    def _execute_as(self, line: int) -> st.Statement:
+        self.expect("AS")
+        kind = self.expect_one("USER", "LOGIN", "CALLER", "SELF", "OWNER")
+        name = self.expression() if self.accept("=") else None
+        if self.accept("WITH"):
+            self.expect("NO", "REVERT")
+        return st.ExecuteAs(kind.lower(), name, line=line)
+
+    # ---- modules --------------------------------------------------------------------------------------
+
+    def create_module(self, form: str, kind: str, start: int, line: int) -> st.Statement:
+        """View, procedure, function or trigger; everything up to the kind's word has been read."""
+        name = self.name()
+        reader = {
+            "view": self._view, "procedure": self._procedure, "function": self._function, "trigger": self._trigger,
+        }[kind]  # fmt: skip
+        return reader(form, name, start, line)
+
+    def _text_from(self, start: int) -> str:
+        return self.source.text[start : max(self.peek(-1).end, start)]
+
+    def _module_options(self) -> tuple[str, ...]:
+        found = []
+        if self.accept("WITH"):
+            while True:
+                if self.accept_one("EXECUTE", "EXEC"):
+                    self.expect("AS")
+                    self.advance()
+                    found.append("EXECUTE AS")
+                elif self.text in _MODULE_OPTIONS:
+                    word = self.advance().text
+                    if word in ("RETURNS", "CALLED"):
+                        self.expect("NULL", "ON", "NULL", "INPUT") if word == "RETURNS" else self.expect("ON", "NULL", "INPUT")
+                    elif word == "INLINE":
+                        self.expect("=")
+                        self.expect_one("ON", "OFF")
+                    found.append(word)
+                else:
+                    self.fail()
+                if not self.accept(","):
+                    break
+        return tuple(found)
+
+    def _view(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+        columns = self.names() if self.text == "(" else ()
+        options = self._module_options()
+        self.expect("AS")
+        query = self.query()
+        if self.at("WITH", "CHECK"):
+            self.expect("WITH", "CHECK", "OPTION")
+        return st.CreateModule(
+            "view", form, name, self._text_from(start), columns=columns, query=query, options=options, line=line  # type: ignore[arg-type]
+        )
+
+    def parameters(self, *, ends: tuple[str, ...]) -> tuple[st.VariableDeclaration, ...]:
+        """Parameter declarations of a module, up to a word of `ends`."""
+        found = []
+        while self.token.kind == "v":
+            name = self.variable()
+            self.accept("AS")
+            if self.accept("CURSOR"):
+                self.expect("VARYING")
+                type_name, cursor = ast.TypeName(("cursor",)), True
+            else:
+                type_name, cursor = self.type_name(), False
+            if self.accept("NOT"):
+                self.expect("NULL")
+            else:
+                self.accept("NULL")
+            default = self._default_value() if self.accept("=") else None
+            output = bool(self.accept_one("OUTPUT", "OUT"))
+            self.accept("READONLY")
+            found.append(st.VariableDeclaration(name, type_name, default, output, cursor))
+            if not self.accept(","):
+                break
+        if self.text not in ends and self.token.kind != "e":
+            self.fail()
+        return tuple(found)
+
+    def _default_value(self) -> ast.Expression:
+        if self.token.kind == "w" and self.at_name():
+            return ast.Literal(str(self.advance().value), "string")
+        return self._constant()
+
+    def _procedure(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+        if self.accept(";"):
+            self.integer()
+        parenthesised = self.accept("(")
+        parameters = self.parameters(ends=(")",) if parenthesised else ("WITH", "AS", "FOR"))
+        if parenthesised:
+            self.expect(")")
+        options = self._module_options()
+        if self.accept("FOR"):
+            self.expect("REPLICATION")
+        self.expect("AS")
+        body = self.statement_list()
+        return st.CreateModule(
+            "procedure", form, name, self._text_from(start), parameters, body=body, options=options, line=line  # type: ignore[arg-type]
+        )
+
+    def _function(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+        self.expect("(")
+        parameters = self.parameters(ends=(")",))
+        self.expect(")", "RETURNS")
+        returns: ast.TypeName | None = None
+        returns_table: tuple[str, st.TableDefinition] | None = None
+        query: ast.Query | None = None
+        body: tuple[st.Statement, ...] = ()
+        if self.accept("TABLE"):
+            options = self._module_options()
+            self.accept("AS")
+            self.expect("RETURN")
+            query = self._returned_query()
+        else:
+            if self.token.kind == "v":
+                variable = self.variable()
+                self.expect("TABLE")
+                returns_table = (variable, self.table_definition())
+            else:
+                returns = self.type_name()
+            options = self._module_options()
+            self.accept("AS")
+            self.expect("BEGIN")
+            body = self.statement_list("END")
+            self.expect("END")
+        self.accept(";")
+        return st.CreateModule(
+            "function", form, name, self._text_from(start), parameters, (), query, body, returns, returns_table, options,  # type: ignore[arg-type]
+            line=line,
+        )  # fmt: skip
+
+    def _returned_query(self) -> ast.Query:
+        if self.text == "(" and self.peek().text in ("SELECT", "WITH", "("):
+            return self.parenthesised_query()
+        return self.query()
+
+    def _trigger(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+        self.expect("ON")
+        table: ast.Name = ()
+        if self.accept("ALL"):
+            self.expect("SERVER")
+        elif not self.accept("DATABASE"):
+            table = self.name()
+        options = self._module_options()
+        timing = self.expect_one("FOR", "AFTER", "INSTEAD")
+        if timing == "INSTEAD":
+            self.expect("OF")
+        events = [self.word()]
+        while self.accept(","):
+            events.append(self.word())
+        self.accept("NOT", "FOR", "REPLICATION")
+        self.expect("AS")
+        body = self.statement_list()
+        return st.CreateModule(
+            "trigger", form, name, self._text_from(start), body=body, options=options, table=table,  # type: ignore[arg-type]
+            timing="instead of" if timing == "INSTEAD" else "after", events=tuple(events), line=line,
+        )  # fmt: skip
+
+    # ---- smaller objects ------------------------------------------------------------------------------
+
+    def create_type(self, line: int) -> st.Statement:
+        """TYPE name FROM … | AS TABLE (…); CREATE TYPE has been read."""
+        name = self.name()
+        if self.accept("FROM"):
+            base = self.type_name()
+            nullable = False if self.accept("NOT", "NULL") else (True if self.accept("NULL") else None)
+            return st.CreateType(name, base, nullable, line=line)
+        self.expect("AS", "TABLE")
+        definition = self.table_definition()
+        self.storage_options()
+        return st.CreateType(name, table=definition, line=line)
+
+    def sequence(self, line: int, *, alter: bool) -> st.Statement:
+        """SEQUENCE name options; CREATE | ALTER SEQUENCE has been read."""
+        name = self.name()
+        type_name = self.type_name() if self.accept("AS") else None
+        options: list[tuple[str, int | None]] = []
+        while self.text in ("START", "RESTART", "INCREMENT", "MINVALUE", "MAXVALUE", "NO", "CYCLE", "CACHE"):
+            word = self.advance().text
+            if word == "NO":
+                options.append((f"no {self.expect_one('MINVALUE', 'MAXVALUE', 'CYCLE', 'CACHE').lower()}", None))
+            elif word in ("CYCLE",) or (word in ("CACHE", "RESTART") and self.token.kind != "i" and self.text != "WITH"):
+                options.append((word.lower(), None))
+            else:
+                self.accept_one("WITH", "BY")
+                options.append((word.lower(), self.integer()))
+        return st.CreateSequence(name, type_name, tuple(options), alter, line=line)

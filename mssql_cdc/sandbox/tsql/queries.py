@@ -1,0 +1,193 @@
+"""Queries: SELECT, set operations, WITH, ORDER BY, FOR and OPTION clauses."""
+
+from __future__ import annotations
+
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql.sources import SourceParser
+
+_ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
+
+
+class QueryParser(SourceParser):
+    """Adds `query`."""
+
+    __slots__ = ()
+
+    def query(self) -> ast.Query:
+        """A query expression with everything that may surround it."""
+        ctes = self.common_tables() if self.text == "WITH" else ()
+        return self.query_after_with(ctes)
+
+    def query_after_with(self, ctes: tuple[ast.CommonTable, ...]) -> ast.Query:
+        """The rest of a query whose WITH has been read."""
+        body = self._set_operations()
+        order = self.order_items() if self.text == "ORDER" else ()
+        offset = fetch = None
+        if order and self.accept("OFFSET"):
+            offset = self.value()
+            self.expect_one("ROWS", "ROW")
+            if self.accept("FETCH"):
+                self.expect_one("NEXT", "FIRST")
+                fetch = self.value()
+                self.expect_one("ROWS", "ROW")
+                self.expect("ONLY")
+        for_clause = self._for_clause() if self.text == "FOR" and self.peek().text in ("XML", "JSON", "BROWSE") else ""
+        options = self.option_clause() if self.text == "OPTION" else ()
+        if isinstance(body, ast.Nested) and not (ctes or order or for_clause or options):
+            return body.query
+        return ast.Query(body, ctes, order, offset, fetch, for_clause, options)
+
+    def common_tables(self) -> tuple[ast.CommonTable, ...]:
+        """WITH name [(columns)] AS (query), …"""
+        self.expect("WITH")
+        if self.accept("XMLNAMESPACES"):
+            raise self.error(156, "Incorrect syntax near the keyword 'XMLNAMESPACES': not known to this server.")
+        found = []
+        while True:
+            name = self.identifier()
+            columns = self.names() if self.text == "(" else ()
+            self.expect("AS")
+            found.append(ast.CommonTable(name, columns, self.parenthesised_query()))
+            if not self.accept(","):
+                return tuple(found)
+
+    def _set_operations(self) -> ast.QueryBody:
+        left = self._intersections()
+        while self.text in ("UNION", "EXCEPT"):
+            word = self.advance().text
+            every = word == "UNION" and self.accept("ALL")
+            right = self._intersections()
+            left = ast.SetOperation("EXCEPT" if word == "EXCEPT" else "UNION ALL" if every else "UNION", left, right)
+        return left
+
+    def _intersections(self) -> ast.QueryBody:
+        left = self._operand()
+        while self.accept("INTERSECT"):
+            left = ast.SetOperation("INTERSECT", left, self._operand())
+        return left
+
+    def _operand(self) -> ast.QueryBody:
+        if self.text == "(":
+            return ast.Nested(self.parenthesised_query())
+        if self.text == "VALUES":
+            return self.values()
+        return self._select()
+
+    def values(self) -> ast.Values:
+        """VALUES (…), (…)."""
+        self.expect("VALUES")
+        rows = []
+        while True:
+            self.expect("(")
+            rows.append(self.expressions())
+            self.expect(")")
+            if not self.accept(","):
+                return ast.Values(tuple(rows))
+
+    def _select(self) -> ast.Select:
+        self.expect("SELECT")
+        distinct = self.accept("DISTINCT")
+        if not distinct:
+            self.accept("ALL")
+        top = self.top() if self.text == "TOP" else None
+        items = [self._item()]
+        while self.accept(","):
+            items.append(self._item())
+        into = self.name() if self.accept("INTO") else ()
+        source = self.table_sources() if self.accept("FROM") else None
+        where = self.expression() if self.accept("WHERE") else None
+        group_by: tuple[ast.Expression, ...] = ()
+        if self.accept("GROUP", "BY"):
+            self.accept("ALL")
+            group_by = self._grouping()
+        having = self.expression() if self.accept("HAVING") else None
+        return ast.Select(tuple(items), distinct, top, into, source, where, group_by, having)
+
+    def _grouping(self) -> tuple[ast.Expression, ...]:
+        if self.text in ("ROLLUP", "CUBE") or self.at("GROUPING", "SETS"):
+            raise self.error(102, f"Incorrect syntax near '{self.token.value}': this server groups by expressions only.")
+        found = self.expressions()
+        if self.at("WITH", "ROLLUP") or self.at("WITH", "CUBE"):
+            raise self.error(102, "Incorrect syntax near 'WITH': this server knows neither ROLLUP nor CUBE.")
+        return found
+
+    def top(self) -> ast.Top:
+        """TOP count | (expression) [PERCENT] [WITH TIES]."""
+        self.expect("TOP")
+        if self.accept("("):
+            count = self.expression()
+            self.expect(")")
+        else:
+            token = self.token
+            if token.kind not in ("i", "d", "f", "v"):
+                self.fail()
+            self.advance()
+            count = ast.Variable(str(token.value)) if token.kind == "v" else ast.Literal(token.value, "int")
+        percent = self.accept("PERCENT")
+        ties = self.accept("WITH", "TIES")
+        return ast.Top(count, percent, ties)
+
+    def _item(self) -> ast.SelectItem:
+        token, following = self.token, self.peek().text
+        if token.kind == "v" and following in _ASSIGNMENTS and not str(token.value).startswith("@@"):
+            self.advance()
+            self.advance()
+            return ast.SelectItem(self.expression(), "", str(token.value), following)
+        if following == "=" and token.kind in ("q", "w", "s", "n") and (token.kind in ("s", "n") or self.at_name()):
+            self.advance()
+            self.advance()
+            return ast.SelectItem(self.expression(), str(token.value))
+        expression = self.expression()
+        return ast.SelectItem(expression, self.column_alias())
+
+    def column_alias(self) -> str:
+        """[AS] alias; empty when there is none."""
+        if self.accept("AS"):
+            if self.token.kind in ("s", "n"):
+                return str(self.advance().value)
+            return self.identifier()
+        if self.token.kind in ("s", "n"):
+            return str(self.advance().value)
+        return self.identifier() if self.at_name() and not self.starts_statement() else ""
+
+    def starts_statement(self) -> bool:
+        """Whether an unreserved word opens a statement here, so that it is no alias."""
+        return self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
+
+    def _for_clause(self) -> str:
+        start = self.token.start
+        self.expect("FOR")
+        kind = self.expect_one("XML", "JSON", "BROWSE")
+        if kind != "BROWSE":
+            self.expect_one("PATH", "RAW", "AUTO", "EXPLICIT")
+            if self.text == "(":
+                self.skip_parentheses()
+            while self.accept(","):
+                self.word_as_written()
+                if self.text == "(":
+                    self.skip_parentheses()
+        return self.source.text[start : self.peek(-1).end]
+
+    def option_clause(self) -> tuple[tuple[str, int | None], ...]:
+        """OPTION (hint [number], …): checked for form, kept as words."""
+        self.expect("OPTION", "(")
+        found: list[tuple[str, int | None]] = []
+        words: list[str] = []
+        number: int | None = None
+        while self.text != ")":
+            token = self.advance()
+            if token.kind == "e":
+                self.fail()
+            if token.text == ",":
+                found.append((" ".join(words), number))
+                words, number = [], None
+            elif token.kind == "i":
+                number = int(str(token.value))
+            elif token.text == "(":
+                self.back_to(self.mark() - 1)
+                words.append(f"({self.skip_parentheses()})")
+            else:
+                words.append(token.text or str(token.value))
+        self.expect(")")
+        found.append((" ".join(words), number))
+        return tuple(found)
