@@ -1,0 +1,90 @@
+"""Reading connector files: Debezium's JSON, as posted to Kafka Connect or flat."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mssql_cdc.config.build import connector_from_mapping
+from mssql_cdc.config.model import Connector
+from mssql_cdc.errors import ConfigurationError
+
+
+def load_connector(path: str | Path) -> Connector:
+    """The connector of a file: `{"name": …, "config": {…}}`, or the properties alone.
+
+    Without a name, the file's stem is the name.
+
+    Raises:
+        ConfigurationError: the file cannot be read, is no JSON object, or lists problems of its properties.
+    """
+    path = Path(path)
+    document = _read(path)
+    config = document.get("config")
+    if config is None:
+        return connector_from_mapping(path.stem, document)
+    if not isinstance(config, dict):
+        raise ConfigurationError(f'{path}: "config" is no JSON object; expected {{"name": …, "config": {{…}}}}')
+    extra = sorted(set(document) - {"name", "config", "tasks", "type", "initial_state"})
+    if extra:
+        raise ConfigurationError(f'{path}: {", ".join(extra)} stands beside "config"; move it inside')
+    name = document.get("name", path.stem)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f'{path}: "name" must be a text')
+    inner = config.get("name", name)
+    if inner != name and "name" in document:
+        raise ConfigurationError(f'{path}: "name" is {name!r} outside and {inner!r} inside "config"; keep one')
+    return connector_from_mapping(name, config)
+
+
+def load_connectors(folder: str | Path) -> tuple[Connector, ...]:
+    """Every connector of a folder, by file name; `<stem>.tables.json` files are lists of tables, not connectors.
+
+    Raises:
+        ConfigurationError: a file is wrong, or two connectors share a `topic.prefix` (their paths would collide).
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder}: no such folder; put one Debezium JSON file per connector there")
+    paths = [one for one in sorted(folder.glob("*.json")) if not one.name.endswith(".tables.json")]
+    connectors: list[Connector] = []
+    owners: dict[str, Path] = {}
+    for path in paths:
+        connector = load_connector(path)
+        key = connector.topic_prefix.lower()
+        if key in owners:
+            raise ConfigurationError(
+                f"{path}: topic.prefix {connector.topic_prefix!r} is taken by {owners[key]}; give each its own"
+            )
+        owners[key] = path
+        connectors.append(connector)
+    return tuple(connectors)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
+    try:
+        document = json.loads(text, object_pairs_hook=_without_doubles)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(
+            f"{path}: no valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    if not isinstance(document, dict):
+        raise ConfigurationError(f'{path}: expected a JSON object, {{"name": …, "config": {{…}}}} or flat')
+    return document
+
+
+def _without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name} stands there twice; keep one")
+        found[name] = value
+    return found

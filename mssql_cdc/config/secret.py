@@ -1,0 +1,114 @@
+"""Values which must not be seen, and references to values which live elsewhere.
+
+`${env:NAME}` and `${file:path:key}` travel unresolved, in configurations, pickles and Spark tasks; whoever needs
+the text calls `Secret.read()` where it is needed. Nothing here logs, and no error repeats a value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from mssql_cdc.errors import MissingSecretError
+
+_REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+
+def has_reference(text: str) -> bool:
+    """Whether the text holds a `${env:…}` or `${file:…}` reference."""
+    return _REFERENCE.search(text) is not None
+
+
+def resolve(text: str) -> str:
+    """The text with every reference replaced by what it refers to.
+
+    Raises:
+        MissingSecretError: a variable is not set, a file cannot be read or lacks the key.
+    """
+    return _REFERENCE.sub(lambda found: _resolve_one(found.group(1), found.group(2)), text)
+
+
+class Secret:
+    """A text that is never shown: `repr`, `str` and format give its references, or `***` for a literal.
+
+    Equal when the unresolved texts are equal; pickles with its references unresolved.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read(self) -> str:
+        """The text, references resolved here and now (raises MissingSecretError)."""
+        return resolve(self._text)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether the text lives in the environment or in a file, at least in part."""
+        return has_reference(self._text)
+
+    def __repr__(self) -> str:
+        shown = " ".join(found.group(0) for found in _REFERENCE.finditer(self._text))
+        return f"Secret({shown or '***'})"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
+        return Secret, (self._text,)
+
+
+def reveal(value: str | Secret) -> str:
+    """The text of a value that is either plain or secret."""
+    return value.read() if isinstance(value, Secret) else value
+
+
+def _resolve_one(kind: str, body: str) -> str:
+    if kind == "env":
+        try:
+            return os.environ[body]
+        except KeyError:
+            raise MissingSecretError(
+                f"${{env:{body}}}: the environment variable {body} is not set in this process; "
+                "set it where the code location and the Spark workers run"
+            ) from None
+    path, separator, key = body.rpartition(":")
+    if not separator or not path or not key:
+        raise MissingSecretError(f"${{file:{body}}}: expected ${{file:<path>:<key>}}")
+    try:
+        values = _read_properties(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingSecretError(f"${{file:{body}}}: cannot read {path} ({type(error).__name__})") from None
+    if key not in values:
+        raise MissingSecretError(f"${{file:{body}}}: the file has no key {key!r}")
+    return values[key]
+
+
+def _read_properties(text: str) -> dict[str, str]:
+    """A Java properties file: `key=value`, `key: value` or `key value`; `#`, `!`; backslash escapes."""
+    values: dict[str, str] = {}
+    for line in re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t]*", r"\1", text).splitlines():
+        stripped = line.lstrip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        found = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", stripped)
+        if found is not None:
+            values[_unescape(found.group(1))] = _unescape(found.group(2))
+    return values
+
+
+def _unescape(text: str) -> str:
+    def one(found: re.Match[str]) -> str:
+        if found.group(1):
+            return chr(int(found.group(1), 16))
+        return _ESCAPES.get(found.group(2), found.group(2))
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
