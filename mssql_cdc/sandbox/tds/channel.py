@@ -1,0 +1,87 @@
+"""One client's socket: messages in, packets out, TLS in between while it is on."""
+
+import asyncio
+import ssl
+
+from mssql_cdc.sandbox.tds.packets import Message, MessageAssembler, PacketType, PacketWriter
+from mssql_cdc.sandbox.tds.tls import TlsChannel
+from mssql_cdc.sandbox.tds.wire import ProtocolError
+
+_READ_SIZE = 65536
+# Before login a client has no business to send more than this.
+LOGIN_MESSAGE_LIMIT = 128 * 1024
+
+
+class Channel:
+    """Reads whole messages and writes packets."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._tls: TlsChannel | None = None
+        self._assembler = MessageAssembler(limit=LOGIN_MESSAGE_LIMIT)
+        self.packets = PacketWriter()
+
+    async def receive(self) -> Message | None:
+        """The next message, or None when the client has gone.
+
+        Raises:
+            ProtocolError: what came is not TDS.
+            ssl.SSLError: what came is not TLS.
+        """
+        while (message := self._assembler.next_message()) is None:
+            data = await self._reader.read(_READ_SIZE)
+            if not data:
+                return None
+            self._assembler.feed(data if self._tls is None else self._tls.decrypt(data))
+        return message
+
+    def allow_messages(self, limit: int) -> None:
+        """Set the largest message accepted from now on, in bytes."""
+        self._assembler.limit = limit
+
+    async def start_tls(self, context: ssl.SSLContext) -> None:
+        """Do the handshake, whose records travel inside PRELOGIN packets; afterwards they go without."""
+        tls = TlsChannel(context)
+        done = False
+        while not done:
+            message = await self.receive()
+            if message is None:
+                raise ProtocolError("the client left during the TLS handshake")
+            if message.kind is not PacketType.PRELOGIN:
+                raise ProtocolError(f"a {message.kind.name} message during the TLS handshake")
+            answer, done = tls.handshake(message.payload)
+            if answer:
+                self.packets.add(answer)
+                await self.finish(PacketType.PRELOGIN)
+        rest = self._assembler.take_rest()
+        self._tls = tls
+        self._assembler.feed(tls.decrypt(rest))
+
+    def stop_tls(self) -> None:
+        """Go on in clear text: TLS was for the login only."""
+        self._tls = None
+
+    async def flush(self) -> None:
+        """Send the full packets of the message under way and wait until the client keeps up."""
+        self._send(self.packets.full_packets())
+        await self._writer.drain()
+        # drain() does not yield while the socket takes everything; others, and attentions, need their turn.
+        await asyncio.sleep(0)
+
+    def finish_now(self, kind: PacketType = PacketType.RESPONSE) -> None:
+        """Send the rest of the message without waiting."""
+        self._send(self.packets.finish(kind))
+
+    async def finish(self, kind: PacketType = PacketType.RESPONSE) -> None:
+        """Send the rest of the message and wait until the client keeps up."""
+        self.finish_now(kind)
+        await self._writer.drain()
+
+    async def drain(self) -> None:
+        """Wait until the client keeps up."""
+        await self._writer.drain()
+
+    def _send(self, data: bytes | bytearray) -> None:
+        if data:
+            self._writer.write(data if self._tls is None else self._tls.encrypt(data))

@@ -1,0 +1,245 @@
+"""The life of one connection: PRELOGIN, TLS, LOGIN7, then requests until the client leaves.
+
+Requests run in one task while another keeps reading, so that an attention is heard in time. Whatever a
+client sends ends at most its own connection.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from mssql_cdc.sandbox.engine.events import EnvChange, Event
+from mssql_cdc.sandbox.engine.events import Message as MessageEvent
+from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.tds import tokens
+from mssql_cdc.sandbox.tds.channel import Channel
+from mssql_cdc.sandbox.tds.login import Login, parse_login
+from mssql_cdc.sandbox.tds.login_response import login_accepted, login_refused
+from mssql_cdc.sandbox.tds.packets import Message, PacketType
+from mssql_cdc.sandbox.tds.prelogin import EncryptMode, Protection, negotiate, parse_prelogin, prelogin_reply
+from mssql_cdc.sandbox.tds.requests import parse_batch, parse_rpc, parse_transaction_request
+from mssql_cdc.sandbox.tds.response import Response
+from mssql_cdc.sandbox.tds.session import Session, SessionFactory
+from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken
+from mssql_cdc.sandbox.tds.type_codecs import InvalidValueError
+from mssql_cdc.sandbox.tds.wire import ProtocolError
+
+logger = logging.getLogger(__name__)
+
+_PIPELINED_REQUESTS = 4
+_TURN_SECONDS = 0.05
+_INCORRECT_STREAM = "The incoming tabular data stream (TDS) protocol stream is incorrect. "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """What all connections of a server share. Limits are in seconds and bytes."""
+
+    sessions: SessionFactory
+    encrypt: EncryptMode
+    tls: ssl.SSLContext | None
+    server_name: str
+    login_seconds: float = 15.0
+    message_limit: int = 64 * 1024 * 1024
+
+
+class Connection:
+    """One client."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, settings: ConnectionSettings
+    ) -> None:
+        self._channel = Channel(reader, writer)
+        self._settings = settings
+        self._session: Session | None = None
+        self._requests: asyncio.Queue[Message] = asyncio.Queue(_PIPELINED_REQUESTS)
+        self._outstanding = 0
+        self._attention = False
+
+    async def serve(self) -> None:
+        """Talk to the client until it leaves or misbehaves; never raises for anything a client did."""
+        try:
+            async with asyncio.timeout(self._settings.login_seconds):
+                session = await self._establish()
+            if session is not None:
+                self._session = session
+                await self._talk(session)
+        except (ProtocolError, ssl.SSLError, ConnectionError, TimeoutError) as error:
+            logger.info("a connection ended: %s", error)
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    # -- login -----------------------------------------------------------------------------------------------
+
+    async def _establish(self) -> Session | None:
+        message = await self._expect(PacketType.PRELOGIN)
+        if message is None:
+            return None
+        prelogin = parse_prelogin(message.payload)
+        encryption, protection = negotiate(self._settings.encrypt, prelogin.encryption)
+        self._channel.packets.add(prelogin_reply(prelogin, encryption))
+        await self._channel.finish()
+        if protection is not Protection.NOTHING:
+            assert self._settings.tls is not None, "encryption was offered without a certificate"
+            await self._channel.start_tls(self._settings.tls)
+        message = await self._expect(PacketType.LOGIN7)
+        if message is None:
+            return None
+        if protection is Protection.LOGIN:
+            self._channel.stop_tls()
+        return await self._log_in(parse_login(message.payload))
+
+    async def _expect(self, kind: PacketType) -> Message | None:
+        message = await self._channel.receive()
+        if message is not None and message.kind is not kind:
+            raise ProtocolError(f"a {message.kind.name} message where {kind.name} was expected")
+        return message
+
+    async def _log_in(self, login: Login) -> Session | None:
+        server_name = self._settings.server_name
+        try:
+            session = self._settings.sessions(login)
+        except SqlError as reason:
+            self._channel.packets.add(login_refused(login, reason, server_name=server_name))
+            await self._channel.finish()
+            return None
+        self._channel.packets.spid = session.spid
+        self._channel.packets.add(login_accepted(login, database=session.database, server_name=server_name))
+        self._channel.finish_now()
+        # The size holds from the next message on.
+        self._channel.packets.size = login.negotiated_packet_size
+        self._channel.allow_messages(self._settings.message_limit)
+        return session
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    async def _talk(self, session: Session) -> None:
+        reading = asyncio.create_task(self._read(session))
+        answering = asyncio.create_task(self._answer_all(session))
+        try:
+            done, _ = await asyncio.wait({reading, answering}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            session.cancel()
+            for task in (reading, answering):
+                task.cancel()
+            await asyncio.wait({reading, answering})
+        for task in done:
+            task.result()
+
+    async def _read(self, session: Session) -> None:
+        while (message := await self._channel.receive()) is not None:
+            if message.kind is PacketType.ATTENTION and self._outstanding:
+                self._attention = True
+                session.cancel()
+                continue
+            if message.kind is not PacketType.ATTENTION:
+                self._outstanding += 1
+            await self._requests.put(message)
+
+    async def _answer_all(self, session: Session) -> None:
+        while True:
+            message = await self._requests.get()
+            if message.kind is PacketType.ATTENTION:
+                self._acknowledge(session)
+                await self._channel.drain()
+            elif await self._answer(session, message):
+                return
+
+    async def _answer(self, session: Session, message: Message) -> bool:
+        """Answer a request; True when the connection has to end."""
+        response = Response(
+            self._channel.packets,
+            server_name=self._settings.server_name,
+            rpc=message.kind is PacketType.RPC,
+        )
+        broken = await self._execute(session, message, response)
+        if self._attention or message.ignored:
+            response.abandon()
+        else:
+            response.finish(in_transaction=session.transaction_descriptor != 0)
+        self._channel.finish_now()
+        self._outstanding -= 1
+        if self._attention:
+            # The answer to the request ends first; the attention has a message of its own.
+            self._attention = False
+            self._acknowledge(session)
+        await self._channel.drain()
+        return broken or response.fatal
+
+    def _acknowledge(self, session: Session) -> None:
+        status = DoneStatus.ATTENTION
+        if session.transaction_descriptor:
+            status |= DoneStatus.IN_TRANSACTION
+        self._channel.packets.add(tokens.done(DoneToken.DONE, status))
+        self._channel.finish_now()
+
+    async def _execute(self, session: Session, message: Message, response: Response) -> bool:
+        """Run the request into the response; True when the connection cannot go on."""
+        if message.ignored:
+            return False
+        try:
+            if message.resets:
+                session.reset(keep_transaction=message.keeps_transaction)
+                await self._write(response, EnvChange("reset"))
+            await self._run(session, message, response)
+        except ProtocolError as error:
+            await self._write(response, MessageEvent(4002, 2, 16, f"{_INCORRECT_STREAM}{error}"))
+            return True
+        except InvalidValueError as error:
+            await self._write(response, MessageEvent(8023, 1, 16, f"{_INCORRECT_STREAM}{error}"))
+        except SqlError as error:
+            event = MessageEvent(
+                error.number, error.state, error.severity, error.message, error.procedure, max(error.line, 1)
+            )
+            await self._write(response, event)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            # An engine fault must not take the other clients with it; this one is told and let go.
+            logger.exception("a request failed for a reason that is no SQL error")
+            text = f"A system assertion check has failed: {type(error).__name__}: {error}"
+            await self._write(response, MessageEvent(3624, 1, 20, text))
+        return False
+
+    async def _run(self, session: Session, message: Message, response: Response) -> None:
+        kind, payload = message.kind, message.payload
+        if kind is PacketType.BATCH:
+            await self._pump(session.batch(parse_batch(payload)), response)
+        elif kind is PacketType.RPC:
+            for call in parse_rpc(payload):
+                if self._attention:
+                    return
+                response.start_call(metadata=call.metadata)
+                if call.execute:
+                    await self._pump(session.rpc(call.name, call.parameters, metadata=call.metadata), response)
+                response.end_call(in_transaction=session.transaction_descriptor != 0)
+                if response.fatal:
+                    return
+        elif kind is PacketType.TRANSACTION:
+            await self._pump(session.transaction_request(parse_transaction_request(payload)), response)
+        else:
+            raise ProtocolError(f"{kind.name} messages are not supported after the login")
+
+    async def _pump(self, events: AsyncGenerator[Event, None], response: Response) -> None:
+        turn_ends = time.monotonic() + _TURN_SECONDS
+        async with contextlib.aclosing(events):
+            if self._attention:
+                return
+            async for event in events:
+                await self._write(response, event)
+                if self._attention or response.fatal:
+                    return
+                if time.monotonic() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = time.monotonic() + _TURN_SECONDS
+
+    async def _write(self, response: Response, event: Event) -> None:
+        for _ in response.add(event):
+            await self._channel.flush()
+            if self._attention:
+                return

@@ -1,0 +1,174 @@
+"""From a session's events to one response message: which token, in which order, with which bits.
+
+The last DONE of a response must say so, but whether a DONE is the last is known only when the next event
+comes or none does: one DONE is always held back.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from mssql_cdc.sandbox.engine.events import (
+    Columns,
+    Done,
+    EnvChange,
+    Event,
+    Message,
+    Order,
+    OutputParameter,
+    ProcDone,
+    ReturnStatus,
+    Rows,
+)
+from mssql_cdc.sandbox.tds import tokens
+from mssql_cdc.sandbox.tds.packets import PacketWriter
+from mssql_cdc.sandbox.tds.row_encoder import RowEncoder, row_encoder
+from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken, EnvironmentType
+
+SLICE_BYTES = 256 * 1024
+FATAL_SEVERITY = 20
+
+_TEXT_CHANGES: Mapping[str, EnvironmentType] = {
+    "database": EnvironmentType.DATABASE,
+    "language": EnvironmentType.LANGUAGE,
+}
+_BYTE_CHANGES: Mapping[str, EnvironmentType] = {
+    "begin": EnvironmentType.BEGIN,
+    "commit": EnvironmentType.COMMIT,
+    "rollback": EnvironmentType.ROLLBACK,
+    "collation": EnvironmentType.COLLATION,
+    "reset": EnvironmentType.RESET,
+}
+
+
+class Response:
+    """The tokens of the answer to one request, gathered in a packet writer.
+
+    `rpc` makes the answer end with DONEPROC; `metadata=False` is the client's wish not to be told columns.
+    """
+
+    def __init__(self, writer: PacketWriter, *, server_name: str, rpc: bool = False) -> None:
+        self._writer = writer
+        self._server_name = server_name
+        self._rpc = rpc
+        self._metadata = True
+        self._held: tuple[DoneToken, DoneStatus, str, int] | None = None
+        self._encode: RowEncoder | None = None
+        self._failed = False
+        self.fatal = False
+
+    def start_call(self, *, metadata: bool) -> None:
+        """Another remote procedure call of the same message begins."""
+        self._metadata = metadata
+        self._failed = False
+
+    def add(self, event: Event) -> Iterator[None]:
+        """Write the tokens of an event; pauses, between two tokens, whenever a slice has been gathered."""
+        if isinstance(event, Rows):
+            yield from self._rows(event.rows)
+            return
+        if isinstance(event, Done):
+            self._hold_statement(event)
+        elif isinstance(event, ProcDone):
+            self._hold(DoneToken.DONEPROC, error=event.error, in_transaction=event.in_transaction)
+        else:
+            self._release(DoneStatus.MORE)
+            self._writer.add(self._token(event))
+        if self._writer.pending >= SLICE_BYTES:
+            yield
+
+    def end_call(self, *, in_transaction: bool) -> None:
+        """A remote procedure call ends: make sure that its last token is DONEPROC."""
+        if self._held is None or self._held[0] is not DoneToken.DONEPROC:
+            self._hold(DoneToken.DONEPROC, error=self._failed, in_transaction=in_transaction)
+
+    def finish(self, *, in_transaction: bool) -> None:
+        """The response is complete: release the last DONE, or add one."""
+        if self._held is None:
+            token = DoneToken.DONEPROC if self._rpc else DoneToken.DONE
+            self._hold(token, error=self._failed, in_transaction=in_transaction)
+        elif self._held[0] is DoneToken.DONEINPROC:
+            token = DoneToken.DONEPROC if self._rpc else DoneToken.DONE
+            self._hold(token, error=self._failed, in_transaction=in_transaction)
+        self._release(DoneStatus.FINAL)
+
+    def abandon(self) -> None:
+        """The client cancelled: end the response here, as an error."""
+        self._release(DoneStatus.MORE)
+        self._writer.add(tokens.done(DoneToken.DONE, DoneStatus.ERROR))
+
+    def _rows(self, rows: list[tuple]) -> Iterator[None]:
+        if self._encode is None:
+            raise RuntimeError("rows without a description of their columns")
+        remaining = iter(rows)
+        complete = False
+        while not complete:
+            out = bytearray()
+            complete = self._encode(remaining, out, SLICE_BYTES)
+            self._writer.add(out)
+            if self._writer.pending >= SLICE_BYTES:
+                yield
+
+    def _token(self, event: Event) -> bytes:
+        match event:
+            case Columns(columns):
+                self._encode = row_encoder(tuple(column.type for column in columns))
+                return tokens.column_metadata(columns) if self._metadata else tokens.no_metadata()
+            case Message():
+                return self._message(event)
+            case EnvChange():
+                return environment_change(event)
+            case Order(columns):
+                return tokens.order(columns)
+            case ReturnStatus(value):
+                return tokens.return_status(value)
+            case OutputParameter(name, ordinal, type_, value):
+                return tokens.return_value(ordinal, name, type_, value)
+        raise TypeError(f"{type(event).__name__} is no event of a session")
+
+    def _message(self, event: Message) -> bytes:
+        if event.severity > 10:
+            self._failed = True
+        if event.severity >= FATAL_SEVERITY:
+            self.fatal = True
+        return tokens.message(
+            event.number, event.state, event.severity, event.text,
+            server=self._server_name, procedure=event.procedure, line=event.line,
+        )  # fmt: skip
+
+    def _hold_statement(self, event: Done) -> None:
+        token = DoneToken.DONEINPROC if event.in_procedure or self._rpc else DoneToken.DONE
+        self._hold(
+            token, error=event.error, in_transaction=event.in_transaction, command=event.command, count=event.count
+        )
+
+    def _hold(
+        self, token: DoneToken, *, error: bool, in_transaction: bool, command: str = "", count: int | None = None
+    ) -> None:
+        self._release(DoneStatus.MORE)
+        status = (
+            (DoneStatus.ERROR if error else DoneStatus.FINAL)
+            | (DoneStatus.IN_TRANSACTION if in_transaction else DoneStatus.FINAL)
+            | (DoneStatus.COUNT if count is not None else DoneStatus.FINAL)
+        )
+        self._held = token, status, command, count or 0
+        self._failed = False
+
+    def _release(self, more: DoneStatus) -> None:
+        if self._held is not None:
+            token, status, command, count = self._held
+            self._writer.add(tokens.done(token, status | more, command=command, count=count))
+            self._held = None
+
+
+def environment_change(event: EnvChange) -> bytes:
+    """ENVCHANGE of a session's event; transaction descriptors are eight bytes, absent ones none."""
+    if event.kind in _TEXT_CHANGES:
+        return tokens.environment_text(_TEXT_CHANGES[event.kind], str(event.new), str(event.old))
+    return tokens.environment_bytes(_BYTE_CHANGES[event.kind], _as_bytes(event.new), _as_bytes(event.old))
+
+
+def _as_bytes(value: str | int | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, int):
+        return value.to_bytes(8, "little") if value else b""
+    return b""

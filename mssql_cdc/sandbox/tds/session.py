@@ -1,0 +1,54 @@
+"""The seam between protocol and execution: what a connection needs of a session."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+from mssql_cdc.sandbox.engine.events import Event, RpcParameter, TmRequest
+from mssql_cdc.sandbox.tds.login import Login
+
+
+class Session(Protocol):
+    """One logged-in client; runs one request at a time and reports by events."""
+
+    @property
+    def spid(self) -> int:
+        """The number by which the server knows the session."""
+        ...
+
+    @property
+    def database(self) -> str:
+        """The current database."""
+        ...
+
+    @property
+    def transaction_descriptor(self) -> int:
+        """The open transaction, 0 for none."""
+        ...
+
+    def batch(self, sql: str) -> AsyncGenerator[Event, None]:
+        """Run a batch of SQL text."""
+        ...
+
+    def rpc(self, name: str, parameters: list[RpcParameter], *, metadata: bool = True) -> AsyncGenerator[Event, None]:
+        """Call a procedure."""
+        ...
+
+    def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
+        """Begin, commit, roll back or save a transaction."""
+        ...
+
+    def reset(self, *, keep_transaction: bool) -> None:
+        """Bring the session back to the state after login."""
+        ...
+
+    def cancel(self) -> None:
+        """End waits; the request under way stops soon."""
+        ...
+
+    def close(self) -> None:
+        """Roll back and release everything."""
+        ...
+
+
+SessionFactory = Callable[[Login], Session]
+"""Makes the session of a client, or raises `SqlError` (18456 wrong password, 4060 no such database)."""

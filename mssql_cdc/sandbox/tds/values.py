@@ -1,0 +1,127 @@
+"""Reading one value of a declared type from a client's message, sql_variant and chunked values included.
+
+The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
+"""
+
+from collections.abc import Mapping
+
+from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.types import MAX, SqlType
+from mssql_cdc.sandbox.tds.collations import codec_of_bytes
+from mssql_cdc.sandbox.tds.type_codecs import Frame, InvalidValueError, codec_of, decimal_size, time_size
+from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
+from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
+
+_SHORT_NULL = 0xFFFF
+_PARTS_NULL = 0xFFFF_FFFF_FFFF_FFFF
+_TEXT_NULL = -1
+
+_FIXED_SIZES: Mapping[str, tuple[int, ...]] = {
+    # Drivers may declare a wide integer and send a narrower one.
+    "bit": (1,), "tinyint": (1,), "smallint": (1, 2), "int": (1, 2, 4), "bigint": (1, 2, 4, 8), "real": (4,),
+    "float": (4, 8), "smallmoney": (4,), "money": (4, 8), "smalldatetime": (4,), "datetime": (8,), "date": (3,),
+    "uniqueidentifier": (16,),
+}  # fmt: skip
+
+
+def read_value(reader: Reader, wire: WireType) -> object:
+    """The next value in storage form; None for NULL.
+
+    Raises:
+        ProtocolError: a length that the type cannot have or that leaves the message.
+        InvalidValueError: well-formed bytes that are no value of the type.
+    """
+    if wire.is_null:
+        return None
+    if wire.fixed_size:
+        return _decode(reader.take(wire.fixed_size), wire)
+    if wire.type.name == "sql_variant":
+        return _read_variant(reader)
+    data = _read_framed(reader, codec_of(wire.type).frame(wire.type))
+    return None if data is None else _decode(data, wire)
+
+
+def _read_framed(reader: Reader, frame: Frame) -> bytes | None:
+    if frame is Frame.BYTE:
+        size = reader.u8()
+        return reader.take(size) if size else None
+    if frame is Frame.SHORT:
+        size = reader.u16()
+        return None if size == _SHORT_NULL else reader.take(size)
+    if frame is Frame.PARTS:
+        return read_parts(reader)
+    size = reader.i32()  # text, ntext, image: parameters carry no text pointer
+    if size == _TEXT_NULL:
+        return None
+    if size < 0:
+        raise ProtocolError(f"a text value of {size} bytes")
+    return reader.take(size)
+
+
+def read_parts(reader: Reader) -> bytes | None:
+    """A partially length-prefixed value; the announced total is not trusted."""
+    if reader.u64() == _PARTS_NULL:
+        return None
+    chunks = []
+    while size := reader.u32():
+        chunks.append(reader.take(size))
+    return b"".join(chunks)
+
+
+def _decode(data: bytes, wire: WireType) -> object:
+    type_ = wire.type
+    _check_size(len(data), type_)
+    if wire.codec_name and type_.name in types.SINGLE_BYTE:
+        return data.decode(wire.codec_name, "replace")
+    return codec_of(type_).decode(data, type_)
+
+
+def _check_size(size: int, type_: SqlType) -> None:
+    name = type_.name
+    if name in _FIXED_SIZES:
+        allowed = _FIXED_SIZES[name]
+    elif name in types.SCALED_TIMES:
+        allowed = (time_size(type_.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name],)
+    elif name in types.EXACT:
+        allowed = tuple(n + 1 for n in (4, 8, 12, 16) if n <= decimal_size(38))
+    else:
+        return
+    if size not in allowed:
+        raise ProtocolError(f"a {name} value of {size} bytes; expected {' or '.join(map(str, allowed))}")
+
+
+def _read_variant(reader: Reader) -> object:
+    total = reader.u32()
+    if total == 0:
+        return None
+    inner = Reader(reader.take(total))
+    wire = _variant_base(inner)
+    return wire.type, _decode(inner.take(inner.remaining), wire)
+
+
+def _variant_base(reader: Reader) -> WireType:
+    """Base type and properties; the properties of a variant are not laid out as TYPE_INFO is."""
+    token = reader.u8()
+    properties = Reader(reader.take(reader.u8()))
+    if token in (0xA7, 0xAF, 0xE7, 0xEF):
+        codec = codec_of_bytes(properties.take(5))
+        size = properties.u16()
+        name = {0xA7: "varchar", 0xAF: "char", 0xE7: "nvarchar", 0xEF: "nchar"}[token]
+        return WireType(SqlType(name, max(size // 2, 1) if name[0] == "n" else size), codec)
+    if token in (0xA5, 0xAD):
+        size = properties.u16()
+        return WireType(SqlType("varbinary" if token == 0xA5 else "binary", size))
+    if token in (0x6A, 0x6C):
+        precision, scale = properties.u8(), properties.u8()
+        if not 1 <= precision <= 38 or scale > precision:
+            raise InvalidValueError(f"decimal({precision},{scale}) inside a sql_variant")
+        return WireType((types.decimal if token == 0x6A else types.numeric)(precision, scale))
+    if token == 0x24:
+        return WireType(types.UNIQUEIDENTIFIER)
+    # What is left either has no properties (fixed codes, date) or the scale byte, just as TYPE_INFO has.
+    return read_type_info(Reader(bytes((token,)) + properties.take(properties.remaining)))
+
+
+def is_lob(type_: SqlType) -> bool:
+    """Whether single values of the type can be larger than a page."""
+    return type_.length == MAX or type_.name in types.LEGACY_LOBS or type_.name in {"xml", *types.UDTS}

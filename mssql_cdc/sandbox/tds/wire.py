@@ -1,0 +1,117 @@
+"""Reading and writing the little-endian primitives that every TDS structure is made of.
+
+`Reader` is the one place where lengths sent by a client are checked against what has arrived; all parsers
+of client data use it, so a malformed message ends as `ProtocolError` and never as an allocation.
+"""
+
+import struct
+
+_U16 = struct.Struct("<H")
+_U32 = struct.Struct("<I")
+_I32 = struct.Struct("<i")
+_U64 = struct.Struct("<Q")
+
+
+class ProtocolError(Exception):
+    """The client sent bytes that are not TDS; its connection cannot go on."""
+
+
+class Reader:
+    """A cursor over one received message; reading past the end raises `ProtocolError`."""
+
+    __slots__ = ("_data", "_end", "position")
+
+    def __init__(self, data: bytes | bytearray | memoryview, position: int = 0, end: int | None = None) -> None:
+        self._data = memoryview(data)
+        self._end = len(data) if end is None else end
+        self.position = position
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not yet read."""
+        return self._end - self.position
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        start = self._advance(count)
+        return bytes(self._data[start : start + count])
+
+    def skip(self, count: int) -> None:
+        """Pass over `count` bytes."""
+        self._advance(count)
+
+    def u8(self) -> int:
+        """One byte, unsigned."""
+        return self._data[self._advance(1)]
+
+    def peek(self) -> int:
+        """The next byte without passing it."""
+        position = self._advance(1)
+        self.position = position
+        return self._data[position]
+
+    def u16(self) -> int:
+        """Two bytes, unsigned."""
+        return _U16.unpack_from(self._data, self._advance(2))[0]
+
+    def u32(self) -> int:
+        """Four bytes, unsigned."""
+        return _U32.unpack_from(self._data, self._advance(4))[0]
+
+    def i32(self) -> int:
+        """Four bytes, signed."""
+        return _I32.unpack_from(self._data, self._advance(4))[0]
+
+    def u64(self) -> int:
+        """Eight bytes, unsigned."""
+        return _U64.unpack_from(self._data, self._advance(8))[0]
+
+    def text(self, characters: int) -> str:
+        """UTF-16 text of that many code units."""
+        return decode_utf16(self.take(characters * 2))
+
+    def b_varchar(self) -> str:
+        """Text with a one-byte length in code units."""
+        return self.text(self.u8())
+
+    def us_varchar(self) -> str:
+        """Text with a two-byte length in code units."""
+        return self.text(self.u16())
+
+    def _advance(self, count: int) -> int:
+        position = self.position
+        if count > self._end - position:
+            raise ProtocolError(
+                f"a field of {count} bytes at offset {position} goes beyond the message of {self._end} bytes"
+            )
+        self.position = position + count
+        return position
+
+
+def decode_utf16(data: bytes) -> str:
+    """UTF-16 text; lone surrogates are kept, SQL Server stores any code unit."""
+    if len(data) % 2:
+        raise ProtocolError(f"UTF-16 text has an odd number of bytes: {len(data)}")
+    return data.decode("utf-16-le", "surrogatepass")
+
+
+def encode_utf16(text: str) -> bytes:
+    """UTF-16 bytes of a text, lone surrogates included."""
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def b_varchar(text: str) -> bytes:
+    """Text with a one-byte length in code units; what does not fit is cut off."""
+    encoded = encode_utf16(text)[:510]
+    return bytes((len(encoded) // 2,)) + encoded
+
+
+def us_varchar(text: str) -> bytes:
+    """Text with a two-byte length in code units; what does not fit is cut off."""
+    encoded = encode_utf16(text)[:131070]
+    return _U16.pack(len(encoded) // 2) + encoded
+
+
+def b_varbyte(data: bytes) -> bytes:
+    """Bytes with a one-byte length."""
+    return bytes((len(data),)) + data
