@@ -46,9 +46,9 @@ def to_change_log(
     before_key = key_texts(batch.column("before"), exact.field("before"), **find_keys)
     after_key = key_texts(batch.column("after"), exact.field("after"), **find_keys)
     columns = _columns(batch, before_key, after_key, table_schema, masks)
-    moved = pc.fill_null(pc.not_equal(before_key, after_key), False)  # noqa: FBT003 - Arrow's signature
+    moved = pc.fill_null(pc.not_equal(before_key, after_key), False)
     if pc.any(moved).as_py():
-        columns = _split(columns, moved, before_key, after_key)
+        columns = _split(columns, moved, before_key)
     return _assemble(columns, table_schema, batch_number, snapshot)
 
 
@@ -92,9 +92,7 @@ def _image(
     return struct_array(children, row_struct(columns), image.is_null())
 
 
-def _split(
-    columns: dict[str, pa.Array], moved: pa.Array, before_key: pa.Array, after_key: pa.Array
-) -> dict[str, pa.Array]:
+def _split(columns: dict[str, pa.Array], moved: pa.Array, before_key: pa.Array) -> dict[str, pa.Array]:
     """Updates that change `_key` become a `d` with operation 3 and a `c` with operation 4 (rule B13)."""
     is_moved = moved.to_numpy(zero_copy_only=False).astype(bool)
     rows = np.repeat(np.arange(len(is_moved)), np.where(is_moved, 2, 1))

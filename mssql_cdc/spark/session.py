@@ -162,7 +162,5 @@ def _jar_confs(jars: str | None) -> dict[str, str]:
     files = [str(file) for file in sorted(folder.glob("*.jar"))] if folder.is_dir() else jars.split(",")
     missing = [file for file in files if not Path(file).is_file()]
     if missing or not files:
-        raise ConfigurationError(
-            f"{JARS_VARIABLE} names no jar files: {missing or jars}; expected {DELTA_PACKAGES}"
-        )
+        raise ConfigurationError(f"{JARS_VARIABLE} names no jar files: {missing or jars}; expected {DELTA_PACKAGES}")
     return {"spark.jars": ",".join(files)}

@@ -1,0 +1,141 @@
+"""Delta schemas from Arrow schemas, and Arrow batches made to fit the schema that a table really has.
+
+A table's own schema wins: columns dropped at the source stay, a type that was widened stays wide, physical names of
+a table with column mapping are used in its files. Changing a table's schema belongs to `lake/evolution.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pyarrow as pa
+from deltalake import Schema
+
+from mssql_cdc.errors import SchemaError
+
+_NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
+_PHYSICAL = "delta.columnMapping.physicalName"
+_ID = "delta.columnMapping.id"
+_WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
+    pa.int16(): (pa.int32(), pa.int64()),
+    pa.int32(): (pa.int64(),),
+    pa.float32(): (pa.float64(),),
+    pa.date32(): (pa.timestamp("us"),),
+}
+
+
+def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
+    """Whether a name holds a character that Delta takes only with column mapping."""
+    return any(
+        _NEEDS_MAPPING.search(field.name) or (pa.types.is_struct(field.type) and needs_mapping(field.type))
+        for field in schema
+    )
+
+
+def delta_json(schema: pa.Schema) -> str:
+    """The Delta schema text of an Arrow schema."""
+    return Schema.from_arrow(schema).to_json()
+
+
+def arrow_of(schema_json: str) -> pa.Schema:
+    """The Arrow schema of a Delta schema text, by logical names."""
+    fields = json.loads(schema_json)["fields"]
+    return pa.schema([_field(field, physical=False) for field in fields])
+
+
+def is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every value of type `wanted` fits the type `found`, exactly and as Delta's widening knows it."""
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        whole = found.precision - found.scale >= wanted.precision - wanted.scale
+        return whole and found.scale >= wanted.scale
+    return found in _WIDER.get(wanted, ())
+
+
+def file_schema(schema_json: str, wanted: pa.Schema) -> pa.Schema:
+    """The schema of a file with the columns of `wanted` for the table that has the schema `schema_json`.
+
+    Fields keep the order of `wanted`; types, physical names and field ids are the table's.
+
+    Raises:
+        SchemaError: the table lacks a column of `wanted`, or has it with a type that cannot hold the values.
+    """
+    fields = {field["name"]: field for field in json.loads(schema_json)["fields"]}
+    return pa.schema([_fit(fields.get(field.name), field, field.name) for field in wanted])
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the names and types of `schema` (from `file_schema`), column by column."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [_conform(batch.column(i), schema.field(i).type) for i in range(batch.num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str) -> pa.Field:
+    if found is None:
+        raise SchemaError(f"The Delta table has no column {path!r} yet; its schema must be changed first")
+    if pa.types.is_struct(wanted.type) and isinstance(found["type"], dict):
+        inner = {field["name"]: field for field in found["type"]["fields"]}
+        children = [_fit(inner.get(child.name), child, f"{path}.{child.name}") for child in wanted.type]
+        return _named(found, pa.struct(children), physical=True)
+    has = _type(found["type"], physical=True)
+    if not has.equals(wanted.type) and not is_wider(has, wanted.type):
+        raise SchemaError(
+            f"Column {path!r} is {has} in the Delta table and {wanted.type} at the source; Delta cannot widen "
+            "the one to the other. Exclude the column, or move the table's folder away and take a new snapshot"
+        )
+    return _named(found, has, physical=True)
+
+
+def _field(found: dict[str, Any], *, physical: bool) -> pa.Field:
+    return _named(found, _type(found["type"], physical=physical), physical=physical)
+
+
+def _named(found: dict[str, Any], data_type: pa.DataType, *, physical: bool) -> pa.Field:
+    metadata = found.get("metadata") or {}
+    if not physical or _PHYSICAL not in metadata:
+        return pa.field(found["name"], data_type, found["nullable"])
+    return pa.field(metadata[_PHYSICAL], data_type, found["nullable"], {"PARQUET:field_id": str(metadata[_ID])})
+
+
+_PRIMITIVES = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
+    if isinstance(found, dict):
+        if found["type"] == "struct":
+            return pa.struct([_field(child, physical=physical) for child in found["fields"]])
+        if found["type"] == "array":
+            return pa.list_(pa.field("element", _type(found["elementType"], physical=physical)))
+        return pa.map_(_type(found["keyType"], physical=physical), _type(found["valueType"], physical=physical))
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", found)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    try:
+        return _PRIMITIVES[found]
+    except KeyError:
+        raise SchemaError(f"The Delta table has a column of type {found!r}, which we never write") from None
+
+
+def _conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if values.type.equals(wanted, check_metadata=True):
+        return values
+    if pa.types.is_struct(wanted):
+        children = [_conform(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
+    return values if values.type.equals(wanted) else values.cast(wanted)

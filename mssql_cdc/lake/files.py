@@ -1,0 +1,105 @@
+"""Arrow batches -> Parquet files in a table's folder, with the statistics that the Delta log wants.
+
+Runs on Spark workers and on the driver alike. A file is garbage until `lake/log.py` commits it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mssql_cdc.lake.delta_schema import conform, file_schema
+from mssql_cdc.lake.statistics import Statistics
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+
+ROW_GROUP_ROWS = 250_000
+FILE_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One written file: path relative to the table, size in bytes, rows, `modified` in ms since 1970, statistics."""
+
+    path: str
+    size: int
+    rows: int
+    modified: int
+    stats: str
+
+    def to_json(self) -> str:
+        """As it travels back from a Spark task."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> DataFile:
+        """The file whose `to_json()` this is."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """Where files go: the table's URI and its Delta schema text; picklable, holds no secret.
+
+    Without `schema_json` (a table that does not exist yet) files have the schema of their batches.
+    """
+
+    uri: str
+    schema_json: str | None = None
+    stats_columns: tuple[str, ...] = ()
+    storage: Storage = LOCAL
+    file_bytes: int = FILE_BYTES
+    row_group_rows: int = ROW_GROUP_ROWS
+
+
+def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
+    """Write the batches, in their order, to as many files as their size asks for; no rows, no file.
+
+    Memory is bounded by one row group. When the batches fail, the error passes through: what was written stays
+    behind as garbage for VACUUM.
+    """
+    files: list[DataFile] = []
+    pending = _merged(batches, target.row_group_rows)
+    batch = next(pending, None)
+    if batch is None:
+        return files
+    system = file_system(target.uri, target.storage)
+    schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
+    stored = dict(zip(batch.schema.names, schema.names, strict=True))
+    while batch is not None:
+        path = f"part-{uuid.uuid4()}.zstd.parquet"
+        statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
+        with system.open_output_stream(path) as sink:
+            with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
+                while batch is not None and sink.tell() < target.file_bytes:
+                    writer.write_batch(conform(batch, schema), row_group_size=target.row_group_rows)
+                    statistics.add(batch)
+                    batch = next(pending, None)
+            size = sink.tell()
+        files.append(DataFile(path, size, statistics.rows, int(time.time() * 1000), statistics.to_json()))
+    return files
+
+
+def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches joined up to about `rows` rows: each becomes a row group, and small ones make slow readers."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield _joined(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

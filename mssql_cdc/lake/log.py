@@ -1,0 +1,260 @@
+"""The log of one Delta table: its state, creating it, and the one write function (rules A3, A6, B15, C18).
+
+Every table that `deltalake` commits goes through `commit`: change logs, offsets and the small tables. Current tables
+are committed by Spark (`lake/current.py`). A JVM is needed only to create a table whose names need column mapping.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from mssql_cdc.errors import FencedError, StorageError
+from mssql_cdc.lake.delta_schema import needs_mapping
+from mssql_cdc.lake.files import DataFile, FileTarget
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OWNER = "mssql_cdc.owner"
+KEY = "mssql_cdc.key"
+STATS = "delta.dataSkippingStatsColumns"
+CHANGE_LOG_STATS = ("_pos", "_commit_ts", "_batch", "_schema", "_key", "op")
+CHANGE_LOG_PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.feature.timestampNtz": "supported",
+    "delta.checkpointInterval": "50",
+}
+SparkStarter = Callable[[], "SparkSession"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """One state of a table's log, from which exactly one commit can be made.
+
+    `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
+    never committed, or if the log's clean-up has taken it (then `own_batch` is larger than 0, rule A5).
+    """
+
+    uri: str
+    owner: str
+    writer: str
+    delta_version: int
+    table_id: str
+    batch: int
+    own_batch: int
+    own: Mapping[str, Any] | None
+    schema_json: str
+    properties: Mapping[str, str]
+    storage: Storage
+    table: DeltaTable = field(repr=False, compare=False)
+
+    @property
+    def app_id(self) -> str:
+        """The writer's app id."""
+        return _app_id(self.owner, self.writer)
+
+    @property
+    def to(self) -> str | None:
+        """Where this writer's rows end: `to` of its newest commit."""
+        return self.own.get("to") if self.own else None
+
+    @property
+    def target(self) -> FileTarget:
+        """Where files for the next commit are to be written, and how."""
+        columns = tuple(name.strip(" `") for name in self.properties.get(STATS, "").split(",") if name)
+        return FileTarget(self.uri, self.schema_json, columns, self.storage)
+
+
+def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOCAL) -> TableState | None:
+    """The newest state of the table, or None when there is no table.
+
+    Args:
+        uri: the table's folder.
+        owner: the table's app id (`TableHome.app_id`).
+        writer: "" for the stream; another name, such as "snapshot", for a further writer of the same table.
+        storage: how to reach the folder.
+
+    Raises:
+        StorageError: the table belongs to another connector, or to nobody that we know.
+    """
+    try:
+        table = DeltaTable(uri, storage_options=storage.resolved(), without_files=True)
+    except TableNotFoundError:
+        return None
+    properties = dict(table.metadata().configuration)
+    found = properties.get(OWNER)
+    if found != owner:
+        raise StorageError(
+            f"The Delta table {uri} belongs to {found or 'no connector'}, not to {owner}; give this connector "
+            "another topic.prefix or delta.warehouse, or move the table away"
+        )
+    blank = TableState(uri, owner, writer, 0, "", 0, 0, None, "", properties, storage, table)
+    return _read(blank)
+
+
+def refresh(state: TableState) -> TableState:
+    """The newest state of the same table for the same writer."""
+    state.table.update_incremental()
+    return _read(state)
+
+
+def commit(state: TableState, files: Sequence[DataFile], metadata: Mapping[str, Any]) -> TableState:
+    """Make the files and the metadata one commit with `_batch` = `state.batch + 1`; the state after it.
+
+    The commit carries two txn actions at that number: the writer's own, and the table's counter, which all writers
+    of the table share. So `_batch` never repeats, and a commit made from a state that any writer has passed fails.
+
+    Args:
+        state: the state that was loaded before the source was read.
+        files: what the tasks wrote; may be empty (a position that advances without rows).
+        metadata: JSON-able facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
+
+    Raises:
+        FencedError: another run has committed since, or changed the table; nothing was written.
+    """
+    if state.table.version() != state.delta_version:
+        # The handle was moved on by a commit or a refresh; from there the fence would let an old plan pass.
+        raise FencedError(f"This state of {state.uri} (Delta version {state.delta_version}) was used before")
+    number = state.batch + 1
+    mark = uuid.uuid4().hex
+    facts = {
+        **metadata,
+        "v": 1,
+        "app_id": state.app_id,
+        "batch": number,
+        "rows": sum(file.rows for file in files),
+        "mark": mark,
+    }
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": json.dumps(facts)},
+        app_transactions=[
+            Transaction(state.app_id, number),
+            Transaction(_counter(state.owner), number),
+        ],
+    )
+    adds = [AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files]
+    try:
+        state.table.create_write_transaction(adds, "append", state.table.schema(), commit_properties=properties)
+    except (DeltaError, OSError) as error:
+        return _settle(state, mark, error)
+    return refresh(state)
+
+
+def create_table(
+    uri: str,
+    schema: pa.Schema,
+    *,
+    owner: str,
+    properties: Mapping[str, str],
+    stats_columns: Sequence[str] = (),
+    storage: Storage = LOCAL,
+    spark: SparkStarter | None = None,
+) -> None:
+    """Create the table with exactly this schema and these properties; nothing happens when it exists.
+
+    Raises:
+        StorageError: a column name needs column mapping, and no Spark was given to create such a table.
+    """
+    wanted = {**properties, OWNER: owner}
+    if stats_columns:
+        wanted[STATS] = ",".join(stats_columns)
+    if DeltaTable.is_deltatable(uri, storage.resolved()):
+        return
+    if needs_mapping(schema):
+        if spark is None:
+            raise StorageError(f"The columns of {uri} need column mapping: the table must be created with Spark")
+        create_mapped_table(spark(), uri, schema, wanted)
+        return
+    file_system(uri, storage)  # Local folders must exist; object stores have none.
+    # "ignore" also settles the race of two creators: the put-if-absent of version 0 has one winner.
+    DeltaTable.create(
+        uri,
+        schema,
+        mode="ignore",
+        configuration=wanted,
+        storage_options=storage.resolved(),
+        raise_if_key_not_exists=False,
+    )
+
+
+def create_mapped_table(session: SparkSession, uri: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+    """Create a table with column mapping; only Spark's Delta can."""
+    from delta.tables import DeltaTable as SparkDeltaTable
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    builder = SparkDeltaTable.createIfNotExists(session).location(uri)
+    builder = builder.addColumns(from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    for name, value in {**properties, "delta.columnMapping.mode": "name"}.items():
+        builder = builder.property(name, value)
+    builder.execute()
+
+
+def _app_id(owner: str, writer: str) -> str:
+    return f"{owner}:{writer}" if writer else owner
+
+
+def _counter(owner: str) -> str:
+    return f"{owner}:batch"
+
+
+def _read(state: TableState) -> TableState:
+    table = state.table
+    own_batch = table.transaction_version(state.app_id) or 0
+    metadata = table.metadata()
+    return replace(
+        state,
+        delta_version=table.version(),
+        table_id=str(metadata.id),
+        batch=table.transaction_version(_counter(state.owner)) or 0,
+        own_batch=own_batch,
+        own=_newest_facts(table, state.app_id) if own_batch else None,
+        schema_json=table.schema().to_json(),
+        properties=dict(metadata.configuration),
+    )
+
+
+def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
+    """The newest commit of this app id, newest commits first, reading few of them in the usual case."""
+    for limit in (4, 64, None):
+        entries = table.history(limit)
+        for entry in entries:
+            facts = facts_of(entry)
+            if facts and facts.get("app_id") == app_id and "batch" in facts:
+                return facts
+        if limit is None or len(entries) < limit:
+            break
+    return None
+
+
+def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Our facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
+    text = history_entry.get("userMetadata")
+    if not isinstance(text, str) or not text.startswith("{"):
+        return None
+    facts = json.loads(text)
+    return facts if str(facts.get("app_id", "")).startswith("mssql_cdc:") else None
+
+
+def _settle(state: TableState, mark: str, error: Exception) -> TableState:
+    """After a failed commit: it may have landed all the same (a lost answer); else say who was faster."""
+    fresh = load_state(state.uri, owner=state.owner, writer=state.writer, storage=state.storage)
+    if fresh is not None and fresh.own and fresh.own.get("mark") == mark:
+        return fresh
+    if fresh is None:
+        raise StorageError(f"The Delta table {state.uri} is gone; nothing was written") from error
+    if fresh.batch != state.batch or isinstance(error, CommitFailedError):
+        raise FencedError(
+            f"Another run has changed {state.uri} since this run began (batch {state.batch}, now {fresh.batch}; "
+            f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({error})"
+        ) from error
+    raise error

@@ -1,0 +1,54 @@
+"""Reaching a folder of the warehouse, local or remote: options, file systems, existence.
+
+Secrets are references until the moment of use; whoever builds a `Storage` gives the function that resolves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pyarrow.fs as pa_fs
+
+
+def _as_is(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Options of the object store, values possibly `${env:...}`; `resolve` must be a module-level function.
+
+    Instances travel to Spark workers, where `resolve` runs again: no secret is ever part of a plan.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    resolve: Callable[[str], str] = _as_is
+
+    def resolved(self) -> dict[str, str] | None:
+        """The options as `deltalake` takes them."""
+        return {name: self.resolve(value) for name, value in self.options.items()} or None
+
+
+LOCAL = Storage()
+
+
+def local_path(uri: str) -> Path | None:
+    """The path of a local folder's path or `file:` URI; None for anything remote."""
+    parsed = urlparse(uri)
+    if parsed.scheme == "file":
+        return Path(unquote(parsed.path))
+    return None if "://" in uri else Path(uri)
+
+
+def file_system(uri: str, storage: Storage = LOCAL) -> pa_fs.FileSystem:
+    """A file system whose root is the folder `uri`; creates the folder where folders exist."""
+    local = local_path(uri)
+    if local is not None:
+        local.mkdir(parents=True, exist_ok=True)
+        return pa_fs.SubTreeFileSystem(str(local), pa_fs.LocalFileSystem())
+    from deltalake.fs import DeltaStorageHandler
+
+    return pa_fs.PyFileSystem(DeltaStorageHandler(uri, options=storage.resolved()))
