@@ -1,0 +1,225 @@
+"""One canonical text per SQL Server value, made twice: by T-SQL from the source, by Python from the lake.
+
+Nothing here shares code with the way in which capture reads, so a mistake there shows up as a difference. The type
+table below is the whole of it: per type an expression with `{c}` for the column, what to do with the text that comes
+back, and the same text from the Arrow value and its exact text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.schema import Column, SqlServerType
+
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?: ?([+-])(\d\d):(\d\d))?")
+_EPOCH_DAYS = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Canon:
+    """How one type becomes canonical text.
+
+    `select` is T-SQL; `source` turns what pyodbc returns into the text; `lake` does so with (value, exact text).
+    """
+
+    select: str
+    source: Callable[[Any], str]
+    lake: Callable[[Any, str | None], str]
+
+
+def canon(sql_type: SqlServerType) -> Canon:
+    """The canon of a type."""
+    try:
+        return _TABLE[sql_type.name]
+    except KeyError:
+        raise SchemaError(f"No canonical text is known for the SQL Server type {sql_type.name!r}") from None
+
+
+def source_text(column: Column, value: Any) -> str | None:
+    """The canonical text of a fetched value of this column."""
+    return None if value is None else canon(column.type).source(value)
+
+
+def lake_text(column: Column, value: Any, exact: str | None) -> str | None:
+    """The canonical text of a value in the lake and its entry in `_exact`, if it has one."""
+    return None if value is None and exact is None else canon(column.type).lake(value, exact)
+
+
+def _plain(value: Any, _: str | None = None) -> str:
+    return str(value)
+
+
+def _number(value: Decimal, _: str | None = None) -> str:
+    return f"{value:f}"
+
+
+def _bits(value: Any, _: str | None = None) -> str:
+    """A float's exact value; the source's 17 digits name it uniquely."""
+    return float(value).hex()
+
+
+def _hex(value: bytes, _: str | None = None) -> str:
+    return bytes(value).hex()
+
+
+def _utf16(value: str | None, exact: str | None) -> str:
+    """The bytes that SQL Server stores for national text; `utf16:` texts hold what UTF-8 cannot."""
+    if exact is not None:
+        return (
+            bytes.fromhex(exact.removeprefix("utf16:"))
+            .decode("utf-16-be", "surrogatepass")
+            .encode("utf-16-le", "surrogatepass")
+            .hex()
+        )
+    return (value or "").encode("utf-16-le", "surrogatepass").hex()
+
+
+def _source_moment(value: str) -> str:
+    return _Moment.parse(value).text
+
+
+def _lake_moment(value: datetime | int | None, exact: str | None) -> str:
+    """A timestamp's microseconds; with an exact text both must say the same, or the text shows the quarrel."""
+    micros = value if isinstance(value, int) else None
+    if exact is None:
+        return "" if micros is None else _Moment.of_micros(micros).text
+    moment = _Moment.parse(exact)
+    return moment.text if moment.micros == micros else f"{moment.text} but stored as {micros}"
+
+
+def _lake_date(value: int, _: str | None = None) -> str:
+    return _Moment.of_micros(value * 86_400_000_000).text
+
+
+def _variant_source(value: str) -> str:
+    """`base|precision|scale|length|collation|text`, the text in the base type's own canonical form."""
+    *properties, text = value.split("|", 5)
+    return "|".join([*properties, _variant_text(properties[0], text)])
+
+
+def _variant_lake(value: str | None, exact: str | None) -> str:
+    known = json.loads(exact or "{}")
+    properties = [str(known.get(name, "")) for name in ("base", "precision", "scale", "length", "collation")]
+    return "|".join([*properties, _variant_text(properties[0], value or "")])
+
+
+def _variant_text(base: str, text: str) -> str:
+    if base in {"float", "real"}:
+        return float(text).hex()
+    if base in {"date", "datetime", "smalldatetime", "datetime2", "datetimeoffset"}:
+        return _Moment.parse(text).text
+    if base == "time":
+        return _time(text)
+    if base in {"binary", "varbinary"}:
+        return text.lower().removeprefix("0x")
+    return text
+
+
+def _time(value: str, _: str | None = None) -> str:
+    """`hh:mm:ss` with a fraction only where there is one."""
+    whole, _, fraction = value.partition(".")
+    return f"{whole}.{fraction.rstrip('0')}".rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A point in time in nanoseconds since 0001-01-01, local, and its offset in minutes."""
+
+    nanoseconds: int
+    offset: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> _Moment:
+        found = _MOMENT.fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"Not a date or time: {text!r}")
+        year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+        days = date(year, month, day).toordinal() - 1
+        seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+        offset = int(found[9] or 0) * 60 + int(found[10] or 0)
+        fraction = int((found[7] or "0").ljust(9, "0"))
+        return cls(seconds * 1_000_000_000 + fraction, -offset if found[8] == "-" else offset)
+
+    @classmethod
+    def of_micros(cls, micros: int) -> _Moment:
+        """From microseconds since 1970-01-01 (UTC)."""
+        return cls((micros + (_EPOCH_DAYS - 1) * 86_400_000_000) * 1000)
+
+    @property
+    def micros(self) -> int:
+        """Microseconds since 1970-01-01 in UTC, cut, not rounded."""
+        utc = self.nanoseconds - self.offset * 60_000_000_000
+        return utc // 1000 - (_EPOCH_DAYS - 1) * 86_400_000_000
+
+    @property
+    def text(self) -> str:
+        days, rest = divmod(self.nanoseconds, 86_400_000_000_000)
+        seconds, fraction = divmod(rest, 1_000_000_000)
+        shown = f"{days}d {seconds}s" + (f" {fraction}ns" if fraction else "")
+        return f"{shown} {self.offset:+d}min" if self.offset else shown
+
+
+def _text_of(kind: str = "{c}") -> Canon:
+    return Canon(f"CAST(CAST({kind} AS nvarchar(max)) AS varbinary(max))", _hex, _utf16)
+
+
+def _bytes_of(expression: str) -> Canon:
+    return Canon(expression, _hex, _hex)
+
+
+def _moment_of(expression: str) -> Canon:
+    return Canon(expression, _source_moment, _lake_moment)
+
+
+def _variant() -> Canon:
+    def property_of(name: str) -> str:
+        return f"ISNULL(CAST(SQL_VARIANT_PROPERTY({{c}}, '{name}') AS nvarchar(128)), N'')"
+
+    names = ("BaseType", "Precision", "Scale", "MaxLength", "Collation")
+    styles = {
+        "float": "CONVERT(nvarchar(60), CAST({c} AS float), 3)",
+        "real": "CONVERT(nvarchar(60), CAST({c} AS real), 3)",
+        "money": "CONVERT(nvarchar(60), CAST({c} AS money), 2)",
+        "smallmoney": "CONVERT(nvarchar(60), CAST({c} AS smallmoney), 2)",
+        "date": "CONVERT(nvarchar(60), CAST({c} AS date), 23)",
+        "datetime": "CONVERT(nvarchar(60), CAST({c} AS datetime), 121)",
+        "smalldatetime": "CONVERT(nvarchar(60), CAST({c} AS smalldatetime), 120)",
+        "datetime2": "CONVERT(nvarchar(60), CAST({c} AS datetime2(7)), 121)",
+        "datetimeoffset": "CONVERT(nvarchar(60), CAST({c} AS datetimeoffset(7)), 121)",
+        "time": "CONVERT(nvarchar(60), CAST({c} AS time(7)), 121)",
+        "binary": "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)",
+        "varbinary": "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)",
+    }
+    cases = " ".join(f"WHEN '{base}' THEN {text}" for base, text in styles.items())
+    base = "CAST(SQL_VARIANT_PROPERTY({c}, 'BaseType') AS varchar(128))"
+    value = f"CASE {base} {cases} ELSE CAST({{c}} AS nvarchar(max)) END"
+    joined = " + N'|' + ".join([*(property_of(name) for name in names), value])
+    return Canon(f"CASE WHEN {{c}} IS NOT NULL THEN {joined} END", _variant_source, _variant_lake)
+
+
+_WHOLE = Canon("CONVERT(varchar(20), {c})", _plain, lambda value, _: str(int(value)))
+_EXACT_NUMBER = Canon("CONVERT(varchar(60), {c})", _plain, _number)
+_TABLE: dict[str, Canon] = {
+    **dict.fromkeys(("bit", "tinyint", "smallint", "int", "bigint"), _WHOLE),
+    **dict.fromkeys(("decimal", "numeric"), _EXACT_NUMBER),
+    **dict.fromkeys(("money", "smallmoney"), Canon("CONVERT(varchar(40), {c}, 2)", _plain, _number)),
+    **dict.fromkeys(("real", "float"), Canon("CONVERT(varchar(60), CAST({c} AS float), 3)", _bits, _bits)),
+    **dict.fromkeys(("char", "varchar", "nchar", "nvarchar", "ntext", "xml", "json"), _text_of()),
+    "text": _text_of("CAST({c} AS varchar(max))"),
+    "uniqueidentifier": Canon("CONVERT(char(36), {c})", lambda value: value.upper(), _plain),
+    **dict.fromkeys(("binary", "varbinary", "image"), _bytes_of("CAST({c} AS varbinary(max))")),
+    **dict.fromkeys(("hierarchyid", "geometry", "geography"), _bytes_of("CAST({c} AS varbinary(max))")),
+    **dict.fromkeys(("timestamp", "rowversion"), _bytes_of("CAST({c} AS binary(8))")),
+    "date": Canon("CONVERT(char(10), {c}, 23)", _source_moment, _lake_date),
+    "smalldatetime": _moment_of("CONVERT(varchar(40), {c}, 120)"),
+    **dict.fromkeys(("datetime", "datetime2", "datetimeoffset"), _moment_of("CONVERT(varchar(40), {c}, 121)")),
+    "time": Canon("CONVERT(varchar(16), {c}, 121)", _time, _time),
+    "sql_variant": _variant(),
+}
