@@ -1,0 +1,223 @@
+"""The command `make demo`: puts sandbox, workload, Dagster and the live table together, and takes them down again.
+
+`--headless --seconds N` runs without the webserver, then stops the workload, waits until the lake has caught up,
+checks every table against the source, and exits 0 only if all agree and every kind of change has arrived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyodbc
+
+from mssql_cdc.demo import table as live
+from mssql_cdc.demo.caught_up import wait_until_caught_up
+from mssql_cdc.demo.evidence import findings
+from mssql_cdc.demo.processes import Processes
+from mssql_cdc.demo.workload import Workload
+from mssql_cdc.lake.layout import Layout
+
+ROOT = Path(".demo")
+CONNECTOR = "demo"
+DATABASE = "shop"
+TABLE_SECONDS = 3.0
+START_SECONDS = 120
+CATCH_UP_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the command line asks for; `seconds` None: until Ctrl-C."""
+
+    headless: bool
+    seconds: float | None
+    port: int
+
+
+def parse(arguments: list[str]) -> Arguments:
+    """The command line as values."""
+    parser = argparse.ArgumentParser(
+        prog="make demo", description=__doc__, epilog='example: make demo ARGS="--headless --seconds 90"'
+    )
+    parser.add_argument("--headless", action="store_true", help="without the webserver; checks everything at the end")
+    parser.add_argument("--seconds", type=float, help="stop the workload after this long (default: until Ctrl-C)")
+    parser.add_argument("--port", type=int, default=3000, help="port of the UI (default: 3000)")
+    found = parser.parse_args(arguments)
+    return Arguments(found.headless, found.seconds or (90.0 if found.headless else None), found.port)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the demo; the exit code is 0 when everything that was promised has happened."""
+    wanted = parse(sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    shutil.rmtree(ROOT, ignore_errors=True)
+    (ROOT / "connectors").mkdir(parents=True)
+    with Processes(ROOT) as processes:
+        try:
+            return _run(wanted, processes)
+        except KeyboardInterrupt:
+            say("Stopping.")
+            return 0 if not wanted.headless else 1
+
+
+def _run(wanted: Arguments, processes: Processes) -> int:
+    server = _start_sandbox(processes)
+    config = _write_connector(server)
+    say("Discovering the captured tables …")
+    _command("discover", "--config", str(config))
+    port = wanted.port if _is_free(wanted.port) else _free_port()
+    _start_dagster(processes, headless=wanted.headless, port=port)
+    if not wanted.headless:
+        say(f"Dagster's UI: http://127.0.0.1:{port}")
+    layout = Layout(str(ROOT.absolute() / "warehouse"), CONNECTOR, DATABASE)
+    workload = Workload(connection_string(server))
+    workload.start()
+    note = "Workload running; Ctrl-C stops everything." if not wanted.headless else "Workload running."
+    _watch(wanted, processes, server, layout, workload, note)
+    workload.stop()
+    if not wanted.headless:
+        return 0
+    say(f"Workload stopped after {workload.transactions:,} transactions; waiting until the lake has caught up …")
+    wait_until_caught_up(config, timeout=CATCH_UP_SECONDS, check=processes.check)
+    processes.stop("dagster")
+    return _verify(config, server, layout)
+
+
+def _verify(config: Path, server: dict[str, str], layout: Layout) -> int:
+    say("Checking every table, value by value, as `mssql-cdc check` does …")
+    checked = _command("check", "--config", str(config), must=False)
+    with pyodbc.connect(connection_string(server), autocommit=True) as connection:
+        say(live.render(live.lines(connection, layout)))
+    found = findings(layout)
+    for finding in found:
+        expected = f"at least {finding.wanted:,}" if finding.wanted else "none"
+        say(f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.found:,} ({expected} expected)")
+    complete = checked == 0 and all(finding.ok for finding in found)
+    say("Everything agrees." if complete else "The demo found a difference; see above.")
+    return 0 if complete else 5
+
+
+def _watch(
+    wanted: Arguments,
+    processes: Processes,
+    server: dict[str, str],
+    layout: Layout,
+    workload: Workload,
+    note: str,
+) -> None:
+    """Shows the live table until the time is over (or for ever); a child or the workload that dies ends it."""
+    screen = live.Screen()
+    until = None if wanted.seconds is None else time.monotonic() + wanted.seconds
+    with pyodbc.connect(connection_string(server), autocommit=True) as connection:
+        while until is None or time.monotonic() < until:
+            processes.check()
+            if workload.error is not None:
+                return
+            screen.show(
+                live.render(live.lines(connection, layout), note=f"{workload.transactions:,} transactions. {note}")
+            )
+            time.sleep(TABLE_SECONDS)
+
+
+def _start_sandbox(processes: Processes) -> dict[str, str]:
+    say("Starting the sandbox with its sample database (200,000 rows) …")
+    ready = ROOT / "sandbox.json"
+    script = Path(__file__).parent / "database.sql"
+    processes.start(
+        "sandbox",
+        [sys.executable, "-m", "mssql_cdc.sandbox", "--port", "0", "--script", str(script),
+         "--capture-interval", "1", "--ready-file", str(ready)],
+    )  # fmt: skip
+    deadline = time.monotonic() + START_SECONDS
+    while not ready.exists():
+        processes.check()
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"The sandbox was not ready after {START_SECONDS} s; see {ROOT / 'sandbox.log'}")
+        time.sleep(0.1)
+    return json.loads(ready.read_text())
+
+
+def _write_connector(server: dict[str, str]) -> Path:
+    """A connector as in Debezium's documentation, with the sandbox's address; the password stays outside the file."""
+    os.environ["DEMO_PASSWORD"] = str(server["password"])
+    config = ROOT / "connectors" / f"{CONNECTOR}.json"
+    properties = {
+        "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+        "database.hostname": server["host"],
+        "database.port": str(server["port"]),
+        "database.user": server["user"],
+        "database.password": "${env:DEMO_PASSWORD}",
+        "database.names": DATABASE,
+        "topic.prefix": CONNECTOR,
+        "signal.data.collection": f"{DATABASE}.dbo.debezium_signal",
+        "driver.encrypt": "false",
+        "delta.warehouse": str(ROOT.absolute() / "warehouse"),
+        "delta.current.interval": "10",
+    }
+    config.write_text(json.dumps({"name": CONNECTOR, "config": properties}, indent=2) + "\n")
+    return config
+
+
+def _start_dagster(processes: Processes, *, headless: bool, port: int) -> None:
+    home = ROOT.absolute() / "dagster"
+    home.mkdir()
+    shutil.copy("dagster.yaml", home)
+    environment = {
+        "DAGSTER_HOME": str(home),
+        "MSSQL_CDC_CONNECTORS": str(ROOT.absolute() / "connectors"),
+        "MSSQL_CDC_SENSORS": "running",
+    }
+    scripts = Path(sys.executable).parent
+    command = (
+        [str(scripts / "dagster-daemon"), "run", "-m", "mssql_cdc.definitions"]
+        if headless
+        else [str(scripts / "dagster"), "dev", "-m", "mssql_cdc.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    )
+    say("Starting Dagster …")
+    processes.start("dagster", command, environment=environment)
+
+
+def connection_string(server: dict[str, str]) -> str:
+    """ODBC through FreeTDS, as any client would."""
+    return (
+        f"DRIVER=FreeTDS;SERVER={server['host']};PORT={server['port']};DATABASE={DATABASE};UID={server['user']};"
+        f"PWD={server['password']};TDS_Version=7.4;ClientCharset=UTF-8"
+    )
+
+
+def _command(*arguments: str, must: bool = True) -> int:
+    """Runs one `mssql-cdc` command in front of the user; with `must` a failure ends the demo."""
+    code = subprocess.run([sys.executable, "-m", "mssql_cdc.cli", *arguments], check=False).returncode
+    if code and must:
+        raise RuntimeError(f"mssql-cdc {arguments[0]} ended with exit code {code}")
+    return code
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def say(text: str) -> None:
+    """One message to the person who watches."""
+    print(text, flush=True)  # noqa: T201 (a command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
