@@ -234,6 +234,7 @@ catalogue: dict[int, Template] = {
     4924: T("{statement} failed because column '{column}' does not exist in table '{table}'."),
     4928: T("Cannot alter column '{column}' because it is '{reason}'."),
     5074: T("The {kind} '{name}' is dependent on column '{column}'."),
+    6401: T("Cannot roll back {name}. No transaction or savepoint of that name was found."),
     7139: T("Length of LOB data ({length}) to be replicated exceeds configured maximum {maximum}. Use the stored procedure sp_configure to increase the configured maximum value for max text repl size option, which defaults to 65536. A configured value of -1 indicates no limit, other that the limit imposed by the data type."),  # noqa: E501
     7202: T("Could not find server '{name}' in sys.servers. Verify that the correct server name was specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to sys.servers.", 11, 2),  # noqa: E501
     7601: T("Cannot use a CONTAINS or FREETEXT predicate on table or indexed view '{name}' because it is not full-text indexed."),  # noqa: E501

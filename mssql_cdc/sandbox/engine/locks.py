@@ -1,0 +1,347 @@
+"""Lock manager: granted locks, FIFO queues, conversions, deadlock detection.
+
+Storage asks for a lock with `acquire`; where it cannot be had, a request is queued and `MustWait` is raised. The
+statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again.
+A row that a transaction has changed is locked by its uncommitted version; the manager hears of that lock only
+when somebody runs into it (`acquire_from`). What does not belong here: which locks a statement needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, Protocol
+
+from mssql_cdc.sandbox.errors import SqlError, error
+
+Duration = Literal["instant", "statement", "transaction"]
+ResourceKind = Literal["DATABASE", "OBJECT", "RID", "APPLICATION"]
+
+
+class LockMode(Enum):
+    """Lock modes by their names in sys.dm_tran_locks."""
+
+    SCH_S = "Sch-S"
+    SCH_M = "Sch-M"
+    IS = "IS"
+    IX = "IX"
+    S = "S"
+    U = "U"
+    SIX = "SIX"
+    X = "X"
+
+
+_M = LockMode
+_COMPATIBLE: dict[LockMode, frozenset[LockMode]] = {
+    _M.SCH_S: frozenset(set(LockMode) - {_M.SCH_M}),
+    _M.SCH_M: frozenset(),
+    _M.IS: frozenset({_M.SCH_S, _M.IS, _M.IX, _M.S, _M.U, _M.SIX}),
+    _M.IX: frozenset({_M.SCH_S, _M.IS, _M.IX}),
+    _M.S: frozenset({_M.SCH_S, _M.IS, _M.S, _M.U}),
+    _M.U: frozenset({_M.SCH_S, _M.IS, _M.S}),
+    _M.SIX: frozenset({_M.SCH_S, _M.IS}),
+    _M.X: frozenset({_M.SCH_S}),
+}
+_COVERS: dict[LockMode, frozenset[LockMode]] = {
+    _M.SCH_S: frozenset({_M.SCH_S}),
+    _M.SCH_M: frozenset(LockMode),
+    _M.IS: frozenset({_M.IS, _M.SCH_S}),
+    _M.IX: frozenset({_M.IX, _M.IS, _M.SCH_S}),
+    _M.S: frozenset({_M.S, _M.IS, _M.SCH_S}),
+    _M.U: frozenset({_M.U, _M.S, _M.IS, _M.SCH_S}),
+    _M.SIX: frozenset({_M.SIX, _M.S, _M.IX, _M.IS, _M.U, _M.SCH_S}),
+    _M.X: frozenset(set(LockMode) - {_M.SCH_M}),
+}
+
+
+def combined(held: LockMode, wanted: LockMode) -> LockMode:
+    """The weakest mode that covers both."""
+    if wanted in _COVERS[held]:
+        return held
+    if held in _COVERS[wanted]:
+        return wanted
+    for mode in (_M.SIX, _M.X):
+        if held in _COVERS[mode] and wanted in _COVERS[mode]:
+            return mode
+    return _M.SCH_M
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What is locked: a database, a table ('OBJECT'), a row ('RID') or an application's name."""
+
+    kind: ResourceKind
+    database_id: int
+    object_id: int = 0
+    key: int | str = 0
+
+
+class LockOwner(Protocol):
+    """What owns locks: a transaction, or a session for session-owned application locks."""
+
+    spid: int
+    deadlock_priority: int
+    locks: dict[Resource, Granted]
+
+    def rollback_cost(self) -> int:
+        """How much undoing the owner would cost; the cheapest owner of a cycle becomes the victim."""
+        ...
+
+
+@dataclass(slots=True)
+class Granted:
+    """A lock that is held."""
+
+    mode: LockMode
+    duration: Duration
+
+
+class LockRequest:
+    """A queued request for a lock; settled when it is granted, cancelled or chosen as a deadlock victim."""
+
+    __slots__ = ("_future", "duration", "failure", "manager", "mode", "owner", "resource", "settled")
+
+    def __init__(
+        self, manager: LockManager, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
+    ) -> None:
+        self.manager = manager
+        self.owner = owner
+        self.resource = resource
+        self.mode = mode
+        self.duration: Duration = duration
+        self.failure: SqlError | None = None
+        self.settled = False
+        self._future: asyncio.Future[None] | None = None
+
+    def settle(self, failure: SqlError | None = None) -> None:
+        """Mark the request as granted, or as failed with `failure`, and wake the waiter."""
+        self.settled = True
+        self.failure = failure
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    async def wait(self, timeout_seconds: float | None = None) -> None:
+        """Return once granted; raise 1222 after `timeout_seconds` (None: wait for ever, 0: not at all), 1205 as victim.
+
+        Cancelling the awaiting task withdraws the request.
+        """
+        if not self.settled and timeout_seconds == 0:
+            self.manager.cancel(self)
+            raise error(1222)
+        try:
+            if not self.settled:
+                self._future = asyncio.get_running_loop().create_future()
+                async with asyncio.timeout(timeout_seconds):
+                    await self._future
+        except TimeoutError:
+            if not self.settled:
+                raise error(1222) from None
+        finally:
+            if not self.settled:
+                self.manager.cancel(self)
+        if self.failure is not None:
+            raise self.failure
+
+
+class MustWait(Exception):  # noqa: N818 - a signal to the statement runner, not an error
+    """The statement cannot go on before `request` is granted."""
+
+    def __init__(self, request: LockRequest) -> None:
+        super().__init__(f"{request.mode.value} on {request.resource}")
+        self.request = request
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """A lock or a waiting request, for sys.dm_tran_locks and blocking views."""
+
+    spid: int
+    resource: Resource
+    mode: LockMode
+    status: Literal["GRANT", "CONVERT", "WAIT"]
+    blocking_spid: int = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    granted: dict[int, tuple[LockOwner, LockMode]] = field(default_factory=dict)
+    queue: list[LockRequest] = field(default_factory=list)
+
+
+class LockManager:
+    """All locks of a server."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Resource, _Entry] = {}
+        self._row_locks: dict[tuple[int, int], int] = {}
+
+    def has_row_locks(self, database_id: int, object_id: int) -> bool:
+        """Whether any row lock of the table is known here; writers skip the manager while there is none."""
+        return (database_id, object_id) in self._row_locks
+
+    def acquire(
+        self, owner: LockOwner, resource: Resource, mode: LockMode, *, duration: Duration = "transaction"
+    ) -> None:
+        """Grant at once or raise `MustWait`; a held lock is converted upwards and keeps the longer duration."""
+        held = owner.locks.get(resource)
+        if held is not None and mode in _COVERS[held.mode]:
+            if duration == "transaction":
+                held.duration = "transaction"
+            return
+        wanted = mode if held is None else combined(held.mode, mode)
+        entry = self._entries.get(resource)
+        if entry is None or self._free(entry, owner, wanted, converting=held is not None):
+            if duration != "instant":
+                self._grant(owner, resource, wanted, duration)
+            return
+        self._enqueue(entry, LockRequest(self, owner, resource, wanted, duration), converting=held is not None)
+
+    def acquire_from(
+        self, holder: LockOwner, owner: LockOwner, resource: Resource, mode: LockMode, *, duration: Duration
+    ) -> None:
+        """Queue behind `holder`, whose exclusive lock on a row was so far only implied by its uncommitted version."""
+        held = holder.locks.get(resource)
+        if held is None or held.mode is not _M.X:
+            self._grant(holder, resource, _M.X, "transaction")
+        self.acquire(owner, resource, mode, duration=duration)
+
+    def try_acquire(
+        self, owner: LockOwner, resource: Resource, mode: LockMode, *, duration: Duration = "transaction"
+    ) -> bool:
+        """Like `acquire` but returns False instead of queueing (READPAST, NOWAIT, application locks with timeout 0)."""
+        held = owner.locks.get(resource)
+        wanted = mode if held is None else combined(held.mode, mode)
+        entry = self._entries.get(resource)
+        if entry is not None and not self._free(entry, owner, wanted, converting=held is not None):
+            return False
+        if duration != "instant":
+            self._grant(owner, resource, wanted, duration)
+        return True
+
+    def release(self, owner: LockOwner, resource: Resource) -> None:
+        """Give one lock back and grant whoever can go on."""
+        if owner.locks.pop(resource, None) is None:
+            return
+        entry = self._entries[resource]
+        del entry.granted[id(owner)]
+        if resource.kind == "RID":
+            self._count_row_lock(resource, -1)
+        if entry.queue:
+            self._grant_waiting(entry)
+        if not entry.queue and not entry.granted:
+            del self._entries[resource]
+
+    def release_statement(self, owner: LockOwner) -> None:
+        """Give back the locks that were taken for a statement only."""
+        short = [resource for resource, held in owner.locks.items() if held.duration == "statement"]
+        for resource in short:
+            self.release(owner, resource)
+
+    def release_all(self, owner: LockOwner) -> None:
+        """Give back everything that `owner` holds, and withdraw what it waits for."""
+        for resource in tuple(owner.locks):
+            self.release(owner, resource)
+
+    def cancel(self, request: LockRequest) -> None:
+        """Withdraw a waiting request."""
+        entry = self._entries.get(request.resource)
+        if entry is not None and request in entry.queue:
+            entry.queue.remove(request)
+            self._grant_waiting(entry)
+            if not entry.queue and not entry.granted:
+                del self._entries[request.resource]
+
+    def rows(self) -> Iterator[LockRow]:
+        """All locks and waiting requests."""
+        for resource, entry in tuple(self._entries.items()):
+            for owner, mode in entry.granted.values():
+                yield LockRow(owner.spid, resource, mode, "GRANT")
+            for request in entry.queue:
+                blocker = next(iter(self._blockers(entry, request)), None)
+                status: Literal["CONVERT", "WAIT"] = "CONVERT" if id(request.owner) in entry.granted else "WAIT"
+                yield LockRow(request.owner.spid, resource, request.mode, status, blocker.spid if blocker else 0)
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _free(self, entry: _Entry, owner: LockOwner, mode: LockMode, *, converting: bool) -> bool:
+        if entry.queue and not converting and any(request.owner is not owner for request in entry.queue):
+            return False
+        compatible = _COMPATIBLE[mode]
+        return all(other is owner or held in compatible for other, held in entry.granted.values())
+
+    def _grant(self, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration) -> None:
+        held = owner.locks.get(resource)
+        if held is None:
+            owner.locks[resource] = Granted(mode, duration)
+            if resource.kind == "RID":
+                self._count_row_lock(resource, 1)
+        else:
+            held.mode = mode
+            held.duration = "transaction" if duration == "transaction" else held.duration
+        self._entries.setdefault(resource, _Entry()).granted[id(owner)] = (owner, mode)
+
+    def _count_row_lock(self, resource: Resource, change: int) -> None:
+        table = (resource.database_id, resource.object_id)
+        count = self._row_locks.get(table, 0) + change
+        if count:
+            self._row_locks[table] = count
+        else:
+            self._row_locks.pop(table, None)
+
+    def _enqueue(self, entry: _Entry, request: LockRequest, *, converting: bool) -> None:
+        # A conversion goes before new requests: its owner already holds the resource.
+        entry.queue.insert(0, request) if converting else entry.queue.append(request)
+        victim = self._deadlock_victim(request)
+        if victim is not None:
+            failure = error(1205, spid=victim.owner.spid, resource="lock")
+            self.cancel(victim)
+            victim.settle(failure)
+            if victim is request:
+                raise failure
+        raise MustWait(request)
+
+    def _grant_waiting(self, entry: _Entry) -> None:
+        while entry.queue:
+            request = entry.queue[0]
+            compatible = _COMPATIBLE[request.mode]
+            if not all(o is request.owner or held in compatible for o, held in entry.granted.values()):
+                return
+            entry.queue.pop(0)
+            if request.duration != "instant":
+                self._grant(request.owner, request.resource, request.mode, request.duration)
+            request.settle()
+
+    @staticmethod
+    def _blockers(entry: _Entry, request: LockRequest) -> list[LockOwner]:
+        compatible = _COMPATIBLE[request.mode]
+        found = [o for o, held in entry.granted.values() if o is not request.owner and held not in compatible]
+        for earlier in entry.queue:
+            if earlier is request:
+                break
+            if earlier.owner is not request.owner and earlier.mode not in compatible:
+                found.append(earlier.owner)
+        return found
+
+    def _deadlock_victim(self, request: LockRequest) -> LockRequest | None:
+        """The request to fail when `request` closes a cycle of waits: lowest priority, then cheapest to undo."""
+        waiting = {id(r.owner): (e, r) for e in self._entries.values() for r in e.queue}
+        path: list[LockRequest] = []
+        seen: set[int] = set()
+
+        def search(current: LockRequest, entry: _Entry) -> bool:
+            path.append(current)
+            seen.add(id(current.owner))
+            for owner in self._blockers(entry, current):
+                if owner is request.owner:
+                    return True
+                onward = waiting.get(id(owner))
+                if onward is not None and id(owner) not in seen and search(onward[1], onward[0]):
+                    return True
+            path.pop()
+            return False
+
+        if not search(request, self._entries[request.resource]):
+            return None
+        return min(path, key=lambda r: (r.owner.deadlock_priority, r.owner.rollback_cost(), r is not request))

@@ -1,0 +1,235 @@
+"""The transaction log of one database: LSNs and the records that change data capture reads.
+
+LSNs follow the reference's simulation rules: VLF from 0x27, every commit closes its log block, slots count from 1
+inside a block; so a commit's LSN is above all row LSNs of its transaction and above every earlier commit.
+Only changes of tracked tables are kept as records, and only until capture has passed them; for the rest the
+log merely grows. What does not belong here: turning records into change rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Operation = Literal["insert", "delete", "update"]
+FIRST_VLF = 0x27
+_VLF_OFFSETS = 0x40000
+_BLOCK_BYTES = 60 * 1024
+_RECORD_BYTES = 120
+ZERO_LSN = bytes(10)
+
+
+def lsn_bytes(lsn: int) -> bytes:
+    """The 10 bytes of an LSN kept as an 80-bit integer."""
+    return lsn.to_bytes(10, "big")
+
+
+def lsn_text(lsn: int | bytes) -> str:
+    """Text form as DMVs show it: '00000027:00000160:0011'."""
+    digits = (lsn if isinstance(lsn, bytes) else lsn_bytes(lsn)).hex()
+    return f"{digits[:8]}:{digits[8:16]}:{digits[16:]}"
+
+
+@dataclass(slots=True)
+class RowChange:
+    """A change of one row of a tracked table.
+
+    `lsn` is the row's own log record (seqval). A `deferred` update touches a primary key or unique index column and
+    is captured as delete + insert with the same LSN: it takes two command ids, `command_id` and the next.
+    `changed` holds a bit per column position in the table (bit 0 = first column) for updates, -1 otherwise.
+    """
+
+    table_id: int
+    operation: Operation
+    before: tuple | None
+    after: tuple | None
+    lsn: bytes
+    command_id: int
+    deferred: bool = False
+    changed: int = -1
+
+
+@dataclass(slots=True)
+class DdlChange:
+    """A DDL statement on a tracked table, logged in its transaction.
+
+    `kind` is 'add column', 'drop column', 'alter column', 'drop table', 'rename'…; `column` names the column that is
+    concerned and `details` carries what the kind needs (old and new `Column`).
+    """
+
+    table_id: int
+    kind: str
+    command: str
+    lsn: bytes
+    time: int
+    column: str = ""
+    details: Any = None
+
+
+@dataclass(slots=True)
+class CommittedTransaction:
+    """A transaction as capture sees it; times are `datetime` storage values in server local time."""
+
+    commit_lsn: bytes
+    begin_lsn: bytes
+    transaction_id: int
+    begin_time: int
+    commit_time: int
+    entries: list[RowChange | DdlChange]
+
+
+@dataclass(slots=True)
+class LogPart:
+    """What one transaction has written to one database's log so far."""
+
+    log: Log
+    transaction_id: int
+    begin_lsn: bytes
+    begin_time: int
+    entries: list[RowChange | DdlChange] = field(default_factory=list)
+    commands: int = 0
+
+    def change(
+        self,
+        table_id: int,
+        operation: Operation,
+        before: tuple | None,
+        after: tuple | None,
+        *,
+        deferred: bool = False,
+        changed: int = -1,
+    ) -> None:
+        """Log a row change of a tracked table; numbers it within the transaction."""
+        lsn = self.log.append()
+        self.entries.append(
+            RowChange(table_id, operation, before, after, lsn_bytes(lsn), self.commands + 1, deferred, changed)
+        )
+        self.commands += 2 if deferred else 1
+
+    def ddl(self, table_id: int, kind: str, command: str, *, time: int, column: str = "", details: Any = None) -> None:
+        """Log a DDL statement that concerns a tracked table."""
+        lsn = lsn_bytes(self.log.append())
+        self.entries.append(DdlChange(table_id, kind, command, lsn, time, column, details))
+
+    def mark(self) -> tuple[int, int]:
+        """A position to return to when a savepoint or a statement is undone."""
+        return len(self.entries), self.commands
+
+    def undo_to(self, mark: tuple[int, int]) -> None:
+        """Forget the entries after `mark`: capture does not see what was rolled back."""
+        undone = len(self.entries) - mark[0]
+        del self.entries[mark[0] :]
+        self.commands = mark[1]
+        self.log.grow(undone)
+
+
+class Log:
+    """LSN source and committed transactions, in commit order, that capture has still to read."""
+
+    def __init__(self) -> None:
+        self.capturing = False
+        self._vlf = FIRST_VLF
+        self._offset = 0x20
+        self._slot = 0
+        self._bytes = 0
+        self._last = 0
+        self._committed: deque[CommittedTransaction] = deque()
+        self._first = 0
+        self.active: dict[int, LogPart] = {}
+        self.records = 0
+        self.append()
+        self._close_block()
+
+    # -- LSNs ---------------------------------------------------------------------------------------------
+
+    def append(self, size: int = _RECORD_BYTES) -> int:
+        """Write a record of about `size` bytes and return its LSN as an 80-bit integer."""
+        if self._bytes > _BLOCK_BYTES:
+            self._close_block()
+        self._slot += 1
+        self._bytes += size
+        self.records += 1
+        self._last = self._vlf << 48 | self._offset << 16 | self._slot
+        return self._last
+
+    def grow(self, records: int = 1) -> None:
+        """Write records that nobody will read (changes of untracked tables, compensation records)."""
+        for _ in range(records):
+            self.append()
+
+    def _close_block(self) -> None:
+        self._offset += 8 * max(1, -(-self._bytes // 512))
+        self._slot = 0
+        self._bytes = 0
+        if self._offset >= _VLF_OFFSETS:
+            self._vlf += 1
+            self._offset = 0x10
+
+    @property
+    def end_lsn(self) -> bytes:
+        """LSN of the last record written."""
+        return lsn_bytes(self._last)
+
+    # -- transactions -------------------------------------------------------------------------------------
+
+    def begin(self, transaction_id: int, begin_time: int) -> LogPart:
+        """Write a BEGIN record; called with a transaction's first write in this database."""
+        part = LogPart(self, transaction_id, lsn_bytes(self.append()), begin_time)
+        self.active[transaction_id] = part
+        return part
+
+    def commit(self, part: LogPart, commit_time: int) -> bytes:
+        """Write the COMMIT record and close the block; returns the commit LSN."""
+        lsn = lsn_bytes(self.append())
+        self._close_block()
+        self.active.pop(part.transaction_id, None)
+        if self.capturing and part.entries:
+            self._committed.append(
+                CommittedTransaction(
+                    lsn, part.begin_lsn, part.transaction_id, part.begin_time, commit_time, part.entries
+                )
+            )
+        return lsn
+
+    def abort(self, part: LogPart) -> None:
+        """Write compensation records and the ABORT record; capture sees nothing of the transaction."""
+        self.grow(len(part.entries) + 1)
+        self._close_block()
+        self.active.pop(part.transaction_id, None)
+
+    # -- capture's cursor -----------------------------------------------------------------------------------
+
+    @property
+    def end_position(self) -> int:
+        """The position behind the newest committed transaction."""
+        return self._first + len(self._committed)
+
+    def read(self, position: int, limit: int) -> list[CommittedTransaction]:
+        """Up to `limit` committed transactions with entries, in commit order, from cursor `position` on.
+
+        Positions count transactions since the server started; the next position is `position + len(result)`.
+        """
+        start = max(position, self._first) - self._first
+        return [self._committed[i] for i in range(start, min(start + limit, len(self._committed)))]
+
+    def pending(self) -> Iterator[CommittedTransaction]:
+        """All transactions that are still kept, oldest first."""
+        return iter(tuple(self._committed))
+
+    def truncate(self, position: int) -> None:
+        """Drop what lies before cursor `position`: capture is done with it."""
+        while self._committed and self._first < position:
+            self._committed.popleft()
+            self._first += 1
+
+    def stop_capturing(self) -> None:
+        """Keep no further records, and forget those kept: change data capture was disabled."""
+        self.capturing = False
+        self.truncate(self.end_position)
+
+    @property
+    def oldest_active_lsn(self) -> bytes | None:
+        """BEGIN LSN of the oldest transaction that has written and is still open."""
+        return min((part.begin_lsn for part in self.active.values()), default=None)

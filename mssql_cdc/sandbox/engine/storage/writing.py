@@ -1,0 +1,280 @@
+"""Writing rows: insert, update, delete, truncate, with keys, checks, locks, undo and log.
+
+Functions take the table first; `Table` offers them as methods. What does not belong here: foreign keys
+(references.py), reading, conversion of values to the column types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.locks import LockMode
+from mssql_cdc.sandbox.engine.storage import references
+from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
+from mssql_cdc.sandbox.engine.storage.views import wait_for_row
+from mssql_cdc.sandbox.engine.text import display
+from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.versions import Slot, Version, newest
+from mssql_cdc.sandbox.errors import SqlError, error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.index import Index
+    from mssql_cdc.sandbox.engine.storage.table import Table
+
+_WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})
+
+
+def insert(table: Table, transaction: Transaction, row: tuple, statement: str) -> int:
+    """Insert one row; see `Table.insert`."""
+    _lock_table(table, transaction)
+    if table.rowversion_at >= 0 or table.computed_at:
+        row = _filled(table, row)
+    _check_row(table, row, statement)
+    entries: list[tuple[Index, Any]] = []
+    for index in table.indexes:
+        if not index.disabled and index.covers(row):
+            key = index.key(row)
+            if index.unique:
+                _check_unique(table, transaction, index, key, row, own=-1)
+            entries.append((index, key))
+    version = Version(row, transaction, None)
+    heap = table.heap
+    if table.free:
+        rowid = table.free.pop()
+        heap[rowid] = version
+    else:
+        rowid = len(heap)
+        heap.append(version)
+    table.versions += 1
+    for index, key in entries:
+        index.entries.add(key if index.unique else (*key, rowid), rowid)
+    transaction.undo.append((table, rowid, version))
+    if table.private:
+        transaction.variable_writes |= table.kind == "variable"
+    else:
+        part = transaction.log_part(table.database)
+        if table.tracked:
+            part.change(table.object_id, "insert", None, row)
+        else:
+            part.log.append()
+    if table.foreign_keys:
+        references.check_parents(table, transaction, row, None, statement)
+    return rowid
+
+
+def update(
+    table: Table, transaction: Transaction, changes: Sequence[tuple[int, tuple]], statement: str
+) -> list[tuple[tuple, tuple]]:
+    """Update rows; see `Table.update`."""
+    _lock_table(table, transaction)
+    done: list[tuple[int, tuple, tuple]] = []
+    for rowid, given in changes:
+        old = _claim(table, transaction, rowid)
+        if old is None:
+            continue
+        new = _filled(table, given) if table.rowversion_at >= 0 or table.computed_at else given
+        _check_row(table, new, statement)
+        version = Version(new, transaction, table.heap[rowid])
+        if type(version.previous) is not Version:
+            table.versions += 1
+        table.heap[rowid] = version
+        transaction.undo.append((table, rowid, version))
+        done.append((rowid, old, new))
+    rekeyed = _reindex(table, transaction, done)
+    if table.private:
+        transaction.variable_writes |= table.kind == "variable"
+    else:
+        _log_updates(table, transaction, done, rekeyed)
+    if table.foreign_keys or table.referenced_by:
+        for _, old, new in done:
+            references.check_parents(table, transaction, new, old, statement)
+            references.parent_changed(table, transaction, old, new, statement)
+    return [(old, new) for _, old, new in done]
+
+
+def delete(table: Table, transaction: Transaction, rowids: Sequence[int], statement: str) -> list[tuple]:
+    """Delete rows; see `Table.delete`."""
+    _lock_table(table, transaction)
+    gone: list[tuple] = []
+    for rowid in rowids:
+        old = _claim(table, transaction, rowid)
+        if old is None:
+            continue
+        version = Version(None, transaction, table.heap[rowid])
+        if type(version.previous) is not Version:
+            table.versions += 1
+        table.heap[rowid] = version
+        transaction.undo.append((table, rowid, version))
+        gone.append(old)
+        if table.private:
+            transaction.variable_writes |= table.kind == "variable"
+            continue
+        part = transaction.log_part(table.database)
+        if table.tracked:
+            part.change(table.object_id, "delete", old, None)
+        else:
+            part.log.append()
+    if table.referenced_by:
+        for old in gone:
+            references.parent_changed(table, transaction, old, None, statement)
+    return gone
+
+
+def truncate(table: Table, transaction: Transaction) -> None:
+    """Empty the table; see `Table.truncate`."""
+    if table.tracked:
+        raise error(4711, name=table.name)
+    if any(key.table is not table for key in table.referenced_by):
+        raise error(4712, name=table.name)
+    if not table.private:
+        transaction.manager.locks.acquire(transaction, table.resource, LockMode.SCH_M)
+        transaction.log_part(table.database).log.append()
+    identity = table.identity
+    before = (table.heap, table.free, table.versions, [index.entries for index in table.indexes],
+              identity.last if identity else None, table.schema_sequence)  # fmt: skip
+
+    def undo() -> None:
+        table.heap, table.free, table.versions, entries, last, table.schema_sequence = before
+        for index, old in zip(table.indexes, entries, strict=True):
+            index.entries = old
+        if identity is not None:
+            identity.last = last
+
+    transaction.on_undo(undo)
+    table.heap, table.free, table.versions = [], [], 0
+    table.schema_sequence = transaction.manager.sequence + 1
+    for index in table.indexes:
+        index.entries = SortedKeys()
+    if identity is not None:
+        identity.last = None
+
+
+# -- parts ------------------------------------------------------------------------------------------------------
+
+
+def _lock_table(table: Table, transaction: Transaction) -> None:
+    if table.private:
+        return
+    held = transaction.locks.get(table.resource)
+    if held is None or held.mode in _WEAK or held.duration != "transaction":
+        transaction.manager.locks.acquire(transaction, table.resource, LockMode.IX)
+
+
+def _filled(table: Table, row: tuple) -> tuple:
+    """The row with its rowversion and stored computed columns."""
+    values = list(row)
+    if table.rowversion_at >= 0:
+        values[table.rowversion_at] = table.database.next_rowversion()
+    for place in table.computed_at:
+        computed = table.columns[place].computed
+        assert computed is not None
+        values[place] = computed.evaluate(tuple(values))
+    return tuple(values)
+
+
+def _check_row(table: Table, row: tuple, statement: str) -> None:
+    """NOT NULL and CHECK constraints."""
+    if None in row:
+        for column, value in zip(table.columns, row, strict=True):
+            if value is None and not column.nullable and column.computed is None:
+                raise error(515, column=column.name, table=table.long_name, statement=statement)
+    for check in table.checks:
+        if check.enabled and check.predicate(row) is False:
+            column_text = f", column '{check.column}'" if check.column else ""
+            raise error(
+                547, statement=statement, kind="CHECK", constraint=check.name, database=table.database.name,
+                table=table.full_name, column=column_text,
+            )  # fmt: skip
+
+
+def _claim(table: Table, transaction: Transaction, rowid: int) -> tuple | None:
+    """The current row, locked for this transaction; None if it is gone. Raises MustWait, 3960."""
+    slot = table.heap[rowid]
+    if type(slot) is Version and slot.transaction is transaction:
+        return slot.row
+    if table.private:
+        return newest(slot)
+    if type(slot) is Version and slot.transaction is not None:
+        wait_for_row(transaction, table, rowid, slot.transaction)
+    locks = transaction.manager.locks
+    if locks.has_row_locks(table.database.id, table.object_id):
+        locks.acquire(transaction, table.row_resource(rowid), LockMode.X)
+    if transaction.isolation is Isolation.SNAPSHOT:
+        changed = type(slot) is Version and slot.sequence > transaction.snapshot()
+        if changed or slot is None:
+            raise error(3960, table=table.full_name, database=table.database.name)
+    return newest(slot)
+
+
+def _check_unique(  # noqa: PLR0913 - private, called from two hot places
+    table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, *, own: int
+) -> None:
+    """Raise 2627/2601 when another current row has the key; wait when another transaction decides about it."""
+    for rowid in index.entries.find(key):
+        if rowid == own:
+            continue
+        slot: Slot = table.heap[rowid]
+        if type(slot) is Version and slot.transaction is not None and slot.transaction is not transaction:
+            wait_for_row(transaction, table, rowid, slot.transaction)
+        current = newest(slot)
+        if current is not None and index.covers(current) and index.key(current) == key:
+            raise duplicate(table, index, row)
+
+
+def duplicate(table: Table, index: Index, row: tuple) -> SqlError:
+    """Error 2627 for a constraint, 2601 for an index, with the duplicate's values."""
+    values = ", ".join(
+        "<NULL>" if row[place] is None else display(row[place], table.columns[place].type)
+        for place in index.ordinals
+    )
+    if index.constraint:
+        kind = "UNIQUE KEY" if index.constraint == "UNIQUE" else index.constraint
+        return error(2627, kind=kind, constraint=index.name, table=table.full_name, values=f"({values})")
+    return error(2601, table=table.full_name, index=index.name, values=f"({values})")
+
+
+def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple, tuple]]) -> dict[int, bool]:
+    """Enter new keys of updated rows; returns the row ids whose unique keys changed (True: of the primary key)."""
+    rekeyed: dict[int, bool] = {}
+    for index in table.indexes:
+        if index.disabled:
+            continue
+        for rowid, old, new in done:
+            inside = index.covers(new)
+            key = index.key(new)
+            was = index.covers(old)
+            if was == inside and index.key(old) == key:
+                continue
+            if index.unique:
+                rekeyed[rowid] = rekeyed.get(rowid, False) or index.constraint == "PRIMARY KEY"
+            if not inside:
+                continue
+            if index.unique:
+                _check_unique(table, transaction, index, key, new, own=rowid)
+            # The key may still have an entry from an older version of this row.
+            index.discard(key, rowid)
+            index.add(new, rowid)
+    return rekeyed
+
+
+def _log_updates(
+    table: Table, transaction: Transaction, done: list[tuple[int, tuple, tuple]], rekeyed: dict[int, bool]
+) -> None:
+    if not done:
+        return
+    part = transaction.log_part(table.database)
+    if not table.tracked:
+        part.log.grow(len(done))
+        return
+    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own.
+    split = [change for change in done if rekeyed.get(change[0])] if len(done) > 1 else []
+    moved = {rowid for rowid, _, _ in split}
+    for _, old, _ in split:
+        part.change(table.object_id, "delete", old, None)
+    for rowid, old, new in done:
+        mask = sum(1 << place for place, value in enumerate(new) if value != old[place])
+        if rowid not in moved and mask:
+            part.change(table.object_id, "update", old, new, deferred=rowid in rekeyed, changed=mask)
+    for _, _, new in split:
+        part.change(table.object_id, "insert", None, new)

@@ -1,0 +1,297 @@
+"""Transactions: undo, savepoints, statement scopes, snapshots and commit order of a whole server.
+
+A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN are
+the session's. What does not belong here: how rows are stored (storage/) and which errors doom a transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from mssql_cdc.sandbox.engine.clock import Clock
+from mssql_cdc.sandbox.engine.locks import Granted, LockManager, Resource
+from mssql_cdc.sandbox.engine.log import LogPart
+from mssql_cdc.sandbox.engine.versions import Version
+from mssql_cdc.sandbox.errors import error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.table import Table
+
+
+class Isolation(IntEnum):
+    """Isolation levels by their numbers in the protocol and in sys.dm_exec_sessions."""
+
+    READ_UNCOMMITTED = 1
+    READ_COMMITTED = 2
+    REPEATABLE_READ = 3
+    SERIALIZABLE = 4
+    SNAPSHOT = 5
+
+
+class TransactionManager:
+    """Commit order, snapshots in use and old row versions of a server."""
+
+    def __init__(self, clock: Clock, locks: LockManager) -> None:
+        self.clock = clock
+        self.locks = locks
+        self.sequence = 0
+        """Number of the newest commit; a snapshot sees commits up to the number it was taken at."""
+        self.active: dict[int, Transaction] = {}
+        self._ids = itertools.count(1)
+        self._snapshots: dict[int, int] = {}
+        self._garbage: deque[tuple[int, Table, int]] = deque()
+
+    def begin(
+        self,
+        *,
+        spid: int = 0,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+        name: str = "user_transaction",
+        deadlock_priority: int = 0,
+    ) -> Transaction:
+        """A new transaction; it writes nothing to any log before its first change."""
+        transaction = Transaction(self, next(self._ids), spid=spid, isolation=isolation, name=name)
+        transaction.deadlock_priority = deadlock_priority
+        self.active[transaction.id] = transaction
+        return transaction
+
+    def take_snapshot(self) -> int:
+        """A snapshot of everything committed so far; must be given back with `drop_snapshot`."""
+        sequence = self.sequence
+        self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
+        return sequence
+
+    def drop_snapshot(self, sequence: int) -> None:
+        """Give a snapshot back; row versions that nobody can see any more are freed."""
+        count = self._snapshots[sequence] - 1
+        if count:
+            self._snapshots[sequence] = count
+            return
+        del self._snapshots[sequence]
+        self.collect_garbage()
+
+    @property
+    def snapshots_in_use(self) -> bool:
+        """Whether somebody reads a snapshot, so that commits must keep old row versions."""
+        return bool(self._snapshots)
+
+    def keep_until_unseen(self, table: Table, rowids: list[int]) -> None:
+        """Remember committed versions whose predecessors a snapshot may still need."""
+        self._garbage.extend((self.sequence, table, rowid) for rowid in rowids)
+
+    def collect_garbage(self) -> None:
+        """Free the versions that no snapshot in use can see."""
+        oldest = min(self._snapshots, default=self.sequence)
+        garbage = self._garbage
+        while garbage and garbage[0][0] <= oldest:
+            _, table, rowid = garbage.popleft()
+            table.collapse(rowid, oldest)
+
+
+class Transaction:
+    """One transaction over any number of databases.
+
+    `id` is also the descriptor sent to clients. `undo` holds, oldest first, row changes as (table, rowid, version)
+    and everything else as (callable, None, None).
+    """
+
+    __slots__ = (
+        "_snapshot", "_statement", "_statement_snapshots", "begin_time", "deadlock_priority", "doomed", "id",
+        "isolation", "locks", "manager", "name", "parts", "savepoints", "spid", "state", "undo",
+        "variable_writes",
+    )  # fmt: skip
+
+    def __init__(
+        self, manager: TransactionManager, id_: int, *, spid: int, isolation: Isolation, name: str
+    ) -> None:
+        self.manager = manager
+        self.id = id_
+        self.spid = spid
+        self.isolation = isolation
+        self.name = name
+        self.deadlock_priority = 0
+        self.doomed = False
+        self.state: Literal["active", "committed", "rolled back"] = "active"
+        self.begin_time = manager.clock.local_datetime()
+        self.locks: dict[Resource, Granted] = {}
+        self.undo: list[tuple[Any, Any, Any]] = []
+        self.savepoints: list[tuple[str, int, dict[int, tuple[int, int]]]] = []
+        self.parts: dict[int, LogPart] = {}
+        self.variable_writes = False
+        self._snapshot: int | None = None
+        self._statement: list[tuple[int, dict[int, tuple[int, int]]]] = []
+        self._statement_snapshots: list[int | None] = []
+
+    def rollback_cost(self) -> int:
+        """Number of changes to undo; deadlock victims are chosen by it."""
+        return len(self.undo)
+
+    # -- statements -------------------------------------------------------------------------------------------
+
+    def begin_statement(self) -> None:
+        """Open a statement scope: an implicit savepoint. Scopes nest (triggers, procedures, functions)."""
+        self._statement.append(self._mark())
+        self._statement_snapshots.append(None)
+
+    def end_statement(self) -> None:
+        """Close the scope of a statement that succeeded: its short locks and its snapshot are given back."""
+        position, _ = self._statement.pop()
+        if self.variable_writes:
+            self._settle_variables(position)
+        self._close_scope()
+
+    def undo_statement(self) -> None:
+        """Undo what the statement did and close its scope; locks taken for the transaction stay."""
+        self._undo_to(*self._statement.pop())
+        self._close_scope()
+
+    def _settle_variables(self, position: int) -> None:
+        """What a statement did to table variables stays, whatever becomes of the transaction."""
+        mine = [entry for entry in self.undo[position:] if entry[2] is not None and entry[0].kind == "variable"]
+        self.undo[position:] = [entry for entry in self.undo[position:] if entry not in mine]
+        for table, rowid, version in mine:
+            version.transaction = None
+            table.collapse(rowid, self.manager.sequence)
+        self.variable_writes = False
+
+    def _close_scope(self) -> None:
+        snapshot = self._statement_snapshots.pop()
+        if snapshot is not None:
+            self.manager.drop_snapshot(snapshot)
+        if not self._statement and self.locks:
+            self.manager.locks.release_statement(self)
+
+    # -- snapshots ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> int:
+        """The transaction's snapshot (SNAPSHOT isolation), taken with its first access to data."""
+        if self._snapshot is None:
+            self._snapshot = self.manager.take_snapshot()
+        return self._snapshot
+
+    def statement_snapshot(self) -> int:
+        """The running statement's snapshot (READ COMMITTED with row versions), taken with its first access."""
+        if not self._statement_snapshots:
+            raise AssertionError("a statement snapshot needs begin_statement() first")
+        current = self._statement_snapshots[-1]
+        if current is None:
+            current = self._statement_snapshots[-1] = self.manager.take_snapshot()
+        return current
+
+    @property
+    def snapshot_sequence(self) -> int | None:
+        """The snapshot number if one was taken, for sys.dm_tran_active_snapshot_database_transactions."""
+        return self._snapshot
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def log_part(self, database: Database) -> LogPart:
+        """This transaction's part in a database's log; the first call writes the BEGIN record."""
+        part = self.parts.get(database.id)
+        if part is None:
+            part = self.parts[database.id] = database.log.begin(self.id, self.begin_time)
+        return part
+
+    def on_undo(self, action: Callable[[], object]) -> None:
+        """Register how to take a non-row change (DDL) back; actions run newest first."""
+        self.undo.append((action, None, None))
+
+    # -- savepoints and end -----------------------------------------------------------------------------------------
+
+    def save(self, name: str) -> None:
+        """SAVE TRANSACTION; a repeated name makes a new savepoint that hides the older one."""
+        self.savepoints.append((name.lower(), *self._mark()))
+
+    def has_savepoint(self, name: str) -> bool:
+        """Whether `rollback_to(name)` would find its savepoint."""
+        return any(name.lower() == known for known, _, _ in self.savepoints)
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TRANSACTION to a savepoint; error 6401 if there is none of this name. Locks stay."""
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position][0] == name.lower():
+                self._undo_to(*self.savepoints[position][1:])
+                del self.savepoints[position + 1 :]
+                return
+        raise error(6401, name=name)
+
+    def commit(self) -> None:
+        """Make all changes visible at once, in one place of the commit order, and write the COMMIT records."""
+        if self.doomed:
+            raise error(3930)
+        if self.undo:
+            self._publish()
+        if self.parts:
+            self._end_parts(committed=True)
+        self._end("committed")
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        self._undo_to(0, {})
+        if self.parts:
+            self._end_parts(committed=False)
+        self._end("rolled back")
+
+    def _publish(self) -> None:
+        manager = self.manager
+        manager.sequence += 1
+        keep = manager.snapshots_in_use
+        sequence = manager.sequence
+        oldest = None
+        tables: dict[Table, list[int]] = {}
+        for table, rowid, version in self.undo:
+            if rowid is None:
+                continue
+            version.transaction = None
+            version.sequence = sequence
+            tables.setdefault(table, []).append(rowid)
+        for table, rowids in tables.items():
+            if keep:
+                manager.keep_until_unseen(table, rowids)
+            else:
+                oldest = sequence
+                table.publish(rowids, oldest)
+
+    def _end_parts(self, *, committed: bool) -> None:
+        now = self.manager.clock.local_datetime()
+        for part in self.parts.values():
+            if committed:
+                part.log.commit(part, now)
+            else:
+                part.log.abort(part)
+
+    def _end(self, state: Literal["committed", "rolled back"]) -> None:
+        self.state = state
+        self.undo.clear()
+        self.savepoints.clear()
+        self.manager.active.pop(self.id, None)
+        while self._statement:
+            self._statement.pop()
+            self._close_scope()
+        if self._snapshot is not None:
+            self.manager.drop_snapshot(self._snapshot)
+            self._snapshot = None
+        if self.locks:
+            self.manager.locks.release_all(self)
+
+    def _mark(self) -> tuple[int, dict[int, tuple[int, int]]]:
+        return len(self.undo), {database: part.mark() for database, part in self.parts.items()}
+
+    def _undo_to(self, position: int, marks: dict[int, tuple[int, int]]) -> None:
+        undo = self.undo
+        while len(undo) > position:
+            target, rowid, version = undo.pop()
+            if rowid is None:
+                target()
+            else:
+                target.undo_version(rowid, version)
+        for database, part in self.parts.items():
+            part.undo_to(marks.get(database, (0, 0)))
+
+
+__all__ = ["Isolation", "Transaction", "TransactionManager", "Version"]
