@@ -1,7 +1,8 @@
 """The collapse behind `cdc.fn_cdc_get_net_changes_<instance>`: one row per key over a window of changes.
 
-Pure: change rows in, net rows out. The rules are those of the generated function [sys]: grouping by key over the whole
-window (not the transaction [fab]), first and last change by `__$seqval` alone, operation 3 rows counted but never final.
+Pure: change rows in, net rows out. The rules are those of the generated function [sys]: grouping by key over the
+whole window (not the transaction [fab]), first and last change by `__$seqval` alone, operation 3 rows counted
+but never final.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Tests of the system views and catalogue procedures."""

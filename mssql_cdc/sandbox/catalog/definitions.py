@@ -1,0 +1,162 @@
+"""How a system view, procedure or function is declared: plain values, one per object.
+
+The modules of views and procedures hold tables of these; `registry` finds them by name for the executor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mssql_cdc.sandbox.catalog.columns import column_type, layout
+from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
+from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.exec.session import Session
+
+SLICE = 1000
+"""Rows per `Rows` event."""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks, and in which database the object was named."""
+
+    server: Server
+    database: Database
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """A view whose rows are made when it is read."""
+
+    schema: str
+    name: str
+    columns: tuple[ResultColumn, ...]
+    rows: Callable[[Scope], Iterable[tuple]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A procedure's parameter; `default` is `REQUIRED` where none exists."""
+
+    name: str
+    type: SqlType
+    default: object = REQUIRED
+    output: bool = False
+
+
+@dataclass(slots=True)
+class Call:
+    """One execution of a system procedure: arguments by lower-case name without `@`, in storage form.
+
+    The procedure may set `outputs` (same names) and `status`.
+    """
+
+    scope: Scope
+    arguments: dict[str, object]
+    outputs: dict[str, object] = field(default_factory=dict)
+    status: int = 0
+
+    def text(self, name: str) -> str | None:
+        """A string argument with the trailing blanks gone, or None."""
+        value = self.arguments[name]
+        return None if value is None else str(value).rstrip()
+
+    def number(self, name: str) -> int | None:
+        """An integer argument."""
+        value = self.arguments[name]
+        return None if value is None else int(value)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemProcedure:
+    """A procedure: `run` yields what the client is sent."""
+
+    schema: str
+    name: str
+    parameters: tuple[Parameter, ...]
+    run: Callable[[Call], AsyncIterator[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFunction:
+    """A scalar function of schema `sys` or a metadata function: storage-form arguments in, value out."""
+
+    name: str
+    result: SqlType
+    arguments: tuple[SqlType, ...]
+    compute: Callable[..., object]
+
+
+def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]]) -> SystemView:
+    """A view `schema.name` with the columns that `specification` spells out."""
+    schema, _, local = name.rpartition(".")
+    shape = layout(specification)
+    return SystemView(schema, local, shape.columns, lambda scope: shape.rows(rows(scope)))
+
+
+_PARAMETER = re.compile(
+    r"\s*@(\w+)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(?:=\s*(N?'(?:[^']|'')*'|-?\d+|NULL))?\s*(OUTPUT)?\s*(?:,|$)", re.I
+)
+
+
+def parameters(specification: str) -> tuple[Parameter, ...]:
+    """The parameters which a text such as `"@job_type nvarchar(20) = N'capture', @start_job bit = 1"` declares.
+
+    Raises:
+        ValueError: a part of the text is no parameter; the message shows it.
+    """
+    result: list[Parameter] = []
+    position = 0
+    while position < len(specification.rstrip()):
+        match = _PARAMETER.match(specification, position)
+        if match is None:
+            raise ValueError(f"no parameter at {specification[position : position + 40]!r}")
+        name, type_text, default, output = match.groups()
+        result.append(Parameter(name, column_type(type_text), _default(default), output is not None))
+        position = match.end()
+    return tuple(result)
+
+
+def _default(text: str | None) -> object:
+    if text is None:
+        return REQUIRED
+    if text.upper() == "NULL":
+        return None
+    if text.endswith("'"):
+        return text[text.index("'") + 1 : -1].replace("''", "'")
+    return int(text)
+
+
+def procedure(name: str, specification: str, run: Callable[[Call], AsyncIterator[Event]]) -> SystemProcedure:
+    """A procedure `schema.name` with the parameters that `specification` spells out."""
+    schema, _, local = name.rpartition(".")
+    return SystemProcedure(schema, local, parameters(specification), run)
+
+
+def result_set(result_columns: tuple[ResultColumn, ...], rows: Sequence[tuple]) -> Iterator[Event]:
+    """The events of one result set."""
+    yield Columns(result_columns)
+    for start in range(0, len(rows), SLICE):
+        yield Rows(list(rows[start : start + SLICE]))
+    yield Done(len(rows), "select", in_procedure=True)
+
+
+def information(text: str, *, number: int = 0, procedure_name: str = "") -> Message:
+    """A message that is no error, as PRINT and low-severity RAISERROR send it."""
+    return Message(number, 1, 0 if number == 0 else 10, text, procedure_name, 1)

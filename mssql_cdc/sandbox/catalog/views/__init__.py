@@ -1,0 +1,1 @@
+"""System views by family; each module has a tuple `VIEWS`."""

@@ -1,0 +1,187 @@
+"""`sys.columns`, `sys.types` and what hangs on columns: identity, computed, default, check constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mssql_cdc.sandbox.catalog.definitions import Scope, view
+from mssql_cdc.sandbox.catalog.names import tables
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.types import TYPES, SqlType, max_length, reported_name
+
+_COLUMN = (
+    "object_id int, name sysname?, column_id int, system_type_id tinyint, user_type_id int, max_length smallint, "
+    "precision tinyint, scale tinyint, collation_name sysname?, is_nullable bit?"
+)
+_COLUMN_REST = (
+    ", is_ansi_padded bit = 1, is_rowguidcol bit, is_identity bit, is_computed bit, is_filestream bit = 0, "
+    "is_replicated bit?, is_non_sql_subscribed bit? = 0, is_merge_published bit? = 0, is_dts_replicated bit? = 0, "
+    "is_xml_document bit = 0, xml_collection_id int = 0, default_object_id int, rule_object_id int = 0, "
+    "is_sparse bit?, is_column_set bit? = 0, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
+    "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, encryption_algorithm_name sysname? = NULL, "
+    "column_encryption_key_id int? = NULL, is_hidden bit?, is_masked bit"
+)
+
+
+def type_ids(type_: SqlType) -> tuple[int, int]:
+    """`system_type_id` and `user_type_id`."""
+    info = TYPES[type_.alias or type_.name]
+    return info.system_type_id, info.user_type_id
+
+
+def column_values(table: Table, column: Column) -> tuple:
+    """The leading columns of `sys.columns`."""
+    type_ = column.type
+    return (
+        table.object_id,
+        column.name,
+        column.column_id,
+        *type_ids(type_),
+        max_length(type_),
+        type_.precision,
+        type_.scale,
+        type_.collation.name if type_.collation is not None else None,
+        int(column.nullable),
+    )
+
+
+def _columns(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        for column in table.columns:
+            yield (
+                *column_values(table, column),
+                int(column.rowguid),
+                int(column.identity is not None),
+                int(column.computed is not None),
+                int(column.replicated),
+                column.default.object_id if column.default is not None else 0,
+                int(column.sparse),
+                0,
+                "NOT_APPLICABLE",
+                int(column.hidden),
+                int(column.masking is not None),
+            )
+
+
+def _types(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every database
+    for name, info in TYPES.items():
+        collated = name in {"text", "ntext", "varchar", "char", "nvarchar", "nchar", "sysname"}
+        yield (
+            "timestamp" if name == "rowversion" else name,
+            info.system_type_id,
+            info.user_type_id,
+            info.size,
+            info.precision,
+            info.scale,
+            "SQL_Latin1_General_CP1_CI_AS" if collated else None,
+            int(name not in ("rowversion", "sysname")),
+            int(name in ("hierarchyid", "geometry", "geography")),
+        )
+
+
+def _identity_columns(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        for column in table.columns:
+            if column.identity is not None:
+                type_, last = column.type, column.identity.last
+                variants = [(type_, value) for value in (column.identity.seed, column.identity.increment)]
+                variants.append(None if last is None else (type_, last))  # type: ignore[arg-type]
+                yield (
+                    *column_values(table, column),
+                    1,
+                    0,
+                    *variants,
+                    int(column.identity.not_for_replication),
+                )
+
+
+def _computed_columns(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        for column in table.columns:
+            if column.computed is not None:
+                yield (*column_values(table, column), 0, 1, column.computed.text, int(column.computed.persisted))
+
+
+def _constraint(name: str, object_id: int, table: Table, code: str, description: str) -> tuple:
+    created = table.create_date
+    return (
+        name,
+        object_id,
+        table.schema.schema_id,
+        table.object_id,
+        code,
+        description,
+        created,
+        created,
+        int(table.is_ms_shipped),
+    )
+
+
+def _default_constraints(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        for column in table.columns:
+            if (default := column.default) is not None:
+                head = _constraint(default.name, default.object_id, table, "D ", "DEFAULT_CONSTRAINT")
+                yield (*head, column.column_id, default.text, int(default.system_named))
+
+
+def _check_constraints(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        for check in table.checks:
+            head = _constraint(check.name, check.object_id, table, "C ", "CHECK_CONSTRAINT")
+            column = table.column(check.column) if check.column else None
+            yield (
+                *head,
+                int(not check.enabled),
+                int(not check.trusted),
+                column.column_id if column is not None else 0,
+                check.text,
+                int(check.system_named),
+            )
+
+
+CONSTRAINT = (
+    "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int, type char(2)?, "
+    "type_desc nvarchar(60)?, create_date datetime, modify_date datetime, is_ms_shipped bit, is_published bit = 0, "
+    "is_schema_published bit = 0"
+)
+
+VIEWS = (
+    view("sys.columns", _COLUMN + _COLUMN_REST, _columns),
+    view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns),
+    view(
+        "sys.types",
+        "name sysname, system_type_id tinyint, user_type_id int, schema_id int = 4, principal_id int? = NULL, "
+        "max_length smallint, precision tinyint, scale tinyint, collation_name sysname?, is_nullable bit?, "
+        "is_user_defined bit = 0, is_assembly_type bit, default_object_id int = 0, rule_object_id int = 0, "
+        "is_table_type bit = 0",
+        _types,
+    ),
+    view(
+        "sys.identity_columns",
+        _COLUMN
+        + ", is_identity bit, is_computed bit, seed_value sql_variant?, increment_value sql_variant?, "
+        "last_value sql_variant?, is_not_for_replication bit?",
+        _identity_columns,
+    ),
+    view(
+        "sys.computed_columns",
+        _COLUMN
+        + ", is_identity bit, is_computed bit, definition nvarchar(max)?, is_persisted bit, "
+        "uses_database_collation bit = 1",
+        _computed_columns,
+    ),
+    view(
+        "sys.default_constraints",
+        CONSTRAINT + ", parent_column_id int, definition nvarchar(max)?, is_system_named bit",
+        _default_constraints,
+    ),
+    view(
+        "sys.check_constraints",
+        CONSTRAINT
+        + ", is_disabled bit, is_not_for_replication bit = 0, is_not_trusted bit, parent_column_id int, "
+        "definition nvarchar(max)?, uses_database_collation bit? = 1, is_system_named bit",
+        _check_constraints,
+    ),
+)

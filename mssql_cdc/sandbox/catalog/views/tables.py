@@ -1,0 +1,171 @@
+"""`sys.objects`, `sys.tables`, `sys.views`, `sys.schemas`, `sys.partitions` and their relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mssql_cdc.sandbox.catalog.definitions import Scope, view
+from mssql_cdc.sandbox.catalog.names import TYPE_DESCRIPTIONS, ObjectRow, all_objects, schema_objects, tables
+
+_OBJECT = (
+    "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int, type char(2), "
+    "type_desc nvarchar(60)?, create_date datetime, modify_date datetime, is_ms_shipped bit, "
+    "is_published bit = 0, is_schema_published bit = 0"
+)
+
+
+def _object_values(row: ObjectRow) -> tuple:
+    return (
+        row.name,
+        row.object_id,
+        row.schema.schema_id,
+        row.parent_object_id,
+        row.type_code.ljust(2),
+        row.type_description,
+        row.create_date,
+        row.modify_date,
+        int(row.is_ms_shipped),
+    )
+
+
+def _objects(scope: Scope) -> Iterator[tuple]:
+    for row in all_objects(scope.database):
+        yield _object_values(row)
+
+
+def _tables(scope: Scope) -> Iterator[tuple]:
+    rows = {row.object_id: row for row in all_objects(scope.database) if row.type_code == "U"}
+    for table in tables(scope.database):
+        temporal = table.temporal_type if hasattr(table, "temporal_type") else 0
+        yield (
+            *_object_values(rows[table.object_id]),
+            table.next_column_id - 1,
+            int(table.tracked),
+            int(table.tracked),
+            temporal,
+            ("NON_TEMPORAL_TABLE", "HISTORY_TABLE", "SYSTEM_VERSIONED_TEMPORAL_TABLE")[temporal],
+        )
+
+
+def _of_type(*codes: str):  # noqa: ANN202 - a row generator for `view`
+    def rows(scope: Scope) -> Iterator[tuple]:
+        for row in all_objects(scope.database):
+            if row.type_code in codes:
+                yield _object_values(row)
+
+    return rows
+
+
+def _modules(scope: Scope) -> Iterator[tuple]:
+    for item in schema_objects(scope.database):
+        if item.text:
+            yield (item.object_id, item.text)
+
+
+def _schemas(scope: Scope) -> Iterator[tuple]:
+    for schema in scope.database.schemas.values():
+        owner = scope.database.principals.get(schema.owner)
+        yield (schema.name, schema.schema_id, 1 if owner is None else owner.principal_id)
+
+
+def _partitions(scope: Scope) -> Iterator[tuple]:
+    for table in tables(scope.database):
+        indexes = [index.index_id for index in table.indexes if not index.disabled]
+        if table.clustered is None:
+            indexes = [0, *indexes]
+        for index_id in indexes:
+            partition_id = (72057594 << 32) + (table.object_id % 100_000 << 8) + index_id
+            yield (partition_id, table.object_id, index_id, partition_id, table.row_count)
+
+
+def _partition_stats(scope: Scope) -> Iterator[tuple]:
+    for partition_id, object_id, index_id, _, rows in _partitions(scope):
+        pages = max(1, rows // 80)
+        yield (partition_id, object_id, index_id, pages, pages, pages, rows)
+
+
+def _procedures(scope: Scope) -> Iterator[tuple]:
+    yield from _of_type("P")(scope)
+
+
+_TRIGGER = (
+    "name sysname, object_id int, parent_class tinyint = 1, parent_class_desc nvarchar(60)? = 'OBJECT_OR_COLUMN', "
+    "parent_id int, type char(2) = 'TR', type_desc nvarchar(60)? = 'SQL_TRIGGER', create_date datetime, "
+    "modify_date datetime, is_ms_shipped bit, is_disabled bit = 0, is_not_for_replication bit = 0, "
+    "is_instead_of_trigger bit = 0"
+)
+
+
+def _triggers(scope: Scope) -> Iterator[tuple]:
+    for row in all_objects(scope.database):
+        if row.type_code == "TR":
+            yield (
+                row.name,
+                row.object_id,
+                row.parent_object_id,
+                row.create_date,
+                row.modify_date,
+                int(row.is_ms_shipped),
+            )
+
+
+def _synonyms(scope: Scope) -> Iterator[tuple]:
+    for row, item in ((row, item) for row in all_objects(scope.database) for item in schema_objects(scope.database)):
+        if row.type_code == "SN" and row.object_id == item.object_id:
+            yield (*_object_values(row), str(item.properties.get("base_object_name", "")))
+
+
+def _extended(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - nothing stores extended properties
+    return iter(())
+
+
+VIEWS = (
+    view("sys.objects", _OBJECT, _objects),
+    view("sys.all_objects", _OBJECT, _objects),
+    view(
+        "sys.tables",
+        _OBJECT
+        + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
+        "lock_on_bulk_load bit = 0, uses_ansi_nulls bit? = 1, is_replicated bit?, has_replication_filter bit? = 0, "
+        "is_merge_published bit? = 0, is_sync_tran_subscribed bit? = 0, has_unchecked_assembly_data bit = 0, "
+        "text_in_row_limit int? = 0, large_value_types_out_of_row bit? = 0, is_tracked_by_cdc bit?, "
+        "lock_escalation tinyint? = 0, lock_escalation_desc nvarchar(60)? = 'TABLE', is_filetable bit? = 0, "
+        "is_memory_optimized bit? = 0, durability tinyint? = 0, durability_desc nvarchar(60)? = 'SCHEMA_AND_DATA', "
+        "temporal_type tinyint?, temporal_type_desc nvarchar(60)?, history_table_id int? = NULL, "
+        "is_remote_data_archive_enabled bit? = 0, is_external bit = 0, history_retention_period int? = NULL, "
+        "is_node bit? = 0, is_edge bit? = 0",
+        _tables,
+    ),
+    view("sys.views", _OBJECT + ", is_replicated bit? = 0, with_check_option bit = 0", _of_type("V")),
+    view("sys.procedures", _OBJECT + ", is_auto_executed bit = 0, is_execution_replicated bit? = 0", _procedures),
+    view("sys.triggers", _TRIGGER, _triggers),
+    view("sys.synonyms", _OBJECT + ", base_object_name nvarchar(1035)?", _synonyms),
+    view(
+        "sys.sql_modules",
+        "object_id int, definition nvarchar(max)?, uses_ansi_nulls bit? = 1, uses_quoted_identifier bit? = 1, "
+        "is_schema_bound bit? = 0, uses_database_collation bit? = 0, is_recompiled bit? = 0, "
+        "null_on_null_input bit? = 0, execute_as_principal_id int? = NULL",
+        _modules,
+    ),
+    view("sys.schemas", "name sysname, schema_id int, principal_id int?", _schemas),
+    view(
+        "sys.partitions",
+        "partition_id bigint, object_id int, index_id int, partition_number int = 1, hobt_id bigint, rows bigint?, "
+        "filestream_filegroup_id smallint = 0, data_compression tinyint = 0, "
+        "data_compression_desc nvarchar(60)? = 'NONE'",
+        _partitions,
+    ),
+    view(
+        "sys.dm_db_partition_stats",
+        "partition_id bigint, object_id int, index_id int, partition_number int = 1, in_row_data_page_count bigint, "
+        "used_page_count bigint, reserved_page_count bigint, row_count bigint",
+        _partition_stats,
+    ),
+    view(
+        "sys.extended_properties",
+        "class tinyint, class_desc nvarchar(60)?, major_id int, minor_id int, name sysname, value sql_variant?",
+        _extended,
+    ),
+)
+
+__all__ = ["TYPE_DESCRIPTIONS", "VIEWS"]

@@ -1,0 +1,112 @@
+"""Capture instances as the capture job keeps them in memory, and what is known of one database's capture.
+
+The rows of `cdc.change_tables` and `cdc.captured_columns` are what clients see; an instance besides remembers how the
+source's rows are laid out at the place in the log up to which the job has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.cdc.change_rows import CapturedColumn, ColumnKind, column_kind
+from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.table import Table
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.log import DdlChange
+    from mssql_cdc.sandbox.engine.storage.database import Database
+
+
+@dataclass(slots=True)
+class Captured:
+    """A captured column of an instance, by its id in the source."""
+
+    name: str
+    column_id: int
+    ordinal: int
+    kind: ColumnKind
+
+    @classmethod
+    def of(cls, column: Column, ordinal: int) -> Captured:
+        """The captured form of a source column."""
+        kind = column_kind(column.type.name, column.type.length, computed=column.computed is not None)
+        return cls(column.name, column.column_id, ordinal, kind)
+
+
+@dataclass(slots=True, eq=False)
+class CaptureInstance:
+    """One capture instance. `layout` lists the column ids of a logged row at the capture's place in the log."""
+
+    name: str
+    source: Table
+    change_table: Table
+    start_lsn: bytes
+    create_date: int
+    columns: list[Captured]
+    layout: list[int]
+    key: tuple[str, ...]
+    supports_net_changes: bool
+    role: str | None
+    index_name: str | None
+    announced: bool = False
+    resolved: tuple[CapturedColumn, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.resolve()
+
+    def resolve(self) -> None:
+        """Find the places of the captured columns in logged rows; again after every change of `layout`."""
+        places = {column_id: place for place, column_id in enumerate(self.layout)}
+        self.resolved = tuple(
+            CapturedColumn(column.name, column.ordinal, places.get(column.column_id), column.kind)
+            for column in self.columns
+        )
+
+    def captured(self, column_id: int) -> Captured | None:
+        """The captured column of this id in the source."""
+        return next((column for column in self.columns if column.column_id == column_id), None)
+
+    def apply(self, change: DdlChange) -> None:
+        """Follow a change of the source's columns: rows logged behind it are laid out anew."""
+        column = change.details
+        if change.kind == "add column" and isinstance(column, Column):
+            self.layout.append(column.column_id)
+        elif change.kind == "drop column" and isinstance(column, Column) and column.column_id in self.layout:
+            self.layout.remove(column.column_id)
+        self.resolve()
+
+
+@dataclass(slots=True, eq=False)
+class DatabaseCapture:
+    """What capture knows of one database: instances by change table, its place in the log, its scans."""
+
+    database: Database
+    position: int
+    instances: dict[int, CaptureInstance] = field(default_factory=dict)
+    pending_ddl: list[tuple] = field(default_factory=list)
+    history: ScanHistory = field(default_factory=ScanHistory)
+    paused: bool = False
+    lag_seconds: float = 0.0
+
+    def of_source(self, object_id: int) -> list[CaptureInstance]:
+        """The instances of a source table, oldest first."""
+        return [instance for instance in self.instances.values() if instance.source.object_id == object_id]
+
+    def named(self, name: str) -> CaptureInstance | None:
+        """The instance of this name under the database's collation."""
+        key = self.database.collation.key
+        return next((i for i in self.instances.values() if key(i.name) == key(name)), None)
+
+    def by_source(self) -> dict[int, list[CaptureInstance]]:
+        """All instances by the object id of their source."""
+        result: dict[int, list[CaptureInstance]] = {}
+        for instance in self.instances.values():
+            result.setdefault(instance.source.object_id, []).append(instance)
+        return result
+
+    def unannounced(self) -> Iterator[CaptureInstance]:
+        """Instances whose enabling row is not yet in `cdc.lsn_time_mapping`."""
+        return (instance for instance in self.instances.values() if not instance.announced)
