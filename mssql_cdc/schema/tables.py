@@ -121,12 +121,8 @@ class TableSchema:
         """Whether rows of both have the same shape: names, types, nullability, key."""
         return self.columns == other.columns and self.key_columns == other.key_columns
 
-    def columns_json(self) -> str:
-        """Columns and key as JSON: the text of `_schema_history.columns`."""
-        return json.dumps({"columns": [_column_dict(c) for c in self.columns], "key": list(self.key_columns)})
-
     def to_json(self) -> str:
-        """Everything, for instance in a task descriptor; `from_json` is its inverse."""
+        """Everything: in a task descriptor, and in `_schema_history.columns`; `from_json` is its inverse."""
         rest = asdict(self)
         rest["columns"] = [_column_dict(column) for column in self.columns]
         return json.dumps(rest, ensure_ascii=False)
@@ -139,12 +135,6 @@ class TableSchema:
         data["columns"] = _columns(data["columns"])
         data["key_columns"] = tuple(data["key_columns"])
         return cls(**data)
-
-    @classmethod
-    def from_columns_json(cls, table_id: TableId, text: str, **more: Any) -> TableSchema:
-        """The schema of a `_schema_history` row; `more` are its other fields (version, incarnation, ...)."""
-        data = json.loads(text)
-        return cls(table_id, _columns(data["columns"]), tuple(data["key"]), **more)
 
 
 def _column_dict(column: Column) -> dict[str, Any]:

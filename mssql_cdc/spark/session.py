@@ -112,9 +112,6 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS if settings.short_lived else "-Duser.timezone=UTC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "mssql_cdc-spark-warehouse"),
         "spark.scheduler.mode": "FAIR",
-        "spark.python.worker.reuse": "true",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
         **_jar_confs(settings.jars),
     }
     if settings.master.startswith("local"):

@@ -1,0 +1,141 @@
+"""Changing the schema of a Delta table before the range that needs it: added columns and widened types.
+
+Columns are never dropped, narrowed or renamed: old rows must stay readable. What a table cannot become is an error
+which says so. Plain additions go through `deltalake`; widening and tables with column mapping need Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import CommitProperties, Schema
+
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
+from mssql_cdc.lake.log import SparkStarter, TableState, refresh
+
+Path = tuple[str, ...]
+_MAPPING = "delta.columnMapping.mode"
+_WIDENING = "delta.enableTypeWidening"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What a table lacks: new fields and wider types, by path (`("before", "name")`)."""
+
+    added: tuple[tuple[Path, pa.DataType], ...]
+    widened: tuple[tuple[Path, pa.DataType], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened)
+
+
+def schema_change(schema_json: str, wanted: pa.Schema) -> SchemaChange:
+    """What the table must be given so that rows of `wanted` fit.
+
+    Raises:
+        SchemaError: a column has a type that cannot be widened to the wanted one.
+    """
+    found = list(_compare(pa.struct(list(arrow_of(schema_json))), pa.struct(list(wanted)), ()))
+    return SchemaChange(
+        tuple((path, kind) for is_new, path, kind in found if is_new),
+        tuple((path, kind) for is_new, path, kind in found if not is_new),
+    )
+
+
+def evolve(state: TableState, wanted: pa.Schema, spark: SparkStarter | None = None) -> TableState:
+    """Give the table what it lacks for rows of `wanted`; the same state when it lacks nothing.
+
+    Raises:
+        SchemaError: the table cannot become so, or needs Spark for it and none was given.
+    """
+    change = schema_change(state.schema_json, wanted)
+    if not change:
+        return state
+    mapped = state.properties.get(_MAPPING, "none") != "none"
+    odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
+    if not (mapped or odd or change.widened):
+        _add_columns(state, change)
+        return refresh(state)
+    if spark is None:
+        raise SchemaError(f"The schema change of {state.uri} needs Spark: {change}")
+    _alter_with_spark(state, change, spark, map_names=odd and not mapped)
+    return refresh(state)
+
+
+def spark_identifier(uri: str) -> str:
+    """The table of a path, as SQL names it."""
+    return f"delta.{quoted(uri)}"
+
+
+def quoted(name: str) -> str:
+    """A quoted identifier for Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _compare(found: pa.StructType, wanted: pa.StructType, path: Path) -> Iterator[tuple[bool, Path, pa.DataType]]:
+    for field in wanted:
+        here = (*path, field.name)
+        index = found.get_field_index(field.name)
+        if index < 0:
+            yield True, here, field.type
+            continue
+        has = found.field(index).type
+        if pa.types.is_struct(has) and pa.types.is_struct(field.type):
+            yield from _compare(has, field.type, here)
+        elif not has.equals(field.type) and not is_wider(has, field.type):
+            if not is_wider(field.type, has):
+                raise SchemaError(
+                    f"Column {'.'.join(here)} is {has} in the Delta table and became {field.type} at the source, "
+                    "which Delta cannot widen to. Exclude the column, or move the table's folder away and take a "
+                    "new snapshot"
+                )
+            yield False, here, field.type
+
+
+def _add_columns(state: TableState, change: SchemaChange) -> None:
+    grouped: dict[str, list[pa.Field]] = {}
+    top = []
+    for path, kind in change.added:
+        if len(path) == 1:
+            top.append(pa.field(path[0], kind))
+        else:
+            grouped.setdefault(path[0], []).append(pa.field(path[1], kind))
+    top += [pa.field(name, pa.struct(children)) for name, children in grouped.items()]
+    facts = json.dumps({"v": 1, "app_id": state.app_id, "kind": "schema"})
+    state.table.alter.add_columns(
+        Schema.from_arrow(pa.schema(top)).fields,
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": facts}),
+    )
+
+
+def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool) -> None:
+    from mssql_cdc.spark.session import private_session
+
+    table = spark_identifier(state.uri)
+    with private_session(spark()) as session:
+        properties = []
+        if change.widened and state.properties.get(_WIDENING) != "true":
+            properties.append(f"'{_WIDENING}' = 'true'")
+        if map_names:
+            properties.append(f"'{_MAPPING}' = 'name'")
+        if properties:
+            session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
+        if change.added:
+            columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
+            session.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+        for path, kind in change.widened:
+            session.sql(f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(quoted(name) for name in path)
+
+
+def _ddl(kind: pa.DataType) -> str:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()

@@ -1,0 +1,115 @@
+"""`_schema_history`: how to read a row of version `_schema` of any table, now and years later.
+
+Versions count per table, never restart, and are never changed once written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from mssql_cdc.errors import FencedError, SchemaError
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.small_tables import SmallTable, small_table
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.schema.tables import TableId, TableSchema
+
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaHistory:
+    """All versions of all tables of one database, as loaded."""
+
+    versions: Mapping[str, tuple[TableSchema, ...]]
+
+    def newest(self, table_id: TableId) -> TableSchema | None:
+        """The newest version of a table."""
+        found = self.versions.get(table_id.text)
+        return found[-1] if found else None
+
+    def version(self, table_id: TableId, number: int) -> TableSchema:
+        """The version that a row's `_schema` names."""
+        for schema in self.versions.get(table_id.text, ()):
+            if schema.version == number:
+                return schema
+        raise SchemaError(f"_schema_history has no version {number} of {table_id}")
+
+    def match(self, schema: TableSchema) -> TableSchema | None:
+        """The version that has this structure, capture instance and incarnation; None when it is new."""
+        for known in reversed(self.versions.get(schema.table_id.text, ())):
+            same_instance = known.capture_object_id == schema.capture_object_id
+            if same_instance and known.incarnation == schema.incarnation and known.same_structure(schema):
+                return known
+        return None
+
+
+def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
+    """Every version that was ever written for the database."""
+    return _history(small_table(layout, "schema_history", storage))
+
+
+def record_versions(
+    layout: Layout,
+    found: Sequence[TableSchema],
+    *,
+    at: datetime,
+    debezium: Mapping[str, str] | None = None,
+    storage: Storage = LOCAL,
+) -> list[TableSchema]:
+    """The same schemas with their versions, new structures written first; known ones cost one read.
+
+    `debezium` holds Debezium's text of a table (by `TableId.text`), made above and only kept here.
+    """
+    table = small_table(layout, "schema_history", storage)
+    for _ in range(_ATTEMPTS):
+        state = table.state()
+        history = _history(table)
+        result = [_versioned(history, schema) for schema in found]
+        new = [schema for schema, is_new in result if is_new]
+        if not new:
+            return [schema for schema, _ in result]
+        try:
+            table.append(state, [_row(schema, at, debezium or {}) for schema in new], {"kind": "schema_history"})
+        except FencedError:
+            continue  # Another run wrote versions meanwhile: number ours after them.
+        return [schema for schema, _ in result]
+    raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
+
+
+def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema, bool]:
+    known = history.match(schema)
+    if known is not None:
+        return replace(schema, version=known.version), False
+    newest = history.newest(schema.table_id)
+    return replace(schema, version=newest.version + 1 if newest else 1), True
+
+
+def _history(table: SmallTable) -> SchemaHistory:
+    versions: dict[str, list[TableSchema]] = {}
+    for row in table.rows():
+        schema = _schema(row)
+        versions.setdefault(row["table_id"], []).append(schema)
+    return SchemaHistory({name: tuple(found) for name, found in versions.items()})
+
+
+def _schema(row: Mapping[str, Any]) -> TableSchema:
+    named = TableSchema.from_json(row["columns"])
+    return replace(named, version=row["schema"])
+
+
+def _row(schema: TableSchema, at: datetime, debezium: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "table_id": schema.table_id.text,
+        "schema": schema.version,
+        "incarnation": schema.incarnation,
+        "from_lsn": schema.from_lsn,
+        "object_id": schema.object_id,
+        "capture_object_id": schema.capture_object_id,
+        "instance": schema.instance,
+        "columns": schema.to_json(),
+        "debezium": debezium.get(schema.table_id.text),
+        "at": at,
+    }

@@ -1,0 +1,131 @@
+"""Reading change logs and small tables without a JVM, pruned by `_batch`, in bounded memory.
+
+Only append-only tables: one with deletion vectors is refused, since its files hold deleted rows. `deltalake`'s own
+`to_pyarrow_table` is not used: its file system aborts the process at exit (deltalake 1.6.6 with pyarrow 26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSlice:
+    """The rows with `after < _batch <= up_to`."""
+
+    after: int
+    up_to: int
+
+
+def scan(
+    uri: str,
+    *,
+    batches: BatchSlice | None = None,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    storage: Storage = LOCAL,
+) -> Iterator[pa.RecordBatch]:
+    """Row groups of the table as it is now (or at `version`), with logical names and the table's own types.
+
+    Args:
+        uri: the table's folder.
+        batches: only rows of these commits; files are pruned by their statistics, so little else is read.
+        columns: only these top-level columns.
+        version: a Delta version instead of the newest.
+        storage: how to reach the folder.
+    """
+    table = DeltaTable(uri, version=version, storage_options=storage.resolved())
+    schema_json = table.schema().to_json()
+    logical = arrow_of(schema_json)
+    if columns is not None:
+        wanted = [*columns, *(["_batch"] if batches and "_batch" not in columns else [])]
+        logical = pa.schema([logical.field(name) for name in wanted])
+    physical = file_schema(schema_json, logical)
+    system = file_system(uri, storage)
+    for path in _paths(table, batches):
+        with system.open_input_file(path) as source:
+            yield from _file(pq.ParquetFile(source), physical, logical, batches, columns)
+
+
+def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Storage = LOCAL) -> pa.Table:
+    """All rows of a small table."""
+    schema = arrow_of(DeltaTable(uri, storage_options=storage.resolved()).schema().to_json())
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
+    return pa.Table.from_batches(scan(uri, columns=columns, storage=storage), schema)
+
+
+def _paths(table: DeltaTable, batches: BatchSlice | None) -> list[str]:
+    """Paths of the files that may hold rows of the slice, oldest commit first."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = actions.schema.names
+    if any(name.startswith("deletion_vector") for name in names):
+        vectors = [name for name in names if name.startswith("deletion_vector")]
+        if any(actions.column(name).null_count < actions.num_rows for name in vectors):
+            raise StorageError(f"{table.table_uri} has deletion vectors: read it with Spark")
+    rows = actions.select([n for n in ("path", "min._batch", "max._batch") if n in names]).to_pylist()
+
+    def wanted(row: dict[str, Any]) -> bool:
+        low, high = row.get("min._batch"), row.get("max._batch")
+        return batches is None or low is None or high is None or (low <= batches.up_to and high > batches.after)
+
+    rows = [row for row in rows if wanted(row)]
+    return [row["path"] for row in sorted(rows, key=lambda row: row.get("min._batch") or 0)]
+
+
+def _file(
+    file: pq.ParquetFile,
+    physical: pa.Schema,
+    logical: pa.Schema,
+    batches: BatchSlice | None,
+    columns: Sequence[str] | None,
+) -> Iterator[pa.RecordBatch]:
+    present = set(file.schema_arrow.names)
+    names = [name for name in physical.names if name in present]
+    for group in range(file.num_row_groups):
+        for found in file.read_row_group(group, columns=names, use_threads=False).to_batches():
+            batch = _lift(found, physical, logical)
+            if batches is not None:
+                number = batch.column("_batch")
+                inside = pc.and_(pc.greater(number, batches.after), pc.less_equal(number, batches.up_to))
+                batch = batch.filter(inside)
+            if batch.num_rows:
+                yield batch if columns is None else batch.select(list(columns))
+
+
+def _lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
+    """A file's batch in the table's shape: columns that came later are NULL, widened types are wide."""
+    arrays = []
+    for stored, field in zip(physical, logical, strict=True):
+        index = batch.schema.get_field_index(stored.name)
+        if index < 0:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            arrays.append(_lift_values(batch.column(index), stored.type, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=logical)
+
+
+def _lift_values(values: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Array:
+    if values.type.equals(wanted):
+        return values
+    if not pa.types.is_struct(wanted):
+        return values.cast(wanted)
+    children = []
+    for i in range(wanted.num_fields):
+        index = values.type.get_field_index(stored.field(i).name)
+        if index < 0:
+            children.append(pa.nulls(len(values), wanted.field(i).type))
+        else:
+            children.append(_lift_values(values.field(index), stored.field(i).type, wanted.field(i).type))
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())

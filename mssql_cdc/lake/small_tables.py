@@ -1,0 +1,122 @@
+"""The database's own small tables: what columns they have, appending to them, reading them without a JVM.
+
+What the rows mean belongs to `lake/offsets.py`, `lake/history.py`, `snapshot/` and `records/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.log import TableState, commit, create_table, load_state
+from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
+
+_PROPERTIES = {"delta.checkpointInterval": "20"}
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTable:
+    """One small Delta table; rows are dicts by column name. `_batch` is filled in with the commit's number."""
+
+    uri: str
+    owner: str
+    schema: pa.Schema
+    storage: Storage = LOCAL
+
+    def state(self) -> TableState:
+        """The newest state; creates the table when it does not exist."""
+        state = load_state(self.uri, owner=self.owner, storage=self.storage)
+        if state is None:
+            create_table(
+                self.uri,
+                self.schema,
+                owner=self.owner,
+                properties=_PROPERTIES,
+                stats_columns=("_batch",),
+                storage=self.storage,
+            )
+            state = load_state(self.uri, owner=self.owner, storage=self.storage)
+        if state is None:
+            raise StorageError(f"{self.uri} was created and is not there")
+        return state
+
+    def append(self, state: TableState, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> TableState:
+        """One fenced commit of the rows, made from `state`; the state after it.
+
+        Raises:
+            FencedError: somebody else has committed since `state` was loaded.
+        """
+        numbered = [{**row, "_batch": state.batch + 1} for row in rows]
+        batch = pa.RecordBatch.from_pylist(numbered, schema=self.schema)
+        return commit(state, write_files([batch], state.target), metadata)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows, oldest commit first; none when the table does not exist."""
+        if not DeltaTable.is_deltatable(self.uri, self.storage.resolved()):
+            return []
+        found = read_table(self.uri, columns=self.schema.names, storage=self.storage).to_pylist()
+        return sorted(found, key=lambda row: row["_batch"])
+
+    def compact(self) -> None:
+        """Join the small files; readers and fencing are not affected."""
+        DeltaTable(self.uri, storage_options=self.storage.resolved()).optimize.compact()
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field("_batch", pa.int64()), *(pa.field(n, t) for n, t in columns.items())])
+
+
+SMALL_TABLES = {
+    "schema_history": _schema(
+        table_id=pa.string(),
+        schema=pa.int32(),
+        incarnation=pa.int32(),
+        from_lsn=pa.string(),
+        object_id=pa.int64(),
+        capture_object_id=pa.int64(),
+        instance=pa.string(),
+        columns=pa.string(),
+        debezium=pa.string(),
+        at=INSTANT,
+    ),
+    "transactions": _schema(
+        transaction_id=pa.string(),
+        status=pa.string(),
+        commit_lsn=pa.string(),
+        event_count=pa.int64(),
+        data_collections=pa.map_(pa.string(), pa.int64()),
+        commit_ts=INSTANT,
+    ),
+    "signals": _schema(
+        id=pa.string(),
+        type=pa.string(),
+        data=pa.string(),
+        channel=pa.string(),
+        position=pa.string(),
+        status=pa.string(),
+        result=pa.string(),
+        at=INSTANT,
+    ),
+    "notifications": _schema(
+        id=pa.string(),
+        aggregate_type=pa.string(),
+        type=pa.string(),
+        additional_data=TEXT_MAP,
+        timestamp_ms=pa.int64(),
+    ),
+}
+"""Columns of the small tables with fixed columns; `_batch` comes first everywhere."""
+
+
+def small_table(layout: Layout, name: str, storage: Storage = LOCAL) -> SmallTable:
+    """One of `SMALL_TABLES` of this database."""
+    return SmallTable(layout.own(name), layout.own_app_id(name), SMALL_TABLES[name], storage)

@@ -1,0 +1,73 @@
+"""Has anyone else changed a table that only this connector may write (rule A5)?
+
+RESTORE succeeds on append-only tables and does not roll back `txn`, so the fence alone would not notice.
+"""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from mssql_cdc.errors import TamperedTableError
+from mssql_cdc.lake.log import TableState, facts_of
+from mssql_cdc.lake.read import scan
+
+_HARMLESS = (
+    "OPTIMIZE",
+    "VACUUM",
+    "ADD COLUMN",
+    "CHANGE COLUMN",
+    "ALTER",
+    "SET TBLPROPERTIES",
+    "SET COLUMN METADATA",
+    "UPGRADE PROTOCOL",
+    "ADD FEATURE",
+    "CLUSTER BY",
+    "REORG",
+)
+_OURS = ("WRITE", "MERGE", "CREATE TABLE")
+
+
+def verify_untouched(state: TableState, *, table_id: str | None, delta_version: int | None) -> None:
+    """Check that everything since this Delta version was done by us or leaves the rows as they are.
+
+    `table_id` and `delta_version` are what `_offsets` remembers of the table; None for one that it does not know.
+
+    Raises:
+        TamperedTableError: names the version, the operation, and what to do.
+    """
+    if table_id is not None and table_id != state.table_id:
+        raise TamperedTableError(
+            f"{state.uri} was replaced: its Delta table id is {state.table_id}, expected {table_id}. "
+            "Put the old folder back, or take a new snapshot of the table"
+        )
+    if delta_version is not None and state.delta_version < delta_version:
+        raise TamperedTableError(
+            f"{state.uri} went back from Delta version {delta_version} to {state.delta_version}. "
+            "Put the missing log files back, or take a new snapshot of the table"
+        )
+    since = -1 if delta_version is None else delta_version
+    if state.delta_version <= since:
+        return
+    for entry in state.table.history(state.delta_version - since):
+        if entry.get("version", state.delta_version) <= since:
+            continue
+        operation = str(entry.get("operation", "unknown")).upper()
+        ours = operation.startswith(_OURS) and (facts_of(entry) is not None or operation == "CREATE TABLE")
+        if not ours and not operation.startswith(_HARMLESS):
+            raise TamperedTableError(
+                f"{state.uri} was changed by {operation} in Delta version {entry.get('version')}: rows of the log "
+                "may be missing or doubled. Take a new snapshot of the table, which sweeps what is wrong"
+            )
+
+
+def last_streamed_position(state: TableState) -> str | None:
+    """`max(_pos)` of streamed rows: where a table stands when the log's clean-up took its userMetadata (rule A5).
+
+    Safe because a commit holds whole transactions; only an idle stretch may be read again.
+    """
+    largest: str | None = None
+    for batch in scan(state.uri, columns=["_pos", "op"], storage=state.storage):
+        streamed = batch.filter(pc.not_equal(batch.column("op"), "r"))
+        found = pc.max(streamed.column("_pos")).as_py() if streamed.num_rows else None
+        largest = max(filter(None, (largest, found)), default=None)
+    return largest

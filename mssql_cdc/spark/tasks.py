@@ -1,0 +1,132 @@
+"""A list of tasks as one Spark job, and actions that an interrupt ends.
+
+What a task does is given as a module-level function: this module knows no table and no source.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mssql_cdc.errors import MssqlCdcError, TaskError, error_named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+_WAIT_SECONDS = 0.2
+_RESULT = "task long, value string, error string, message string"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task returned: its value, or its classified error."""
+
+    value: Mapping[str, Any] | None
+    error: MssqlCdcError | None
+
+    def unwrap(self) -> Mapping[str, Any]:
+        """The value; raises the task's error."""
+        if self.error is not None:
+            raise self.error
+        return self.value or {}
+
+
+def run_tasks(
+    session: SparkSession, tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]]
+) -> list[TaskResult]:
+    """Run `function` on every task, one partition each, as one job; results in the order of the tasks.
+
+    A task never fails the job: an exception comes back as its result, so that one broken table cannot take the
+    range with it. `function` and tasks must be picklable, without secrets; what it returns must be JSON-able. A task
+    may run more than once (retries, speculation); only what it returns counts.
+
+    Raises:
+        TaskError: the job itself failed, for instance because a worker process died.
+    """
+    if not tasks:
+        return []
+    listed = list(tasks)
+
+    def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            rows = [_row(number, listed[number], function) for number in numbers]
+            yield pa.RecordBatch.from_pylist(rows, schema=_arrow_result())
+
+    frame = session.range(0, len(listed), 1, len(listed)).mapInArrow(run_partition, _RESULT)
+    try:
+        rows = interruptible(session, frame.collect)
+    except MssqlCdcError:
+        raise
+    except Exception as error:
+        raise TaskError(f"The Spark job over {len(listed)} tasks failed: {_short(error)}") from error
+    by_number = {row["task"]: row for row in rows}
+    return [_result(by_number[number]) for number in range(len(listed))]
+
+
+def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
+    """Run a Spark action in a thread of its own, so that an interrupt of the main thread cancels its jobs.
+
+    A call into the JVM does not notice Python's signals: waiting in slices does, and Dagster's interrupts with it.
+    """
+    from pyspark import InheritableThread
+
+    outcome: list[tuple[bool, Any]] = []
+
+    def work() -> None:
+        try:
+            outcome.append((True, action()))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
+            outcome.append((False, error))
+
+    thread = InheritableThread(target=work, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_WAIT_SECONDS)
+    except BaseException:
+        session.sparkContext.cancelAllJobs()
+        thread.join(10 * _WAIT_SECONDS)
+        raise
+    done, value = outcome[0]
+    if not done:
+        raise value
+    return value
+
+
+def _row(number: int, task: T, function: Callable[[T], Mapping[str, Any]]) -> dict[str, Any]:
+    try:
+        return {"task": number, "value": json.dumps(function(task)), "error": None, "message": None}
+    except MssqlCdcError as error:
+        return {"task": number, "value": None, "error": type(error).__name__, "message": str(error)}
+    except Exception as error:  # noqa: BLE001 - a task's failure is its result
+        return {"task": number, "value": None, "error": TaskError.__name__, "message": _short(error)}
+
+
+def _short(error: BaseException) -> str:
+    """Type, message and the innermost place: no local values, which might be secrets."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    first_line = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {first_line[:500]}{place}"
+
+
+def _arrow_result() -> pa.Schema:
+    import pyarrow as pa
+
+    texts = [pa.field(name, pa.string()) for name in ("value", "error", "message")]
+    return pa.schema([pa.field("task", pa.int64()), *texts])
+
+
+def _result(row: Mapping[str, Any]) -> TaskResult:
+    if row["error"] is not None:
+        return TaskResult(None, error_named(row["error"], row["message"]))
+    return TaskResult(json.loads(row["value"]), None)
