@@ -82,10 +82,7 @@ class Response:
 
     def finish(self, *, in_transaction: bool) -> None:
         """The response is complete: release the last DONE, or add one."""
-        if self._held is None:
-            token = DoneToken.DONEPROC if self._rpc else DoneToken.DONE
-            self._hold(token, error=self._failed, in_transaction=in_transaction)
-        elif self._held[0] is DoneToken.DONEINPROC:
+        if self._held is None or self._held[0] is DoneToken.DONEINPROC:
             token = DoneToken.DONEPROC if self._rpc else DoneToken.DONE
             self._hold(token, error=self._failed, in_transaction=in_transaction)
         self._release(DoneStatus.FINAL)

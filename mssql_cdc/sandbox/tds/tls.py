@@ -4,7 +4,7 @@ TLS is driven by hand because its handshake travels inside TDS packets and becau
 login message; neither fits asyncio's own TLS.
 """
 
-import datetime
+import datetime as dt
 import ipaddress
 import ssl
 import tempfile
@@ -83,7 +83,7 @@ def self_signed_certificate(host: str) -> bytes:
     """Key and certificate as PEM, valid from yesterday for ten years."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     names: list[x509.GeneralName] = [x509.DNSName("localhost")]
     try:
         names.append(x509.IPAddress(ipaddress.ip_address(host)))
@@ -95,8 +95,8 @@ def self_signed_certificate(host: str) -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=3650))
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=3650))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )

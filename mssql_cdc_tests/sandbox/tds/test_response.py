@@ -1,0 +1,184 @@
+"""Responses: the order of tokens and the bits of every DONE."""
+
+import struct
+
+import pytest
+
+from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.collation import Collation
+from mssql_cdc.sandbox.engine.events import (
+    Columns,
+    Done,
+    EnvChange,
+    Event,
+    Message,
+    Order,
+    OutputParameter,
+    ProcDone,
+    ReturnStatus,
+    Rows,
+)
+from mssql_cdc.sandbox.engine.types import MAX, ResultColumn, SqlType
+from mssql_cdc.sandbox.tds.collations import collation_bytes
+from mssql_cdc.sandbox.tds.packets import HEADER_SIZE, PacketWriter
+from mssql_cdc.sandbox.tds.response import SLICE_BYTES, Response
+from mssql_cdc.sandbox.tds.tokens import column_metadata
+from mssql_cdc.sandbox.tds.wire import b_varchar, us_varchar
+from mssql_cdc_tests.sandbox.tds.raw_client import done
+
+DONE, DONEPROC, DONEINPROC = 0xFD, 0xFE, 0xFF
+MORE, ERROR, INXACT, COUNT = 1, 2, 4, 16
+X = Columns((ResultColumn("x", types.INT),))
+FAILURE = Message(208, 1, 16, "Invalid object name 't'.")
+
+
+def answer(*events: Event, rpc: bool = False, in_transaction: bool = False, metadata: bool = True) -> bytes:
+    writer = PacketWriter(size=32767)
+    response = Response(writer, server_name="S", rpc=rpc)
+    response.start_call(metadata=metadata)
+    for event in events:
+        assert not list(response.add(event)), "nothing here fills a slice"
+    if rpc:
+        response.end_call(in_transaction=in_transaction)
+    response.finish(in_transaction=in_transaction)
+    return bytes(writer.finish())[HEADER_SIZE:]
+
+
+def test_only_the_last_statement_says_that_it_is_the_last() -> None:
+    assert answer(Done(1, "insert"), Done(2, "update", in_transaction=True), Done(None, "set")) == (
+        done(DONE, MORE | COUNT, count=1, command=0xC3)
+        + done(DONE, MORE | COUNT | INXACT, count=2, command=0xC5)
+        + done(DONE, 0, command=0xF9)
+    )
+
+
+def test_empty_answer_still_ends_with_done() -> None:
+    assert answer() == done(DONE, 0)
+    assert answer(in_transaction=True) == done(DONE, INXACT)
+
+
+def test_error_without_a_done_of_its_own_ends_in_an_error_done() -> None:
+    assert answer(FAILURE).endswith(done(DONE, ERROR))
+    assert answer(Done(1), FAILURE).endswith(done(DONE, ERROR))
+
+
+def test_information_after_the_last_statement_does_not_end_as_an_error() -> None:
+    text = answer(Done(1), Message(0, 1, 0, "printed"))
+    assert text[0] == DONE
+    assert text[1] & MORE
+    assert text.endswith(done(DONE, 0))
+
+
+def test_call_ends_with_status_outputs_and_doneproc() -> None:
+    text = answer(
+        X, Rows([(1,)]), Done(1, in_procedure=True), ReturnStatus(-6), OutputParameter("@h", 0, types.INT, 7),
+        ProcDone(), rpc=True,
+    )  # fmt: skip
+    assert text.endswith(
+        done(DONEINPROC, MORE | COUNT, count=1, command=0xC1)
+        + b"\x79" + struct.pack("<i", -6)
+        + b"\xac\0\0" + b_varchar("@h") + b"\x01" + bytes(4) + b"\x01\0" + b"\x26\x04\x04\x07\0\0\0"
+        + done(DONEPROC, 0)
+    )  # fmt: skip
+
+
+def test_call_that_forgets_its_end_gets_one() -> None:
+    assert answer(Done(1, "insert"), rpc=True) == done(DONEINPROC, MORE | COUNT, count=1, command=0xC3) + done(
+        DONEPROC, 0
+    )
+
+
+def test_several_calls_in_one_message_each_end_and_only_the_last_finally() -> None:
+    writer = PacketWriter()
+    response = Response(writer, server_name="S", rpc=True)
+    for _ in range(2):
+        response.start_call(metadata=True)
+        for event in (ReturnStatus(0), ProcDone()):
+            list(response.add(event))
+        response.end_call(in_transaction=False)
+    response.finish(in_transaction=False)
+    status = b"\x79" + bytes(4)
+    assert bytes(writer.finish())[8:] == status + done(DONEPROC, MORE) + status + done(DONEPROC, 0)
+
+
+def test_procedure_in_a_batch_ends_its_own_way() -> None:
+    assert answer(Done(3, in_procedure=True), ReturnStatus(0), ProcDone(), Done(1, "insert")) == (
+        done(DONEINPROC, MORE | COUNT, count=3, command=0xC1)
+        + b"\x79" + bytes(4)
+        + done(DONEPROC, MORE)
+        + done(DONE, COUNT, count=1, command=0xC3)
+    )  # fmt: skip
+
+
+def test_abandoned_answer_keeps_what_was_held_and_ends_as_an_error() -> None:
+    writer = PacketWriter()
+    response = Response(writer, server_name="S")
+    list(response.add(Done(1)))
+    response.abandon()
+    assert bytes(writer.finish())[8:] == done(DONE, MORE | COUNT, count=1, command=0xC1) + done(DONE, ERROR)
+
+
+def test_client_that_wants_no_metadata_gets_none() -> None:
+    assert answer(X, Rows([(1,)]), Done(1), rpc=True, metadata=False).startswith(b"\x81\xff\xff\xd1\x04\x01")
+
+
+def test_rows_pause_between_rows_whenever_a_slice_is_full() -> None:
+    writer = PacketWriter(size=512)
+    response = Response(writer, server_name="S")
+    list(response.add(Columns((ResultColumn("x", types.varbinary(8000)),))))
+    sent = bytearray()
+    for _ in response.add(Rows([(bytes(8000),)] * 100)):
+        assert SLICE_BYTES <= writer.pending < SLICE_BYTES + 2 * 8003
+        sent += writer.full_packets()
+    assert len(sent) > SLICE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (EnvChange("database", "a", "b"), "e30700 01 01 6100 01 6200"),
+        (EnvChange("begin", 5, 0), "e30b00 08 08 0500000000000000 00"),
+        (EnvChange("commit", 0, 5), "e30b00 09 00 08 0500000000000000"),
+        (EnvChange("rollback", 0, 5), "e30b00 0a 00 08 0500000000000000"),
+        (EnvChange("reset"), "e30300 12 00 00"),
+        (Order((2, 1)), "a90400 0200 0100"),
+    ],
+    ids=str,
+)
+def test_small_tokens_have_the_specified_bytes(event: Event, expected: str) -> None:
+    assert answer(event).startswith(bytes.fromhex(expected.replace(" ", "")))
+
+
+def test_message_is_information_up_to_severity_ten_and_an_error_above() -> None:
+    expected = struct.pack("<iBB", 208, 1, 16) + us_varchar(FAILURE.text) + b_varchar("S") + b_varchar("") + b"\1\0\0\0"
+    assert answer(FAILURE).startswith(b"\xaa" + struct.pack("<H", len(expected)) + expected)
+    assert answer(Message(0, 1, 10, "hello"))[0] == 0xAB
+
+
+def test_column_flags_and_user_types() -> None:
+    columns = (
+        ResultColumn("a", types.INT, nullable=False, identity=True),
+        ResultColumn("b", types.ROWVERSION, computed=True),
+        ResultColumn("c", SqlType("text", MAX), table=("dbo", "t")),
+    )
+    assert column_metadata(columns) == (
+        b"\x81\x03\0"
+        + bytes.fromhex("00000000 1000 2604".replace(" ", "")) + b_varchar("a")
+        + bytes.fromhex("50000000 2100 ad0800".replace(" ", "")) + b_varchar("b")
+        + bytes.fromhex("00000000 0100 23 ffffff7f 0904d00034 02".replace(" ", ""))
+        + us_varchar("dbo") + us_varchar("t") + b_varchar("c")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("collation", "expected"),
+    [
+        (Collation("SQL_Latin1_General_CP1_CI_AS", False, True, False, True, 1252, 1033, 52), "0904d00034"),
+        (Collation("Latin1_General_CS_AS", True, True, False, False, 1252, 1033), "0904c00000"),
+        (Collation("Latin1_General_BIN", True, True, True, False, 1252, 1033), "0904000100"),
+        (Collation("Latin1_General_100_CI_AS_SC_UTF8", False, True, False, False, 65001, 1033, 0, 2), "0904d02400"),
+    ],
+    ids=lambda v: getattr(v, "name", ""),
+)  # fmt: skip
+def test_collations_have_their_five_bytes(collation: Collation, expected: str) -> None:
+    assert collation_bytes(collation).hex() == expected
