@@ -8,22 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mssql_cdc.config.build_filters import build_filters, build_record_keys, patterns
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_notice, translate
 from mssql_cdc.config.filters import (
     CollectionFilter,
-    ColumnFilter,
     SourceTypeFilter,
-    TableFilter,
     plain_name,
     split_name,
 )
-from mssql_cdc.config.masks import ALGORITHMS, MaskKind, MaskRule, MaskRules, ordered
 from mssql_cdc.config.model import (
     Connection,
     Connector,
     DagsterSettings,
     DeltaSettings,
-    Filters,
     GuardrailSettings,
     IncrementalSettings,
     NameAdjustment,
@@ -36,10 +33,9 @@ from mssql_cdc.config.model import (
     SparkSettings,
     StreamingSettings,
 )
-from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.record_keys import RecordKeys
-from mssql_cdc.config.resolve import Settings, resolve_settings
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.resolve import Member, Settings, resolve_settings
+from mssql_cdc.config.secret import reveal
+from mssql_cdc.errors import MissingSecretError
 
 _BASED = "snapshot.mode.configuration.based."
 _OVERRIDES = "snapshot.select.statement.overrides"
@@ -67,7 +63,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
         topic_prefix=settings.value("topic.prefix") or "",
         databases=_databases(settings),
         connection=connection,
-        filters=_filters(settings, signals),
+        filters=build_filters(settings, signals),
         snapshot=snapshot,
         incremental=IncrementalSettings(
             chunk_size=settings.value("incremental.snapshot.chunk.size"),
@@ -110,16 +106,15 @@ def _databases(settings: Settings) -> tuple[str, ...]:
 def _connection(settings: Settings) -> Connection:
     members = [*settings.family("driver.*"), *settings.family("database.*")]
     driver_settings = tuple(DriverSetting(one.parts[0], one.value) for one in members)
-    odbc = tuple(OdbcSetting(one.parts[0], one.value) for one in settings.family("odbc.*"))
-    by_name = {one.name.lower(): one.value for one in driver_settings}
-    by_keyword = {one.keyword.lower(): one.value for one in odbc}
-    settings.notices.extend(notice for notice in map(driver_notice, driver_settings) if notice)
+    odbc = {one.parts[0].lower(): OdbcSetting(one.parts[0], one.value) for one in settings.family("odbc.*")}
+    settings.notices.extend(note for note in (driver_notice(one.name, one.parts[0]) for one in members) if note)
     try:
         translate(driver_settings, "")
     except ValueError as error:
         settings.complain("driver.*", str(error))
-    driver = by_keyword.pop("driver", None)
-    intent = by_keyword.get("applicationintent", by_name.get("applicationintent", ""))
+    by_name = {member.parts[0].lower(): member for member in members}
+    early = {member.parts[0].lower(): member for member in settings.family("odbc.*")}
+    intent = early.get("applicationintent", by_name.get("applicationintent"))
     instance = settings.value("database.instance")
     by_browser = instance is not None and not settings.is_given("database.port")
     return Connection(
@@ -128,25 +123,36 @@ def _connection(settings: Settings) -> Connection:
         instance=instance,
         user=settings.value("database.user"),
         password=settings.value("database.password"),
-        odbc_driver=None if driver is None else reveal(driver),
+        odbc_driver=_read_now(settings, early.get("driver")),
         driver_settings=driver_settings,
-        odbc_extra=tuple(one for one in odbc if one.keyword.lower() != "driver"),
+        odbc_extra=tuple(one for keyword, one in odbc.items() if keyword != "driver"),
         login_timeout_s=_login_timeout(settings, by_name.get("logintimeout")),
         query_timeout_ms=settings.value("database.query.timeout.ms"),
         validation_timeout_ms=settings.value("connection.validation.timeout.ms"),
-        read_only=isinstance(intent, str) and intent.strip().lower() == "readonly",
+        read_only=(_read_now(settings, intent) or "").strip().lower() == "readonly",
         server_timezone=_timezone(settings),
         agent_status_query=settings.value("database.sqlserver.agent.status.query"),
     )
 
 
-def _login_timeout(settings: Settings, text: str | Secret | None) -> int:
+def _read_now(settings: Settings, member: Member | None) -> str | None:
+    """The text of a setting that decides something while the configuration is loaded, or None."""
+    if member is None:
+        return None
+    try:
+        return reveal(member.value)
+    except MissingSecretError as error:
+        settings.complain(member.name, str(error))
+        return None
+
+
+def _login_timeout(settings: Settings, member: Member | None) -> int:
     """Seconds: `driver.loginTimeout`, else the connection time-out if set explicitly, else 30 as JDBC."""
-    if text is not None:
-        value = reveal(text).strip()
-        if value.isdecimal():
-            return int(value)
-        settings.complain("driver.loginTimeout", "expected a whole number of seconds")
+    text = _read_now(settings, member)
+    if member is not None and text is not None:
+        if text.strip().isdecimal():
+            return int(text)
+        settings.complain(member.name, "expected a whole number of seconds")
     if settings.is_given("database.connection.timeout.ms"):
         return -(-settings.value("database.connection.timeout.ms") // 1000)
     return 30
@@ -161,57 +167,6 @@ def _timezone(settings: Settings) -> str | None:
     except (ZoneInfoNotFoundError, ValueError):
         settings.complain("database.server.timezone", f"found {zone!r}, expected an IANA name such as Europe/Paris")
     return zone
-
-
-def _patterns(settings: Settings, name: str, parts: int, *, long_form: bool = False) -> PatternList:
-    value = settings.value(name)
-    return PatternList("" if value is None else value.text, parts, long_form)
-
-
-def _filters(settings: Settings, signals: SignalSettings) -> Filters:
-    return Filters(
-        tables=TableFilter(
-            schema_include=_patterns(settings, "schema.include.list", 1),
-            schema_exclude=_patterns(settings, "schema.exclude.list", 1),
-            table_include=_patterns(settings, "table.include.list", 2, long_form=True),
-            table_exclude=_patterns(settings, "table.exclude.list", 2, long_form=True),
-            ignore_builtin=settings.value("table.ignore.builtin"),
-            signal_tables=signals.tables,
-        ),
-        columns=ColumnFilter(
-            include=_patterns(settings, "column.include.list", 3, long_form=True),
-            exclude=_patterns(settings, "column.exclude.list", 3, long_form=True),
-        ),
-        masks=_masks(settings),
-    )
-
-
-def _masks(settings: Settings) -> MaskRules:
-    rules: list[MaskRule] = []
-    lengths: tuple[tuple[str, MaskKind, int], ...] = (
-        ("column.truncate.to.<n>.chars", "truncate", 1),
-        ("column.mask.with.<n>.chars", "fill", 0),
-    )
-    for family, kind, least in lengths:
-        for member in settings.family(family):
-            if re.fullmatch("[0-9]{1,9}", member.parts[0]) and int(member.parts[0]) >= least:
-                rules.append(MaskRule(kind=kind, columns=member.value, length=int(member.parts[0])))
-            else:
-                settings.complain(member.name, f"expected a whole number from {least} on in place of <n>")
-    for family, version in (
-        ("column.mask.hash.<algorithm>.with.salt.<salt>", 1),
-        ("column.mask.hash.v2.<algorithm>.with.salt.<salt>", 2),
-    ):
-        for member in settings.family(family):
-            algorithm, salt = member.parts
-            if algorithm.upper() not in ALGORITHMS:
-                known = ", ".join(ALGORITHMS)
-                settings.complain(member.name, f"the algorithm {algorithm!r} is not known; known are {known}")
-                continue
-            rules.append(
-                MaskRule(kind="hash", columns=member.value, algorithm=algorithm, salt=Secret(salt), version=version)
-            )
-    return ordered(rules)
 
 
 def _snapshot(settings: Settings) -> SnapshotSettings:
@@ -234,7 +189,7 @@ def _snapshot(settings: Settings) -> SnapshotSettings:
         isolation=settings.value("snapshot.isolation.mode"),
         locking=settings.value("snapshot.locking.mode"),
         lock_timeout_ms=settings.value("snapshot.lock.timeout.ms"),
-        collections=CollectionFilter(include=_patterns(settings, "snapshot.include.collection.list", 3)),
+        collections=CollectionFilter(include=patterns(settings, "snapshot.include.collection.list", 3)),
         fetch_size=settings.value("snapshot.fetch.size"),
         max_threads=settings.value("snapshot.max.threads"),
         overrides=tuple((name, sql) for name, sql in statements.items() if name in wanted),
@@ -269,10 +224,10 @@ def _records(settings: Settings) -> RecordSettings:
         schema_name_adjustment=settings.value("schema.name.adjustment.mode"),
         field_name_adjustment=_field_name_adjustment(settings),
         extended_headers=settings.value("extended.headers.enabled"),
-        keys=_record_keys(settings),
+        keys=build_record_keys(settings),
         source_types=SourceTypeFilter(
-            columns=_patterns(settings, "column.propagate.source.type", 3),
-            types=_patterns(settings, "datatype.propagate.source.type", 3),
+            columns=patterns(settings, "column.propagate.source.type", 3),
+            types=patterns(settings, "datatype.propagate.source.type", 3),
         ),
         topic_delimiter=settings.value("topic.delimiter"),
         transaction_topic=settings.value("topic.transaction"),
@@ -294,14 +249,6 @@ def _field_name_adjustment(settings: Settings) -> NameAdjustment:
     if settings.value("sanitize.field.names") and not settings.is_given("field.name.adjustment.mode"):
         return "avro"
     return settings.value("field.name.adjustment.mode")
-
-
-def _record_keys(settings: Settings) -> RecordKeys:
-    try:
-        return RecordKeys.parse(settings.value("message.key.columns") or "")
-    except ValueError as error:
-        settings.complain("message.key.columns", str(error))
-        return RecordKeys()
 
 
 def _signals(settings: Settings) -> SignalSettings:

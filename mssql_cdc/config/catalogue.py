@@ -16,8 +16,9 @@ from types import MappingProxyType
 from mssql_cdc.config.catalogue_connection import CONNECTION, FILTERS
 from mssql_cdc.config.catalogue_kafka import KAFKA, SCHEMA_HISTORY
 from mssql_cdc.config.catalogue_own import OWN
+from mssql_cdc.config.catalogue_records import LINEAGE, RECORDS
 from mssql_cdc.config.catalogue_snapshot import SIGNALS, SNAPSHOT
-from mssql_cdc.config.catalogue_streaming import EVENTS, LINEAGE, STREAMING
+from mssql_cdc.config.catalogue_streaming import STREAMING
 from mssql_cdc.config.driver import knows_jdbc_name
 from mssql_cdc.config.property import Property
 
@@ -28,7 +29,7 @@ GROUPS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
         "Snapshots": SNAPSHOT,
         "Signals and notifications": SIGNALS,
         "Streaming, heartbeats and errors": STREAMING,
-        "Records and topics": EVENTS,
+        "Records and topics": RECORDS,
         "Schema history": SCHEMA_HISTORY,
         "Lake, Dagster and Spark": OWN,
         "Lineage": LINEAGE,
@@ -41,7 +42,7 @@ EXCLUSIVE: tuple[tuple[str, str], ...] = tuple(
 )
 
 _OLD_PREFIXES = (("database.history.", "schema.history.internal."),)
-_SALT = re.compile(r"(\.with\.salt\.).+")
+_SALT = re.compile(r"(column\.mask\.hash\..*?\.with\.(?:salt\.)?).+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The property table, part 4: what only Kafka, Kafka Connect or the Java process gives a meaning to.
+"""The property table, part 5: what only Kafka, Kafka Connect or the Java process gives a meaning to.
 
 All of it is accepted, so that a connector's JSON works unchanged; what is set gets one line of notice.
 """

@@ -1,4 +1,4 @@
-"""The property table, part 5: this project's own properties (`delta.*`, `dagster.*`, `spark.*`)."""
+"""The property table, part 6: this project's own properties (`delta.*`, `dagster.*`, `spark.*`)."""
 
 from __future__ import annotations
 

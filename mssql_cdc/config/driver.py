@@ -17,7 +17,9 @@ from typing import Literal
 from mssql_cdc.config.secret import Secret, has_reference, reveal
 
 Translate = Literal["same", "yes_no", "encrypt", "authentication"]
-_SENSITIVE = re.compile(r"password|pwd|secret|token|passphrase|credential|access.?key|account.?key", re.IGNORECASE)
+_SENSITIVE = re.compile(
+    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl).?key", re.IGNORECASE
+)
 _YES_NO = {"true": "yes", "false": "no", "yes": "yes", "no": "no"}
 _ENCRYPT = {"true": "yes", "false": "no", "mandatory": "yes", "optional": "no", "strict": "strict"}
 _FREETDS_ENCRYPT = {"yes": "require", "no": "off", "strict": "strict"}
@@ -59,9 +61,9 @@ class OdbcSetting:
         return reveal(self.value)
 
 
-_JAVA_STORE = "a Java trust or key store; use the system's certificates or odbc.ServerCertificate"
-_NOT_NEEDED = "not needed: rows are read in bounded pages with typed parameters"
-_ELSEWHERE = "has a property of its own: use "
+_JAVA_STORE = "it is a Java trust or key store; use the system's certificates or odbc.ServerCertificate"
+_NOT_NEEDED = "it is not needed: rows are read in bounded pages with typed parameters"
+_ELSEWHERE = "it has a property of its own: use "
 
 TWINS: tuple[Twin, ...] = (
     Twin("encrypt", "Encrypt", "Encryption", "encrypt"),
@@ -135,12 +137,12 @@ TWINS: tuple[Twin, ...] = (
         )
     ),
     *(
-        Twin(name, note="has no ODBC twin; log in with odbc.Trusted_Connection and a Kerberos ticket")
+        Twin(name, note="it has no ODBC twin; log in with odbc.Trusted_Connection and a Kerberos ticket")
         for name in ("authenticationScheme", "domain", "realm", "jaasConfigurationName", "useDefaultJaasConfig",
                      "useDefaultGSSCredential", "gsscredential")
     ),
     *(
-        Twin(name, note="has no ODBC twin")
+        Twin(name, note="it has no ODBC twin")
         for name in ("socketTimeout", "cancelQueryTimeout", "accessToken", "accessTokenCallbackClass", "msiClientId",
                      "transparentNetworkIPResolution", "serverNameAsACE", "datetimeParameterType", "retryExec",
                      "retryConn", "quotedIdentifier", "concatNullYieldsNull", "vectorTypeSupport",
@@ -170,14 +172,14 @@ def guarded(name: str, text: str) -> str | Secret:
     return Secret(text) if _SENSITIVE.search(name) or has_reference(text) else text
 
 
-def driver_notice(setting: DriverSetting) -> str | None:
-    """One line about a setting that ODBC cannot take over; None when it can. Never shows the value."""
-    twin = _twins().get(setting.name.lower())
+def driver_notice(configured: str, jdbc_name: str) -> str | None:
+    """One line about a setting (by its configured and its JDBC name) that ODBC cannot take over; else None."""
+    twin = _twins().get(jdbc_name.lower())
     if twin is None:
-        return f"driver.{setting.name}: not known as a JDBC setting with an ODBC twin; pass ODBC's as odbc.<keyword>"
+        return f"{configured}: no JDBC setting with a known ODBC twin; it has no effect (ODBC's own: odbc.<keyword>)"
     if twin.odbc is not None or twin.jdbc == "loginTimeout":
         return None
-    return f"driver.{setting.name}: {twin.note}"
+    return f"{configured}: no effect here, {twin.note}"
 
 
 def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSetting, ...]:

@@ -137,6 +137,7 @@ def _defaults() -> dict[str, Any]:
 def _take(name: str, text: str, found: Found, settings: Settings) -> None:
     """Parse one configured property into the settings; note problems and notices."""
     prop = found.prop
+    reference = text
     if prop.kind != "secret" and prop.name not in _LATE_FAMILIES and has_reference(text):
         try:
             text = resolve(text)
@@ -150,7 +151,8 @@ def _take(name: str, text: str, found: Found, settings: Settings) -> None:
     try:
         value: Any = guarded(name, text) if prop.name in _LATE_FAMILIES else prop.parse(text)
     except ValueError as error:
-        settings.complain(name, str(error))
+        hidden = f"{reference} does not refer to a valid value (kind: {prop.kind})"
+        settings.complain(name, str(error) if text == reference else hidden)
         return
     if not _allowed(name, value, prop, settings):
         return

@@ -1,0 +1,228 @@
+"""Signals: from a row of the signal table (id, type, data) to what is asked for (features SIG-03 … SIG-09, INC, BLK).
+
+Pure parsing and name matching. Whether and when a signal is carried out is the business of `snapshot/`; a signal that
+cannot be understood is never fatal: it becomes an `IgnoredSignal` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mssql_cdc.config.filters import plain_name, split_name
+from mssql_cdc.config.patterns import compile_java
+
+SnapshotKind = Literal["incremental", "blocking"]
+TableName = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteSnapshot:
+    """Snapshot the tables that `collections` (regular expressions) name.
+
+    `conditions` are pairs (collection, filter): for an incremental snapshot the filter is a condition, for a blocking
+    one a whole SELECT statement (INC-04, BLK-04).
+    """
+
+    signal_id: str
+    kind: SnapshotKind
+    collections: tuple[str, ...]
+    conditions: tuple[tuple[str, str], ...] = ()
+    surrogate_key: str | None = None
+
+    def filter_for(self, table: TableName) -> str | None:
+        """The filter of a table: the first condition whose collection matches, or None."""
+        for collection, text in self.conditions:
+            if self.kind == "incremental" and _matches(collection, table, case=False):
+                return text
+            if self.kind == "blocking" and _is_name_of(collection, table):
+                return text
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class StopSnapshot:
+    """Stop the incremental snapshot, of these collections or (empty) altogether (INC-13)."""
+
+    signal_id: str
+    collections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSnapshot:
+    """Pause the incremental snapshot at the next chunk (INC-14)."""
+
+    signal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSnapshot:
+    """Go on with the paused incremental snapshot (INC-14)."""
+
+    signal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogMessage:
+    """Write a line to the log; `{}` in it stands for the position."""
+
+    signal_id: str
+    message: str
+
+    def text(self, position: str) -> str:
+        """The line to be logged."""
+        return self.message.replace("{}", position)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredSignal:
+    """Not a signal for us, or one that cannot be understood: `reason` says why (SIG-09)."""
+
+    signal_id: str
+    reason: str
+
+
+Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMessage | IgnoredSignal
+
+
+class _UnreadableError(ValueError):
+    """A signal's data are not as they should be; the message is the reason."""
+
+
+def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, object] | None) -> Signal:
+    """The signal of one row; `data` is JSON text (signal table) or an object (other channels)."""
+    try:
+        match signal_type:
+            case "execute-snapshot":
+                return _execute(signal_id, _object(data))
+            case "stop-snapshot":
+                return _stop(signal_id, _object(data))
+            case "pause-snapshot":
+                return PauseSnapshot(signal_id)
+            case "resume-snapshot":
+                return ResumeSnapshot(signal_id)
+            case "log":
+                return _log(signal_id, _object(data))
+            case "snapshot-window-open" | "snapshot-window-close":
+                return IgnoredSignal(signal_id, "a watermark of another connector; none are needed here")
+            case _:
+                return IgnoredSignal(signal_id, f"the type {signal_type!r} is not known")
+    except ValueError as error:
+        return IgnoredSignal(signal_id, str(error))
+
+
+def expand_collections(
+    collections: Iterable[str], tables: Iterable[TableName]
+) -> tuple[tuple[TableName, ...], tuple[str, ...]]:
+    """The tables that the expressions name, each once and in order, and the expressions that match none (INC-03).
+
+    An expression is matched with case against `db.schema.table`, and (a deliberate extension, for samples that leave
+    the database out) against `schema.table`; a quoted name such as `db.dbo."My.Table"` names its table.
+    """
+    known = tuple(tables)
+    found: dict[TableName, None] = {}
+    missing: list[str] = []
+    for collection in collections:
+        matched = [table for table in known if _matches(collection, table, case=True)]
+        found.update(dict.fromkeys(matched))
+        if not matched:
+            missing.append(collection)
+    return tuple(found), tuple(missing)
+
+
+def _execute(signal_id: str, data: Mapping[str, object]) -> ExecuteSnapshot | IgnoredSignal:
+    collections = _texts(data, "data-collections")
+    if not collections:
+        return IgnoredSignal(signal_id, "data-collections is missing or empty; name at least one table")
+    if "additional-condition" in data:
+        return IgnoredSignal(signal_id, "additional-condition is no longer known; use additional-conditions")
+    surrogate = data.get("surrogate-key") or None
+    if surrogate is not None and not isinstance(surrogate, str):
+        raise _UnreadableError("surrogate-key must be a text")
+    return ExecuteSnapshot(signal_id, _kind(data), collections, _conditions(data), surrogate)
+
+
+def _stop(signal_id: str, data: Mapping[str, object]) -> StopSnapshot | IgnoredSignal:
+    if _kind(data) != "incremental":
+        return IgnoredSignal(signal_id, "only incremental snapshots can be stopped")
+    return StopSnapshot(signal_id, _texts(data, "data-collections"))
+
+
+def _log(signal_id: str, data: Mapping[str, object]) -> LogMessage:
+    message = data.get("message")
+    if not isinstance(message, str):
+        raise _UnreadableError("message must be a text")
+    return LogMessage(signal_id, message)
+
+
+def _kind(data: Mapping[str, object]) -> SnapshotKind:
+    value = data.get("type") or "incremental"
+    kind = value.strip().lower() if isinstance(value, str) else ""
+    if kind == "incremental":
+        return "incremental"
+    if kind == "blocking":
+        return "blocking"
+    raise _UnreadableError(f"type is {value!r}, expected incremental or blocking")
+
+
+def _conditions(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    listed = data.get("additional-conditions") or []
+    if not isinstance(listed, list):
+        raise _UnreadableError("additional-conditions must be an array")
+    conditions: list[tuple[str, str]] = []
+    for one in listed:
+        collection = one.get("data-collection") if isinstance(one, dict) else None
+        text = one.get("filter") if isinstance(one, dict) else None
+        if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
+            raise _UnreadableError("each of additional-conditions needs the texts data-collection and filter")
+        _check_expression(collection)
+        conditions.append((collection.strip(), text))
+    return tuple(conditions)
+
+
+def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:
+    listed = data.get(name) or []
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise _UnreadableError(f"{name} must be an array of texts")
+    texts = tuple(str(one).strip() for one in listed if str(one).strip())
+    for one in texts:
+        _check_expression(one)
+    return texts
+
+
+def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
+    if data is None:
+        return {}
+    if not isinstance(data, str):
+        return data
+    if not data.strip():
+        return {}
+    try:
+        value = json.loads(data)
+    except json.JSONDecodeError as error:
+        raise _UnreadableError(f"data is no valid JSON ({error.msg} at character {error.pos})") from None
+    if not isinstance(value, dict):
+        raise _UnreadableError(f"data is a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+def _check_expression(collection: str) -> None:
+    compile_java(collection)
+
+
+def _matches(collection: str, table: TableName, *, case: bool) -> bool:
+    if _is_name_of(collection, table):
+        return True
+    expression = compile_java(collection)
+    if case:
+        expression = re.compile(expression.pattern)
+    return any(expression.fullmatch(".".join(table[start:])) for start in (0, 1))
+
+
+def _is_name_of(collection: str, table: TableName) -> bool:
+    """Whether it is the table's name itself, quoted or not, with or without the database."""
+    parts = split_name(collection)
+    return parts == table or parts == table[1:] or plain_name(collection) in {".".join(table), ".".join(table[1:])}

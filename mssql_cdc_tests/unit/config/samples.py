@@ -1,0 +1,29 @@
+"""Configurations that several test modules start from."""
+
+import pickle
+from typing import TypeVar
+
+from mssql_cdc.config import Connector, connector_from_mapping
+
+T = TypeVar("T")
+
+MINIMAL: dict[str, object] = {
+    "database.hostname": "db.example.com",
+    "database.names": "testDB",
+    "topic.prefix": "server1",
+}
+
+
+def connector(**given: object) -> Connector:
+    """A minimal connector with further properties; `__` in a name stands for a dot."""
+    return connector_from_mapping("c", MINIMAL | {name.replace("__", "."): value for name, value in given.items()})
+
+
+def connector_with(properties: dict[str, object]) -> Connector:
+    """A minimal connector with further properties."""
+    return connector_from_mapping("c", MINIMAL | properties)
+
+
+def sent(value: T) -> T:
+    """The value as it arrives at a Spark worker."""
+    return pickle.loads(pickle.dumps(value))  # noqa: S301

@@ -1,0 +1,126 @@
+"""Connector files load as they are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.config import Secret, load_connector, load_connectors
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, sent
+
+DEBEZIUM_EXAMPLE = """
+{
+    "name": "inventory-connector",
+    "config": {
+        "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+        "database.hostname": "192.168.99.100",
+        "database.port": "1433",
+        "database.user": "sa",
+        "database.password": "Password!",
+        "database.names": "testDB1,testDB2",
+        "topic.prefix": "fullfillment",
+        "table.include.list": "dbo.customers",
+        "schema.history.internal.kafka.bootstrap.servers": "kafka:9092",
+        "schema.history.internal.kafka.topic": "schemahistory.fullfillment",
+        "database.ssl.truststore": "path/to/trust-store",
+        "database.ssl.truststore.password": "password-for-trust-store"
+    }
+}
+"""
+
+
+def write(folder: Path, name: str, document: object) -> Path:
+    path = folder / name
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.feature("DEP-01", "HA-02")
+def test_debezium_example_loads_unchanged(tmp_path: Path) -> None:
+    connector = load_connector(write(tmp_path, "inventory.json", DEBEZIUM_EXAMPLE))
+    assert connector.name == "inventory-connector"
+    assert connector.topic_prefix == "fullfillment"
+    assert connector.databases == ("testDB1", "testDB2")
+    assert (connector.connection.hostname, connector.connection.port) == ("192.168.99.100", 1433)
+    assert connector.connection.password == Secret("Password!")
+    assert connector.filters.tables.matches("testDB1", "dbo", "customers")
+    assert not connector.filters.tables.matches("testDB1", "dbo", "orders")
+    assert len(connector.notices) == 5, "connector.class, two of the history topic, two of the trust store"
+
+
+def test_debezium_example_shows_no_secret(tmp_path: Path) -> None:
+    connector = load_connector(write(tmp_path, "inventory.json", DEBEZIUM_EXAMPLE))
+    shown = repr(connector) + str(connector) + "".join(connector.notices)
+    assert "Password!" not in shown
+    assert "password-for-trust-store" not in shown
+
+
+def test_connector_survives_a_pickle_and_can_be_hashed(tmp_path: Path) -> None:
+    connector = load_connector(write(tmp_path, "inventory.json", DEBEZIUM_EXAMPLE))
+    assert connector.filters.tables.matches("testDB1", "dbo", "customers")
+    again = sent(connector)
+    assert again == connector
+    assert hash(again) == hash(connector)
+    assert again.filters.tables.matches("testDB1", "dbo", "customers")
+
+
+def test_flat_file_takes_its_name_from_the_file(tmp_path: Path) -> None:
+    assert load_connector(write(tmp_path, "orders.json", MINIMAL)).name == "orders"
+
+
+def test_flat_file_with_a_name_keeps_it(tmp_path: Path) -> None:
+    assert load_connector(write(tmp_path, "orders.json", MINIMAL | {"name": "mine"})).name == "mine"
+
+
+def test_name_inside_and_outside_must_agree(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", {"name": "one", "config": MINIMAL | {"name": "two"}})
+    with pytest.raises(ConfigurationError, match="'one' outside and 'two' inside"):
+        load_connector(path)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "no valid JSON at line 1"),
+        ("[]", "expected a JSON object"),
+        ('{"name": "a", "config": 1}', "is no JSON object"),
+        ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix stands beside"),
+        ('{"topic.prefix": "a", "topic.prefix": "b"}', "topic.prefix stands there twice"),
+    ],
+)
+def test_unreadable_file_says_what_is_wrong(tmp_path: Path, document: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        load_connector(write(tmp_path, "a.json", document))
+    assert caught.value.exit_code == 2
+    assert "a.json" in str(caught.value)
+
+
+def test_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such file"):
+        load_connector(tmp_path / "none.json")
+
+
+def test_folder_gives_its_connectors_and_leaves_table_lists_alone(tmp_path: Path) -> None:
+    write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "b"})
+    write(tmp_path, "a.json", MINIMAL | {"topic.prefix": "a"})
+    write(tmp_path, "a.tables.json", {"tables": []})
+    assert [one.topic_prefix for one in load_connectors(tmp_path)] == ["a", "b"]
+
+
+def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", MINIMAL)
+    write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "SERVER1"})
+    with pytest.raises(ConfigurationError, match="is taken by"):
+        load_connectors(tmp_path)
+
+
+def test_missing_folder_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such folder"):
+        load_connectors(tmp_path / "none")
+
+
+def test_relative_warehouse_becomes_absolute_and_a_uri_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert connector_with({"delta.warehouse": "lake"}).delta.warehouse == str(tmp_path / "lake")
+    assert connector_with({"delta.warehouse": "s3://bucket/lake"}).delta.warehouse == "s3://bucket/lake"

@@ -1,0 +1,146 @@
+"""Signals are understood as Debezium understands them, and are never fatal."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mssql_cdc.config.signals import (
+    ExecuteSnapshot,
+    IgnoredSignal,
+    LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    StopSnapshot,
+    expand_collections,
+    parse_signal,
+)
+
+TABLES = (("db1", "s1", "products"), ("db1", "s1", "orders"), ("db1", "public", "My.Table"))
+
+
+@pytest.mark.feature("INC-01", "INC-04", "INC-05")
+def test_incremental_snapshot_with_conditions_and_surrogate_key() -> None:
+    data = {
+        "data-collections": ["db1.s1.products"],
+        "type": "INCREMENTAL",
+        "additional-conditions": [{"data-collection": "db1.s1.products", "filter": "color='blue'"}],
+        "surrogate-key": "col",
+    }
+    signal = parse_signal("ad-hoc-1", "execute-snapshot", json.dumps(data))
+    assert signal == ExecuteSnapshot(
+        "ad-hoc-1", "incremental", ("db1.s1.products",), (("db1.s1.products", "color='blue'"),), "col"
+    )
+    assert isinstance(signal, ExecuteSnapshot)
+    assert signal.filter_for(("DB1", "s1", "PRODUCTS")) == "color='blue'"
+    assert signal.filter_for(("db1", "s1", "orders")) is None
+    assert parse_signal("ad-hoc-1", "execute-snapshot", data) == signal, "other channels carry objects"
+
+
+@pytest.mark.feature("BLK-01", "BLK-04")
+def test_blocking_snapshot_finds_its_statement_by_the_exact_name() -> None:
+    data = {
+        "type": "blocking",
+        "data-collections": ["db1.s1.t1", "db1.s1.t2"],
+        "additional-conditions": [{"data-collection": "s1.t1", "filter": "SELECT * FROM s1.t1 WHERE a = 0"}],
+    }
+    signal = parse_signal("1", "execute-snapshot", json.dumps(data))
+    assert isinstance(signal, ExecuteSnapshot)
+    assert signal.kind == "blocking"
+    assert signal.filter_for(("db1", "s1", "t1")) == "SELECT * FROM s1.t1 WHERE a = 0"
+    assert signal.filter_for(("db1", "s1", "t2")) is None
+
+
+@pytest.mark.feature("INC-01")
+def test_snapshot_without_a_type_is_incremental() -> None:
+    signal = parse_signal("1", "execute-snapshot", '{"data-collections": ["a.b.c"]}')
+    assert isinstance(signal, ExecuteSnapshot)
+    assert signal.kind == "incremental"
+
+
+@pytest.mark.feature("INC-13")
+def test_stop_names_its_collections_or_means_everything() -> None:
+    assert parse_signal("1", "stop-snapshot", '{"type": "incremental"}') == StopSnapshot("1")
+    assert parse_signal("1", "stop-snapshot", None) == StopSnapshot("1")
+    some = parse_signal("1", "stop-snapshot", '{"data-collections": ["a.b.c"], "type": "incremental"}')
+    assert some == StopSnapshot("1", ("a.b.c",))
+    assert isinstance(parse_signal("1", "stop-snapshot", '{"type": "blocking"}'), IgnoredSignal)
+
+
+@pytest.mark.feature("INC-14")
+@pytest.mark.parametrize("data", [None, "", "{}", "whatever"])
+def test_pause_and_resume_do_not_look_at_data(data: str | None) -> None:
+    assert parse_signal("1", "pause-snapshot", data) == PauseSnapshot("1")
+    assert parse_signal("1", "resume-snapshot", data) == ResumeSnapshot("1")
+
+
+@pytest.mark.feature("SIG-08")
+def test_log_signal_puts_the_position_in_its_message() -> None:
+    signal = parse_signal("1", "log", '{"message": "at {} now"}')
+    assert isinstance(signal, LogMessage)
+    assert signal.text("27:ac0:2") == "at 27:ac0:2 now"
+
+
+@pytest.mark.feature("SIG-09")
+@pytest.mark.parametrize(
+    ("kind", "data", "reason"),
+    [
+        ("nonsense", "{}", "'nonsense' is not known"),
+        ("execute-snapshot", "{", "no valid JSON"),
+        ("execute-snapshot", "[]", "expected an object"),
+        ("execute-snapshot", "{}", "data-collections is missing"),
+        ("execute-snapshot", '{"data-collections": []}', "data-collections is missing"),
+        ("execute-snapshot", '{"data-collections": "a"}', "must be an array"),
+        ("execute-snapshot", '{"data-collections": ["("]}', "not a regular expression"),
+        ("execute-snapshot", '{"data-collections": ["a"], "type": "x"}', "expected incremental or blocking"),
+        ("execute-snapshot", '{"data-collections": ["a"], "additional-condition": "x"}', "additional-conditions"),
+        ("execute-snapshot", '{"data-collections": ["a"], "additional-conditions": [{}]}', "needs the texts"),
+        ("log", "{}", "message must be"),
+        ("snapshot-window-open", "{}", "watermark"),
+    ],
+)
+def test_signal_that_cannot_be_understood_is_ignored_with_its_reason(kind: str, data: str, reason: str) -> None:
+    signal = parse_signal("1", kind, data)
+    assert isinstance(signal, IgnoredSignal)
+    assert reason in signal.reason
+
+
+@pytest.mark.feature("SIG-09")
+@given(st.sampled_from(["execute-snapshot", "stop-snapshot", "pause-snapshot", "log", "x"]), st.text())
+def test_no_text_makes_parsing_fail(kind: str, data: str) -> None:
+    assert parse_signal("id", kind, data).signal_id == "id"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.feature("SIG-09")
+@given(st.dictionaries(st.sampled_from(["data-collections", "type", "additional-conditions", "surrogate-key"]), JSON))
+def test_no_object_makes_parsing_fail(data: dict[str, object]) -> None:
+    assert parse_signal("id", "execute-snapshot", json.dumps(data)).signal_id == "id"
+
+
+@pytest.mark.feature("INC-03", "INC-02")
+@pytest.mark.parametrize(
+    ("collections", "found", "missing"),
+    [
+        (["db1.s1.products"], ["products"], []),
+        (["db1.s1.*"], ["products", "orders"], []),
+        (["s1.products"], ["products"], []),
+        (["db1.s1.orders", "db1.s1.*"], ["orders", "products"], []),
+        (['db1.public."My.Table"'], ["My.Table"], []),
+        (["DB1.S1.PRODUCTS"], [], ["DB1.S1.PRODUCTS"]),
+        (["db1.s1.gone"], [], ["db1.s1.gone"]),
+    ],
+)
+def test_collections_are_expanded_with_case_each_table_once(
+    collections: list[str], found: list[str], missing: list[str]
+) -> None:
+    tables, unmatched = expand_collections(collections, TABLES)
+    assert [table[2] for table in tables] == found
+    assert list(unmatched) == missing
