@@ -24,13 +24,13 @@ def split_list(text: str) -> tuple[str, ...]:
 def compile_java(expression: str) -> re.Pattern[str]:
     r"""A Java regular expression as Python's, ignoring case.
 
-    Handles `\Q…\E`, named groups, `\z`, `\h` and the ASCII classes `\p{Alpha}` …
+    Handles `\Q…\E`, named groups, `(?i)` anywhere, `\z`, `\h` and the ASCII classes `\p{Alpha}` …
 
     Raises:
         ValueError: the expression is not valid, or uses what Python does not know.
     """
     text = _QUOTED.sub(lambda found: re.escape(found.group(1)), expression)
-    text = re.sub(r"\(\?<(?![=!])", "(?P<", text)
+    text = re.sub(r"\(\?<(?![=!])", "(?P<", text).replace("(?i)", "")
     text = text.replace(r"\h", r"[ \t]").replace(r"\z", r"\Z")
     text = re.sub(r"\\p\{(\w+)\}", _ascii_class, text)
     try:

@@ -40,6 +40,7 @@ def test_list_is_split_at_unescaped_commas(text: str, parts: tuple[str, ...]) ->
         ("dbo.customers", "xdbo.customers", False),
         (r"dbo\.(a|b)", "dbo.b", True),
         (r"\Qdbo.a(b)\E", "dbo.a(b)", True),
+        (r"dbo\.(?i)CUSTOMERS", "dbo.customers", True),
         (r"(?<x>d)bo\.a", "dbo.a", True),
         (r"\p{Alpha}+\.\p{Digit}+", "dbo.12", True),
     ],

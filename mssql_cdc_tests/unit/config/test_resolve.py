@@ -440,3 +440,36 @@ def test_snapshot_overrides_are_found_by_both_names() -> None:
     assert snapshot.statement_for("otherDB", "dbo", "b") is None
     assert snapshot.statement_for("testDB", "dbo", "d") is None
     assert len(connector.notices) == 2, "dbo.c has no statement, dbo.d is not listed"
+
+
+def test_own_properties_have_the_defaults_of_the_architecture() -> None:
+    connector = connector_with({})
+    assert (connector.delta.current_interval_s, connector.delta.deletion_vectors) == (15, True)
+    assert (connector.dagster.range_max_rows, connector.dagster.max_run_seconds) == (5_000_000, 0)
+    assert connector.delta.key_secret is None
+    assert (connector.spark.master, connector.spark.remote, connector.spark.read()) == (None, None, {})
+
+
+def test_spark_and_storage_settings_pass_through_and_are_read_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    connector = connector_with(
+        {
+            "spark.master": "local[2]",
+            "spark.ui.enabled": False,
+            "spark.hadoop.fs.s3a.secret.key": "${env:CDC_TEST_S3}",
+            "delta.storage.AWS_SECRET_ACCESS_KEY": "${env:CDC_TEST_S3}",
+            "delta.storage.AWS_REGION": "eu-west-1",
+        }
+    )
+    monkeypatch.setenv("CDC_TEST_S3", "pepper")
+    assert connector.spark.master == "local[2]"
+    assert connector.spark.read()["spark.hadoop.fs.s3a.secret.key"] == "pepper"
+    assert connector.spark.read()["spark.ui.enabled"] == "false"
+    assert connector.delta.storage_options() == {"AWS_SECRET_ACCESS_KEY": "pepper", "AWS_REGION": "eu-west-1"}
+    assert "pepper" not in repr(connector)
+
+
+def test_driver_behind_a_missing_reference_is_a_problem_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CDC_TEST_MISSING", raising=False)
+    text = problems_of(MINIMAL | {"odbc.Driver": "${env:CDC_TEST_MISSING}", "zzz": "1"})
+    assert "2 problems" in text
+    assert "odbc.Driver: ${env:CDC_TEST_MISSING}" in text
