@@ -1,0 +1,1 @@
+"""Reading sources: the protocol in neutral words, and one package per kind of source."""

@@ -1,0 +1,131 @@
+"""Bulk reading: one connection, one transaction, raw Arrow batches (rule E26, architecture §8).
+
+Two ways deliver the same batches: arrow-odbc, and pyodbc for tables with columns that the first would cut. Both run
+the checks (`execute`) in the transaction of their reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Protocol
+
+import arrow_odbc
+import pyarrow as pa
+
+from mssql_cdc.config import Connection
+from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_string, control, translated
+
+BATCH_ROWS = 32_768
+BATCH_BYTES = 64 * 1024 * 1024
+_BY_ROWS_BATCH = 4_096
+
+
+class Bulk(Protocol):
+    """A connection in a transaction of its own."""
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        """A statement without rows."""
+        ...
+
+    def read(
+        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement, in batches with exactly these fields."""
+        ...
+
+    def rollback(self) -> None:
+        """Ends the transaction; the next statement begins a new one."""
+        ...
+
+
+@contextmanager
+def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Iterator[Bulk]:
+    """A bulk connection; `by_rows` for columns without a useful size limit."""
+    if by_rows:
+        with control(connection, catalog, autocommit=False) as opened:
+            yield _RowBulk(opened)
+        return
+    with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
+        raw = arrow_odbc.connect(
+            connection_string(connection, catalog),
+            login_timeout_sec=connection.login_timeout_s,
+            autocommit=False,
+        )
+    bulk = _ArrowBulk(raw, connection)
+    bulk.execute(SESSION, doing="preparing the session")
+    try:
+        yield bulk
+    finally:
+        bulk.close()
+
+
+class _ArrowBulk:
+    def __init__(self, raw: Any, connection: Connection) -> None:
+        self._raw = raw
+        self._connection = connection
+        self._timeout = -(-connection.query_timeout_ms // 1000)
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        with translated(self._connection, doing):
+            self._raw.execute(sql, query_timeout_sec=self._timeout)
+
+    def read(
+        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+    ) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema(list(fields))
+        with translated(self._connection, doing):
+            reader = self._raw.read_arrow_batches(
+                sql,
+                batch_size=BATCH_ROWS,
+                parameters=list(parameters) or None,
+                max_bytes_per_batch=BATCH_BYTES,
+                schema=schema,
+                fetch_concurrently=False,
+                query_timeout_sec=self._timeout,
+            )
+        batches = iter(reader)
+        while True:
+            with translated(self._connection, doing):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def rollback(self) -> None:
+        with translated(self._connection, "rolling back"):
+            self._raw.rollback()
+
+    def close(self) -> None:
+        try:
+            self._raw.rollback()
+        except arrow_odbc.Error:
+            pass
+        finally:
+            self._raw = None
+
+
+class _RowBulk:
+    def __init__(self, opened: Control) -> None:
+        self._control = opened
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        self._control.execute(sql, doing=doing)
+
+    def read(
+        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+    ) -> Iterator[pa.RecordBatch]:
+        rows = self._control.stream(sql, *parameters, size=_BY_ROWS_BATCH, doing=doing)
+        while page := list(islice(rows, _BY_ROWS_BATCH)):
+            yield raw_batch(page, fields)
+
+    def rollback(self) -> None:
+        self._control.rollback()
+
+
+def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    """Rows as a driver returns them, as a raw batch."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))

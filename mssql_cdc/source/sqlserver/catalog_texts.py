@@ -1,0 +1,57 @@
+"""The T-SQL that reads the catalog. `metadata` reads the rows by these column names."""
+
+from __future__ import annotations
+
+DATABASE = """
+SELECT name, is_cdc_enabled, snapshot_isolation_state, is_read_committed_snapshot_on, collation_name,
+       compatibility_level, is_read_only
+FROM sys.databases WHERE name = ?"""
+
+DATABASE_COLLATION = "SELECT collation_name FROM sys.databases WHERE database_id = DB_ID()"
+
+CAPTURE_INSTANCES = """
+SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date, ct.has_drop_pending,
+       ct.supports_net_changes, ct.role_name,
+       ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table
+FROM cdc.change_tables ct
+JOIN sys.tables st ON st.object_id = ct.source_object_id
+JOIN sys.schemas ss ON ss.schema_id = st.schema_id
+LEFT JOIN sys.tables co ON co.object_id = ct.object_id
+LEFT JOIN sys.schemas cs ON cs.schema_id = co.schema_id
+ORDER BY ct.source_object_id, ct.start_lsn, ct.create_date"""
+
+CAPTURED_COLUMNS = """
+SELECT object_id, column_name, column_id, column_ordinal, is_computed
+FROM cdc.captured_columns ORDER BY object_id, column_ordinal"""
+
+_TYPED_COLUMNS = """
+SELECT c.object_id, c.name, c.column_id, COALESCE(b.name, t.name) AS type_name, c.max_length, c.precision, c.scale,
+       c.collation_name{more}
+FROM sys.columns c
+JOIN sys.types t ON t.user_type_id = c.user_type_id
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id{joins}
+WHERE c.object_id IN (SELECT {ids} FROM cdc.change_tables)
+ORDER BY c.object_id, c.column_id"""
+
+CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="object_id")
+
+SOURCE_COLUMNS = _TYPED_COLUMNS.format(
+    more=", c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text",
+    joins="\nLEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id",
+    ids="source_object_id",
+)
+
+UNIQUE_INDEXES = """
+SELECT i.object_id, i.index_id, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
+       c.name AS column_name, c.is_computed, c.collation_name, COALESCE(b.name, t.name) AS type_name
+FROM sys.indexes i
+JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
+JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
+JOIN sys.types t ON t.user_type_id = c.user_type_id
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
+ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
+
+DDL_HISTORY = """
+SELECT source_object_id, object_id, required_column_update, ddl_command, ddl_lsn, CONVERT(varchar(30), ddl_time, 126)
+FROM cdc.ddl_history WHERE ddl_lsn > ? AND ddl_lsn <= ? ORDER BY ddl_lsn"""

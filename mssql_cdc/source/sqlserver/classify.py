@@ -1,0 +1,123 @@
+"""A driver's error -> the project's exception that says what the caller can do (ERR-*, rule A2).
+
+Both drivers and both libraries report an SQLSTATE and SQL Server's number, in different texts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mssql_cdc.errors import (
+    ConfigurationError,
+    DataLostError,
+    MssqlCdcError,
+    SourceError,
+    SourceUnavailableError,
+    StaleReaderError,
+)
+
+STALE_READER = 50001
+DATA_LOST = 50002
+DEADLOCK = 1205
+
+_RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
+_RETRIABLE_NUMBERS = frozenset(
+    {
+        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 921, 922, 927, 976, 978, 979, 982, 983, 1204, 1205, 1221,
+        1222, 3935, 3960, 3961, 3966, 4221, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061, 10928, 10929, 11001,
+        40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
+    }
+)  # fmt: skip
+_LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
+_ADVICE = {
+    207: "the table's columns changed while it was read; the next try sees the new structure",
+    208: "CDC was disabled for the database or the table, or the capture instance was dropped",
+    313: "the range lies outside of what the capture instance still holds",
+    911: "check database.names",
+    3952: "ALTER DATABASE … SET ALLOW_SNAPSHOT_ISOLATION ON, or choose another snapshot.isolation.mode",
+    22901: "EXEC sys.sp_cdc_enable_db in this database",
+}
+_GRANTS = {
+    229: "GRANT {permission} ON {object} TO <login's user>, and membership of the gating role (role_name of the "
+    "capture instance)",
+    230: "GRANT {permission} ON {object} TO <login's user>",
+    262: "GRANT {permission} TO <login's user>",
+    297: "GRANT VIEW SERVER STATE TO <login>",
+    300: "GRANT {permission} TO <login>",
+    371: "GRANT VIEW DATABASE STATE TO <login's user>",
+    916: "CREATE USER for the login in this database, and GRANT SELECT ON SCHEMA::cdc TO it",
+    6004: "ask for a login with the needed server role",
+    22904: "membership of db_owner",
+}
+_PYODBC_NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+_ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.DOTALL)
+_PERMISSION = re.compile(
+    r"^(?:.*\])?(?:The )?(?P<permission>[A-Z ]+?) permission (?:was|is)? ?denied (?:on (?:the )?(?:object|column) "
+    r"'(?P<name>[^']*)'.*?(?:schema '(?P<schema>[^']*)')?|in)",
+    re.DOTALL,
+)
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class DriverMessage:
+    """What a driver reported: SQLSTATE, SQL Server's number (0: the driver's own), the text without prefixes."""
+
+    state: str
+    number: int
+    text: str
+
+
+def driver_message(error: BaseException) -> DriverMessage:
+    """The parts of an exception of pyodbc or arrow-odbc."""
+    arrow = _ARROW.search(str(error))
+    if arrow:
+        return DriverMessage(arrow[1], int(arrow[2]), _PREFIX.sub("", arrow[3]).strip())
+    arguments = getattr(error, "args", ())
+    if len(arguments) >= 2 and isinstance(arguments[0], str):
+        message = str(arguments[1])
+        numbers = _PYODBC_NUMBER.findall(message)
+        shown = _PYODBC_NUMBER.split(_PREFIX.sub("", message))[0].strip()
+        return DriverMessage(arguments[0], int(numbers[0]) if numbers else 0, shown)
+    return DriverMessage("", 0, str(error))
+
+
+def classify(error: BaseException, doing: str) -> MssqlCdcError:
+    """The exception to raise instead; `doing` completes "while …"."""
+    if isinstance(error, MssqlCdcError):
+        return error
+    found = driver_message(error)
+    number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
+    shown = f"{found.text}{number}, while {doing}"
+    if found.number == STALE_READER:
+        return StaleReaderError(
+            f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
+            "primary. It is tried again later"
+        )
+    if found.number == DATA_LOST:
+        return DataLostError(shown)
+    if found.number in _LOGIN or found.state == "28000":
+        return ConfigurationError(f"{shown}. Check database.user, database.password and database.names")
+    if found.number in _GRANTS:
+        return ConfigurationError(f"{shown}. Needed: {_grant(found)}")
+    if found.state == "IM002" or "Can't open lib" in found.text:
+        return ConfigurationError(f"{shown}. Install an ODBC driver, or name one with odbc.Driver")
+    if found.number in _RETRIABLE_NUMBERS or found.state.startswith(_RETRIABLE_STATES):
+        return SourceUnavailableError(shown)
+    advice = _ADVICE.get(found.number)
+    return SourceError(f"{shown}; {advice}" if advice else shown)
+
+
+def lacks_permission(error: BaseException) -> bool:
+    """Whether the server refused for lack of a permission."""
+    return driver_message(error).number in _GRANTS
+
+
+def _grant(found: DriverMessage) -> str:
+    named = _PERMISSION.search(found.text)
+    permission = named["permission"].strip() if named else "SELECT"
+    name = named["name"] if named and named["name"] else None
+    schema = named["schema"] if named and named["schema"] else None
+    target = f"[{schema}].[{name}]" if schema else f"[{name}]" if name else "the object"
+    return _GRANTS[found.number].format(permission=permission, object=target)

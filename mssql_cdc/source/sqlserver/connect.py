@@ -1,0 +1,214 @@
+"""Connections: the one builder of ODBC strings, control connections, drivers found on this machine.
+
+Secrets are resolved here, at the last moment, and taken out of every error text. Bulk reading is in `bulk`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import arrow_odbc
+import pyodbc
+
+from mssql_cdc.config import Connection
+from mssql_cdc.config.driver import is_freetds
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.sqlserver.classify import classify
+
+# A pooled connection would keep another reader's transaction, isolation level and time-outs.
+pyodbc.pooling = False
+
+SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1"
+"""Run on every connection, before anything else (rule E26)."""
+
+Role = Literal["control", "bulk"]
+_PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+_PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
+
+
+def connection_string(connection: Connection, catalog: str, *, with_login: bool = True) -> str:
+    """The ODBC connection string for one database, secrets resolved: never log or store it.
+
+    Raises:
+        ConfigurationError: no driver is installed, or a secret cannot be resolved.
+    """
+    driver = find_driver(connection)
+    freetds = is_freetds(driver)
+    pairs: list[tuple[str, str]] = [("DRIVER", driver), *_address(connection, freetds=freetds)]
+    pairs.append(("DATABASE", catalog))
+    settings = [(one.keyword, one.read()) for one in connection.odbc_settings(driver)]
+    given = {keyword.lower() for keyword, _ in settings}
+    for keyword, value in _defaults(freetds=freetds):
+        if keyword.lower() not in given:
+            pairs.append((keyword, value))
+    pairs += [(keyword, value) for keyword, value in settings if keyword.lower() != "driver"]
+    if with_login:
+        pairs += [("UID", connection.user.read())] if connection.user else []
+        pairs += [("PWD", connection.password.read())] if connection.password else []
+    return ";".join(f"{keyword}={_value(keyword, value, freetds=freetds)}" for keyword, value in pairs)
+
+
+def find_driver(connection: Connection) -> str:
+    """The driver that the configuration names, else the best that is installed.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if connection.odbc_driver:
+        return connection.odbc_driver
+    installed = pyodbc.drivers()
+    for name in _PREFERRED:
+        if name in installed:
+            return name
+        if name == _PREFERRED[0] and (packaged := _packaged_driver()):
+            return packaged
+    raise ConfigurationError(
+        "No ODBC driver for SQL Server is installed; install msodbcsql18 or FreeTDS (tdsodbc), or name a driver "
+        f"with odbc.Driver. Registered drivers: {', '.join(installed) or 'none'}"
+    )
+
+
+@contextmanager
+def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Iterator[Control]:
+    """A connection for metadata, control statements and rows that must be fetched one by one.
+
+    What is open when the block ends is rolled back.
+    """
+    with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
+        raw = pyodbc.connect(
+            connection_string(connection, catalog),
+            autocommit=autocommit,
+            timeout=connection.login_timeout_s,
+        )
+    opened = Control(raw, connection, catalog)
+    try:
+        raw.timeout = -(-connection.query_timeout_ms // 1000)
+        opened.execute(SESSION, doing="preparing the session")
+        yield opened
+    finally:
+        opened.close()
+
+
+class Control:
+    """A pyodbc connection whose errors are the project's."""
+
+    def __init__(self, raw: pyodbc.Connection, connection: Connection, catalog: str) -> None:
+        self.raw = raw
+        self.catalog = catalog
+        self._connection = connection
+
+    def rows(self, sql: str, *parameters: Any, doing: str) -> list[Any]:
+        """All rows of a statement."""
+        with translated(self._connection, doing), self.raw.cursor() as cursor:
+            return cursor.execute(sql, *parameters).fetchall()
+
+    def row(self, sql: str, *parameters: Any, doing: str) -> Any:
+        """The first row of a statement, or None."""
+        with translated(self._connection, doing), self.raw.cursor() as cursor:
+            return cursor.execute(sql, *parameters).fetchone()
+
+    def value(self, sql: str, *parameters: Any, doing: str) -> Any:
+        """The first column of the first row, or None."""
+        row = self.row(sql, *parameters, doing=doing)
+        return None if row is None else row[0]
+
+    def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Iterator[Any]:
+        """The rows of a statement one by one, fetched `size` at a time."""
+        with translated(self._connection, doing):
+            cursor = self.raw.cursor()
+            cursor.execute(sql, *parameters)
+        try:
+            while True:
+                with translated(self._connection, doing):
+                    rows = cursor.fetchmany(size)
+                if not rows:
+                    return
+                yield from rows
+        finally:
+            cursor.close()
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        """A statement without rows; messages and counts of every statement in it are taken."""
+        with translated(self._connection, doing), self.raw.cursor() as cursor:
+            cursor.execute(sql)
+            while cursor.nextset():
+                pass
+
+    def rollback(self) -> None:
+        """Ends the transaction."""
+        with translated(self._connection, "rolling back"):
+            self.raw.rollback()
+
+    def close(self) -> None:
+        """Rolls back and closes; a broken connection is closed without a word, since its error is already known."""
+        try:
+            if not self.raw.autocommit:
+                self.raw.rollback()
+        except pyodbc.Error:
+            pass
+        finally:
+            self.raw.close()
+
+
+@contextmanager
+def translated(connection: Connection, doing: str) -> Iterator[None]:
+    """Turns driver errors into the project's, without the password that a driver may repeat."""
+    try:
+        yield
+    except (pyodbc.Error, arrow_odbc.Error) as error:
+        found = classify(error, doing)
+        raise type(found)(without_secrets(connection, str(found))) from None
+
+
+def without_secrets(connection: Connection, text: str) -> str:
+    """The text with the resolved password replaced by `***`."""
+    password = connection.password.read() if connection.password else ""
+    return text.replace(password, "***") if password else text
+
+
+def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, str]]:
+    """Server and port; a port finds a named instance without the browser service (HA-06)."""
+    host, port = connection.hostname, connection.port
+    if port is not None:
+        return [("SERVER", host), ("PORT", str(port))] if freetds else [("SERVER", f"tcp:{host},{port}")]
+    return [("SERVER", f"{host}\\{connection.instance}" if connection.instance else host)]
+
+
+def _defaults(*, freetds: bool) -> Sequence[tuple[str, str]]:
+    if freetds:
+        return [("TDS_Version", "7.4"), ("ClientCharset", "UTF-8"), ("APP", "mssql_cdc")]
+    return [("APP", "mssql_cdc"), ("ConnectRetryCount", "0")]
+
+
+def _value(keyword: str, value: str, *, freetds: bool) -> str:
+    """A value as ODBC connection strings quote it.
+
+    FreeTDS ends a braced value at the first `}` that a `;` follows and does not undouble `}`.
+    """
+    if keyword != "DRIVER" and set(value) <= _PLAIN:
+        return value
+    if not freetds:
+        return "{" + value.replace("}", "}}") + "}"
+    if "}" not in value:
+        return "{" + value + "}"
+    if ";" in value or value[0] in "{ " or value[-1] == " ":
+        raise ConfigurationError(
+            f"FreeTDS cannot take the value of {keyword}: with a '}}' in it, it must not hold ';' or begin with '{{'"
+        )
+    return value
+
+
+def _packaged_driver() -> str | None:
+    """Microsoft's driver out of the Python package `mssql-python-odbc`, if that is installed."""
+    spec = importlib.util.find_spec("mssql_python_odbc")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    machine = {"AMD64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    root = Path(next(iter(spec.submodule_search_locations))) / "libs" / "linux" / "debian_ubuntu" / machine
+    found = sorted(root.glob("lib/libmsodbcsql-*.so*"))
+    return str(found[-1]) if found else None

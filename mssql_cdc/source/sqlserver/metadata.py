@@ -1,0 +1,218 @@
+"""Reads the catalog of one database: capture instances with their columns, keys and source tables.
+
+Six short statements for the whole database, put together in Python. The rules about keys (B12) and doubtful
+columns (E27) are pure functions here; which instance is read is decided in `instances`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mssql_cdc.config.model import Filters
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lsn import ZERO_LSN, Lsn
+from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
+from mssql_cdc.source.sqlserver import catalog_texts as texts
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
+
+_COMMAND_ID = "__$command_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database as the server names it, with what decides how it can be read."""
+
+    name: str
+    cdc_enabled: bool
+    snapshot_isolation: bool
+    read_committed_snapshot: bool
+    collation: str
+    compatibility_level: int
+    read_only: bool
+
+
+def database(control: Control, name: str) -> Database:
+    """The database of this name, in its real case.
+
+    Raises:
+        ConfigurationError: there is none, or CDC is not enabled in it.
+    """
+    row = control.row(texts.DATABASE, name, doing=f"looking for database {name!r}")
+    if row is None:
+        raise ConfigurationError(f"The server has no database {name!r}; check database.names")
+    found = Database(row[0], bool(row[1]), row[2] == 1, bool(row[3]), row[4], row[5], bool(row[6]))
+    if not found.cdc_enabled:
+        raise ConfigurationError(
+            f"CDC is not enabled in database {found.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
+            "sys.sp_cdc_enable_table for each table"
+        )
+    return found
+
+
+def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
+    """The tables under CDC that the filters let through, in the order of snapshots (SNP-26)."""
+    catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
+    collation = control.value(texts.DATABASE_COLLATION, doing="asking for the database's collation")
+    change_columns = _grouped(control.rows(texts.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
+    source_columns = _grouped(control.rows(texts.SOURCE_COLUMNS, doing="reading the source tables' columns"))
+    captured = _grouped(control.rows(texts.CAPTURED_COLUMNS, doing="reading captured columns"))
+    indexes = _grouped(control.rows(texts.UNIQUE_INDEXES, doing="reading unique indexes"))
+    tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
+    for row in control.rows(texts.CAPTURE_INSTANCES, doing="reading capture instances"):
+        table_id = TableId(catalog, row.source_schema, row.source_table)
+        if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
+            continue
+        tables[table_id].append(
+            _instance(
+                row,
+                table_id,
+                _Facts(
+                    captured=captured[row.object_id],
+                    change=change_columns[row.object_id],
+                    source=source_columns[row.source_object_id],
+                    indexes=indexes[row.source_object_id],
+                    collation=collation,
+                ),
+                filters,
+            )
+        )
+    found = [CapturedTable(t, own[0].source_object_id, by_age(own)) for t, own in tables.items()]
+    if filters is None:
+        return sorted(found, key=lambda table: table.table_id)
+    return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    captured: Sequence[Any]
+    change: Sequence[Any]
+    source: Sequence[Any]
+    indexes: Sequence[Any]
+    collation: str
+
+
+def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | None) -> CaptureInstance:
+    live = {column.name: column for column in facts.source}
+    # A login without SELECT on the change table does not see its columns; then the source table's must do.
+    change = {column.name: column for column in facts.change} or live
+    captured = [one for one in facts.captured if one.column_name in change]
+    key = choose_key(facts.indexes, {one.column_name for one in captured}, facts.collation)
+    columns, ordinals = [], []
+    for one in captured:
+        columns.append(_column(one, change[one.column_name], live.get(one.column_name), key))
+        ordinals.append(one.column_ordinal)
+    schema = TableSchema(
+        table_id,
+        tuple(columns),
+        key_columns=key,
+        object_id=row.source_object_id,
+        capture_object_id=row.object_id,
+        instance=row.capture_instance,
+        from_lsn=_lsn(row.start_lsn).text,
+    )
+    if filters is not None:
+        hidden = [c.name for c in columns if not _kept(filters, table_id, c.name)]
+        schema = schema.excluding(hidden) if hidden else schema
+    return CaptureInstance(
+        name=row.capture_instance,
+        object_id=row.object_id,
+        change_table=(row.change_schema, row.change_table) if facts.change else None,
+        source_object_id=row.source_object_id,
+        created=row.create_date,
+        start_lsn=_lsn(row.start_lsn),
+        schema=schema,
+        ordinals=tuple(ordinals),
+        has_command_id=_COMMAND_ID in change,
+        role=row.role_name,
+        supports_net_changes=bool(row.supports_net_changes),
+        drop_pending=bool(row.has_drop_pending),
+        warnings=doubtful_columns(table_id, columns, facts.collation),
+    )
+
+
+def _kept(filters: Filters, table_id: TableId, column: str) -> bool:
+    return filters.columns.matches(table_id.catalog or "", table_id.schema, table_id.name, column)
+
+
+def _column(captured: Any, change: Any, live: Any, key: Sequence[str]) -> Column:
+    """Type from the change table, whose rows are read; the rest from the source table (TYP-03)."""
+    type_row = live if live is not None and live.type_name == "timestamp" else change
+    name = captured.column_name
+    return Column(
+        name=name,
+        type=sql_type(type_row),
+        nullable=True if live is None else bool(live.is_nullable),
+        position=captured.column_id,
+        identity=live is not None and bool(live.is_identity),
+        computed=bool(captured.is_computed),
+        default_text=None if live is None else live.default_text,
+        key_ordinal=key.index(name) + 1 if name in key else None,
+    )
+
+
+def sql_type(row: Any) -> SqlServerType:
+    """The base type of a `sys.columns` row joined with its type name."""
+    name = row.type_name
+    length = row.max_length
+    if name in {"nchar", "nvarchar"} and length > 0:
+        length //= 2
+    sized = name in {"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"}
+    scaled = name in {"decimal", "numeric", "time", "datetime2", "datetimeoffset"}
+    return SqlServerType(
+        name,
+        length=length if sized else None,
+        precision=row.precision if name in {"decimal", "numeric"} else None,
+        scale=row.scale if scaled else None,
+        collation=row.collation_name,
+    )
+
+
+def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[str, ...]:
+    """The columns that identify a row (rule B12), empty if nothing does.
+
+    The primary key, else the first unique index, that has no filter and no computed column, is enabled, is wholly
+    captured, and has no character column that CDC may spoil (rule E27).
+    """
+    by_index: Mapping[int, list[Any]] = _grouped(indexes, "index_id")
+    candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
+    for rows in candidates:
+        usable = all(
+            row.column_name in captured
+            and not row.is_computed
+            and not row.has_filter
+            and not row.is_disabled
+            and not _spoiled(row.type_name, row.collation_name, collation)
+            for row in rows
+        )
+        if usable:
+            return tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal))
+    return ()
+
+
+def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: str) -> tuple[str, ...]:
+    """Lines about columns whose change rows may hold wrong text (rule E27)."""
+    return tuple(
+        f"{table_id}: column {column.name!r} ({column.type.declaration}) has the collation {column.type.collation}, "
+        f"the database {collation}; CDC may store its non-ASCII text wrongly. Make it nvarchar"
+        for column in columns
+        if _spoiled(column.type.name, column.type.collation, collation)
+    )
+
+
+def _spoiled(type_name: str, collation: str | None, database_collation: str) -> bool:
+    return type_name in {"char", "varchar", "text"} and collation not in {None, database_collation}
+
+
+def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[Any]]:
+    groups: dict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        groups[getattr(row, key)].append(row)
+    return groups
+
+
+def _lsn(raw: bytes | None) -> Lsn:
+    return ZERO_LSN if raw is None else Lsn(bytes(raw))

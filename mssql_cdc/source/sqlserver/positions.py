@@ -1,0 +1,198 @@
+"""Where the source stands: captured, scanned, log end, minima, witness (correctness, "Words"; A2, A7, A8, A9).
+
+Each function is one or two short statements on a control connection. What follows from the answers is decided in
+`stream/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError
+from mssql_cdc.lsn import ZERO_LSN, Lsn
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one look at the source shows; read in the order settled, captured, maximum.
+
+    `captured` is the newest captured transaction (or, before the first one, the smallest start of an instance);
+    `settled` the newest mapping row that has a newer row behind it; `maximum` is `fn_cdc_get_max_lsn()`. None: there
+    is no such row yet.
+    """
+
+    captured: Lsn | None
+    settled: Lsn | None
+    maximum: Lsn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The newest captured transaction at or below a position, to be met again later (rule A7)."""
+
+    start_lsn: Lsn
+    tran_id: str
+    tran_begin_lsn: str
+    tran_end_time: str
+
+
+def standing(control: Control) -> Standing:
+    """How far capture has come."""
+    settled = control.value(
+        f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < (SELECT MAX(start_lsn) FROM {MAPPING})",
+        doing="reading the newest settled position",
+    )
+    return Standing(captured(control), _lsn(settled), maximum(control))
+
+
+def captured(control: Control) -> Lsn | None:
+    """The newest captured transaction; without any, the smallest start of an instance; None without instances."""
+    newest = control.value(
+        f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE tran_id <> 0x00", doing="reading the captured position"
+    )
+    if newest is not None:
+        return _lsn(newest)
+    start = control.value("SELECT MIN(start_lsn) FROM cdc.change_tables", doing="reading the instances' start")
+    return _lsn(start)
+
+
+def maximum(control: Control) -> Lsn | None:
+    """`fn_cdc_get_max_lsn()`: what Debezium calls the position of a snapshot."""
+    return _lsn(control.value("SELECT sys.fn_cdc_get_max_lsn()", doing="reading the maximum LSN"))
+
+
+def minima(control: Control) -> dict[str, Lsn | None]:
+    """The smallest LSN that each capture instance still holds; None for NULL and for zero (rule A9)."""
+    rows = control.rows(
+        "SELECT capture_instance, sys.fn_cdc_get_min_lsn(capture_instance) FROM cdc.change_tables",
+        doing="reading the instances' minimum LSN",
+    )
+    return {row[0]: _lsn(row[1]) or None for row in rows}
+
+
+def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
+    """Checks that nothing behind `from_` was cleaned up (rule A9).
+
+    Raises:
+        SourceError: the instance is gone, or its minimum cannot be seen.
+        DataLostError: rows behind `from_` are gone.
+    """
+    if minimum is None or not minimum:
+        raise SourceError(
+            f"The minimum LSN of capture instance {instance!r} is not to be had: it was disabled, capture has not yet "
+            "reached its start, or the login lacks SELECT on the captured columns or the gating role"
+        )
+    if minimum > from_.increment():
+        raise DataLostError(
+            f"Capture instance {instance!r} holds changes only from {minimum.text}; those after {from_.text} were "
+            "cleaned up. A new snapshot of the table is needed; a longer retention "
+            "(sys.sp_cdc_change_job 'cleanup', @retention = …) avoids it"
+        )
+
+
+def increment(control: Control, value: Lsn) -> Lsn:
+    """`fn_cdc_increment_lsn`, by the server; equal to `Lsn.increment`."""
+    found = _lsn(control.value(f"SELECT sys.fn_cdc_increment_lsn({lsn(value)})", doing="incrementing an LSN"))
+    assert found is not None
+    return found
+
+
+def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | None:
+    """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02)."""
+    found = control.value(
+        f"SELECT MAX(start_lsn) FROM (SELECT TOP ({int(count)}) start_lsn FROM {MAPPING} "
+        f"WHERE start_lsn > {lsn(after)} AND start_lsn <= {lsn(to)} AND tran_id <> 0x00 ORDER BY start_lsn) AS n",
+        doing="counting transactions",
+    )
+    return _lsn(found)
+
+
+def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
+    """For each position the newest captured transaction below it (rule B14: is a switch of instances free?)."""
+    if not positions:
+        return {}
+    selects = [
+        f"SELECT {number}, (SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < {lsn(position)} AND tran_id <> 0x00)"
+        for number, position in enumerate(positions)
+    ]
+    rows = control.rows(" UNION ALL ".join(selects), doing="looking for transactions before an instance's start")
+    return {positions[row[0]]: _lsn(row[1]) for row in rows}
+
+
+def server_offset(control: Control) -> int:
+    """The server's present offset from UTC in minutes."""
+    return int(control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the server's offset"))
+
+
+def server_time(control: Control) -> datetime:
+    """The server's clock, UTC."""
+    found = control.value("SELECT SYSUTCDATETIME()", doing="reading the server's clock")
+    return found.replace(tzinfo=UTC)
+
+
+# -- The witness of rule A7 --------------------------------------------------------------------------
+
+_WITNESS = (
+    "start_lsn, CONVERT(varchar(40), tran_id, 2), CONVERT(varchar(20), tran_begin_lsn, 2), "
+    "CONVERT(varchar(23), tran_end_time, 121)"
+)
+
+
+def witness(control: Control, to: Lsn) -> Witness | None:
+    """The newest captured transaction at or below `to`; None when there is none to remember."""
+    row = control.row(
+        f"SELECT TOP (1) {_WITNESS} FROM {MAPPING} WHERE start_lsn <= {lsn(to)} AND tran_id <> 0x00 "
+        "ORDER BY start_lsn DESC",
+        doing="choosing a witness",
+    )
+    return None if row is None else _witness(row)
+
+
+def require_witness(control: Control, known: Witness) -> None:
+    """Checks that the source still has the history which the witness saw.
+
+    Raises:
+        SourceRestoredError: it has another one: it was restored, or a failover lost transactions.
+    """
+    at = lsn(known.start_lsn)
+    row = control.row(f"SELECT {_WITNESS} FROM {MAPPING} WHERE start_lsn = {at}", doing="looking for the witness")
+    if row is not None and _witness(row) == known:
+        return
+    if row is None:
+        oldest = _lsn(control.value(f"SELECT MIN(start_lsn) FROM {MAPPING}", doing="reading the oldest position"))
+        if oldest is not None and known.start_lsn < oldest:
+            return
+    found = "does not exist any more" if row is None else f"is another one ({_witness(row)})"
+    raise SourceRestoredError(
+        f"Transaction {known.start_lsn.text} of {known.tran_end_time}, seen before, {found}: the database was restored "
+        "or failed over with loss. A new epoch and a new snapshot are needed"
+    )
+
+
+def _witness(row: Any) -> Witness:
+    start = _lsn(row[0])
+    assert start is not None
+    return Witness(start, row[1].lower(), row[2].lower(), row[3])
+
+
+# -- Replicas, where the log's end cannot be read ----------------------------------------------------
+
+
+def log_end_by_time(control: Control, read_end: datetime) -> Lsn | None:
+    """On a replica: the first mapping row that ended more than 5 s after `read_end` (server-local time)."""
+    bound = read_end + timedelta(seconds=5)
+    found = control.value(
+        f"SELECT MIN(start_lsn) FROM {MAPPING} WHERE tran_end_time > CAST(? AS datetime)",
+        bound.strftime("%Y-%m-%dT%H:%M:%S.") + f"{bound.microsecond // 1000:03d}",
+        doing="looking for a position behind the read",
+    )
+    return _lsn(found)
+
+
+def _lsn(raw: bytes | None) -> Lsn | None:
+    return None if raw is None or bytes(raw) == ZERO_LSN.raw else Lsn(bytes(raw))

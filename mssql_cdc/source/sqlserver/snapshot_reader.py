@@ -1,0 +1,160 @@
+"""Reads one chunk of a table as neutral `r` batches (rules C18, C20, C21; SNP-15, SNP-18, SNP-32).
+
+Runs inside Spark executors, as `changes` does. Locks, log ends and the order of steps belong to `snapshot/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from mssql_cdc.config import Connection
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema.arrow import INSTANT
+from mssql_cdc.source.sqlserver.arrays import Bytes, hex_number, literal
+from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
+from mssql_cdc.source.sqlserver.chunks import Chunk, table_name
+from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.decode import position_texts, snapshot_batch, snapshot_images
+from mssql_cdc.source.sqlserver.sql import quote, require_captured
+
+Isolation = Literal["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
+"""READ UNCOMMITTED is not among them: it reads rows that no event ever corrects (rule C21)."""
+
+ISOLATIONS: dict[str, Isolation] = {
+    "read_uncommitted": "READ COMMITTED",
+    "read_committed": "READ COMMITTED",
+    "repeatable_read": "REPEATABLE READ",
+    "snapshot": "SNAPSHOT",
+    "exclusive": "REPEATABLE READ",
+}
+"""`snapshot.isolation.mode` -> how chunks are read."""
+
+_SNAPSHOT_COMMAND = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkReader:
+    """The rows of one chunk.
+
+    `position` is the commit LSN of the rows' `pos`: the chunk's L in case B, the log end E in case A. `captured`
+    is the L that the reader must see captured before it reads; None under case A, where the lock takes its place.
+    `commit_lsn` is Debezium's snapshot LSN, `read_at` the server's time when the table's read began.
+    `statement` replaces the table (snapshot.select.statement.overrides), `condition` narrows it.
+    """
+
+    connection: Connection
+    catalog: str
+    schema: TableSchema
+    chunk: Chunk
+    snapshot_number: int
+    epoch: int
+    position: Lsn
+    captured: Lsn | None
+    commit_lsn: Lsn | None
+    read_at: datetime
+    isolation: Isolation = "READ COMMITTED"
+    statement: str | None = None
+    condition: str | None = None
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Neutral `r` batches, in key order when the chunk has bounds.
+
+        Raises:
+            StaleReaderError: this connection does not see `captured` yet.
+            SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
+        """
+        plan = RowPlan.of(self.schema.columns)
+        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
+            begin(bulk, self.isolation, self.captured, doing=self._doing)
+            yield from self.read_with(bulk, plan)
+
+    def read_with(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+        """The same on a connection whose transaction the caller has begun (case A)."""
+        sql, parameters = select_statement(self, plan)
+        row = 0
+        commit_ts = pa.scalar(self.read_at.astimezone(UTC), INSTANT)
+        for raw in bulk.read(sql, plan.raw_fields(), parameters, doing=self._doing):
+            if not raw.num_rows:
+                continue
+            yield snapshot_batch(
+                self.schema,
+                snapshot_images(plan, raw),
+                self._positions(row, raw.num_rows),
+                commit_ts=commit_ts,
+                commit_lsn=self.commit_lsn.text if self.commit_lsn else None,
+            )
+            row += raw.num_rows
+
+    def _positions(self, first: int, rows: int) -> pa.Array:
+        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
+        commit: Bytes = np.broadcast_to(np.frombuffer(self.position.raw, dtype=np.uint8), (rows, 10))
+        place = literal(f"{self.snapshot_number:06x}{self.chunk.number:06x}", rows)
+        number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
+        command = np.full(rows, _SNAPSHOT_COMMAND, dtype=np.int64)
+        change = np.concatenate([place, number], axis=1)
+        return position_texts(self.epoch, commit, command, change, np.zeros(rows, dtype=np.int64))
+
+    @property
+    def _doing(self) -> str:
+        return f"reading chunk {self.chunk.number} of {self.schema.table_id}"
+
+
+def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
+    """Begins the transaction of a read; under SNAPSHOT the check fixes its view, so that it holds for the rows."""
+    bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
+    bulk.rollback()
+    if captured is not None:
+        bulk.execute(require_captured(captured), doing=doing)
+
+
+def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]]:
+    """The chunk's SELECT and its parameters."""
+    keys = reader.schema.keys
+    where, parameters = reader.chunk.predicate(keys)
+    source = table_name(reader.schema)
+    if reader.statement is not None:
+        names = ", ".join(quote(column.name) for column in reader.schema.columns)
+        source = f"({reader.statement.replace('*', names)})"
+    conditions = [text for text in (where, f"({reader.condition})" if reader.condition else "") if text]
+    sql = f"SELECT {', '.join(plan.select_list('t'))} FROM {source} AS t"
+    if conditions:
+        sql += f" WHERE {' AND '.join(conditions)}"
+    if keys and (reader.chunk.lower or reader.chunk.upper):
+        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in keys)}"
+    return sql, parameters
+
+
+# -- Case A: all tables at one point of the log ------------------------------------------------------
+
+
+@contextmanager
+def locked(connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int) -> Iterator[Control]:
+    """Holds a shared lock on every table until the block ends or rolls back (case A's c0)."""
+    with control(connection, catalog, autocommit=False) as opened:
+        opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
+        for schema in schemas:
+            opened.execute(
+                f"SELECT TOP (0) * FROM {table_name(schema)} WITH (TABLOCK, HOLDLOCK)",
+                doing=f"locking {schema.table_id}",
+            )
+        yield opened
+
+
+def fix_view(bulk: Bulk) -> None:
+    """Begins a SNAPSHOT transaction and fixes what it sees (case A's c1 … ck)."""
+    begin(bulk, "SNAPSHOT", None, doing="beginning a snapshot transaction")
+    for _ in bulk.read(
+        "SELECT TOP (1) object_id AS [o] FROM cdc.change_tables",
+        [pa.field("o", pa.int32())],
+        doing="fixing the view of a snapshot transaction",
+    ):
+        pass
