@@ -8,13 +8,14 @@ the smallest L; the current table stays closed until the stream has passed the l
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.chunks import Chunk
 
 Mode = Literal[
     "always",
@@ -63,29 +64,20 @@ def policy_of(mode: str, *, data: bool = False, stream: bool = False, on_data_er
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """One stretch of a table: keys in `(lower, upper]`, in the source's own order; None means open.
-
-    Bounds are the source's texts, one per key column. A table without a key has one chunk, open on both sides.
-    """
-
-    number: int
-    lower: tuple[Any, ...] | None = None
-    upper: tuple[Any, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TablePlan:
     """The chunks of one table, planned once and kept, so that chunk numbers mean the same after a restart.
 
-    `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed).
-    `select` is a statement of `snapshot.select.statement.overrides`, which makes the snapshot a filtered one.
+    `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
+    was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
+    `locked` tables are read whole, under a lock (a table without a key, rule C21).
     """
 
     table: TableId
     chunks: tuple[Chunk, ...]
+    begun: Lsn
     held: Lsn | None = None
     select: str | None = None
+    locked: bool = False
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -95,11 +87,12 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """A snapshot: its partition key, its number (part of `_pos`), its tables."""
+    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that asked for it."""
 
     id: str
     number: int
     tables: tuple[TablePlan, ...]
+    signal: str | None = None
 
     def of(self, table: TableId) -> TablePlan:
         """The plan of one table."""
@@ -111,11 +104,14 @@ class SnapshotPlan:
             {
                 "id": self.id,
                 "number": self.number,
+                "signal": self.signal,
                 "tables": [
                     {
                         "table": [t.table.catalog, t.table.schema, t.table.name],
+                        "begun": t.begun.text,
                         "held": t.held.text if t.held else None,
                         "select": t.select,
+                        "locked": t.locked,
                         "chunks": [[c.number, c.lower, c.upper] for c in t.chunks],
                     }
                     for t in self.tables
@@ -127,7 +123,8 @@ class SnapshotPlan:
     def from_json(cls, text: str) -> SnapshotPlan:
         """The plan of this text."""
         data = json.loads(text)
-        return cls(data["id"], data["number"], tuple(_table_plan(t) for t in data["tables"]))
+        tables = tuple(_table_plan(t) for t in data["tables"])
+        return cls(data["id"], data["number"], tables, data["signal"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,20 +187,6 @@ def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) ->
     return Ended(plan.held) if _reaches(plan.held, min_lsn) else Ended(low, gap=True)
 
 
-def select_tables(tables: Collection[TableId], text: Collection[str]) -> tuple[TableId, ...]:
-    """The tables of these names: `catalog.schema.name`, `schema.name` or `name`, as people write them."""
-    chosen = []
-    for name in text:
-        wanted = name.replace('"', "").replace("[", "").replace("]", "").casefold()
-        found = [t for t in tables if wanted in {t.text.casefold(), f"{t.schema}.{t.name}".casefold()}]
-        found = found or [t for t in tables if t.name.casefold() == wanted]
-        if len(found) != 1:
-            known = ", ".join(sorted(t.text for t in tables))
-            raise ConfigurationError(f"{name!r} names {len(found)} captured tables; captured are {known}")
-        chosen += [t for t in found if t not in chosen]
-    return tuple(chosen)
-
-
 def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:
     """Whether every change after `low` is still there: L + 1 >= min_lsn (NULL or zero: nothing is)."""
     return bool(min_lsn) and min_lsn <= low.increment()
@@ -213,8 +196,10 @@ def _table_plan(data: dict[str, Any]) -> TablePlan:
     return TablePlan(
         TableId(*data["table"]),
         tuple(Chunk(n, _bound(lower), _bound(upper)) for n, lower, upper in data["chunks"]),
+        Lsn.parse(data["begun"]),
         Lsn.parse(data["held"]) if data["held"] else None,
         data["select"],
+        data["locked"],
     )
 
 

@@ -57,12 +57,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Begin (or go on with) the snapshot `id` of these tables; without `data` only their positions are taken."""
+    """Begin (or go on with) the snapshot `id` of these tables; without `data` only their positions are taken.
+
+    `signal` is the id of the signal that asked for it.
+    """
 
     id: str
     tables: tuple[TableId, ...]
     data: bool = True
     attempt: int = 1
+    signal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

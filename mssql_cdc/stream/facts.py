@@ -71,6 +71,15 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A snapshot that a signal or an operator has asked for and that has not begun."""
+
+    key: str
+    tables: tuple[TableId, ...]
+    signal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """The sensor's memory. A hint only: losing it costs a retry count, never a row."""
 
@@ -129,6 +138,7 @@ class Facts:
     idle_for: timedelta = timedelta(0)
     restored: str | None = None
     running: tuple[Activity, ...] = ()
+    asked: tuple[Asked, ...] = ()
     snapshot_failures: int = 0
     snapshot_failed_at: datetime | None = None
     policy: SnapshotPolicy = field(default_factory=SnapshotPolicy)

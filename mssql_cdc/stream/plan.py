@@ -95,7 +95,9 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     """The snapshot to begin or to go on with; None when there is none, or when its retry is held back."""
     begun = sorted({m.snapshot for m in facts.members if m.status == "snapshot" and m.snapshot})
     new = tuple(m.table for m in facts.members if m.status == "new" and m.instances)
-    if facts.captured is None or not (begun or new):
+    known = {m.table for m in facts.members if m.status in {"streaming", "failed", "lost"} and m.instances}
+    asked = [one for one in facts.asked if known & set(one.tables)]
+    if facts.captured is None or not (begun or new or asked):
         return None
     if facts.snapshot_failed_at is not None:
         wait = backoff(facts.limits.retry_wait, facts.snapshot_failures)
@@ -105,7 +107,10 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     if begun:
         tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun[0])
         return Snapshot(begun[0], tables, attempt=attempt)
-    return Snapshot(snapshot_key(facts.now, epoch=facts.epoch), new, data=facts.policy.data, attempt=attempt)
+    if new:
+        return Snapshot(snapshot_key(facts.now, epoch=facts.epoch), new, data=facts.policy.data, attempt=attempt)
+    tables = tuple(table for table in asked[0].tables if table in known)
+    return Snapshot(asked[0].key, tables, attempt=attempt, signal=asked[0].signal)
 
 
 def _range(facts: Facts, lost: Collection[TableId]) -> Range | Wait:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.plan import Chunk, Ended, GroupDone, TablePlan, conclude, remaining
+from mssql_cdc.snapshot.plan import Ended, GroupDone, TablePlan, conclude, remaining
+from mssql_cdc.source.sqlserver.chunks import Chunk
 
 KEYS = 6
 CHUNKS = 3
@@ -64,7 +65,7 @@ class Source:
 @given(st.lists(ACTIONS, max_size=40), st.lists(ACTIONS, max_size=20))
 def test_chunks_and_stream_fold_to_the_source(during, after):
     source = Source()
-    plan = TablePlan(TableId("db", "dbo", "t"), tuple(Chunk(n) for n in range(CHUNKS)))
+    plan = TablePlan(TableId("db", "dbo", "t"), tuple(Chunk(n) for n in range(CHUNKS)), lsn(1))
     rows: list[tuple[tuple[int, int], int, int | None]] = []
     done: list[GroupDone] = []
 

@@ -12,7 +12,6 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.snapshot.plan import (
-    Chunk,
     Ended,
     GroupDone,
     Reread,
@@ -23,8 +22,8 @@ from mssql_cdc.snapshot.plan import (
     next_group,
     policy_of,
     remaining,
-    select_tables,
 )
+from mssql_cdc.source.sqlserver.chunks import Chunk
 
 ORDERS, PEOPLE = TableId("db", "dbo", "orders"), TableId("db", "dbo", "people")
 
@@ -65,14 +64,17 @@ def test_plan_survives_its_text():
     plan = SnapshotPlan(
         "snapshot-20261121T000000",
         3,
-        (TablePlan(ORDERS, chunks(3), lsn(7)), TablePlan(PEOPLE, (Chunk(0),), None, "SELECT * FROM people")),
+        (
+            TablePlan(ORDERS, chunks(3), lsn(9), lsn(7)),
+            TablePlan(PEOPLE, (Chunk(0),), lsn(9), None, "SELECT * FROM people", True),
+        ),
     )
     assert SnapshotPlan.from_json(plan.to_json()) == plan
 
 
 @given(st.integers(1, 12), st.lists(st.integers(0, 11), max_size=12), st.integers(1, 5))
 def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
-    table = TablePlan(ORDERS, chunks(count))
+    table = TablePlan(ORDERS, chunks(count), lsn(1))
     done = [GroupDone((n,), lsn(9)) for n in read if n < count]
     plan, seen = SnapshotPlan("snapshot-20261121T000000", 1, (table,)), []
     left = {ORDERS: remaining(table, done, lsn(1))}
@@ -84,7 +86,7 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
 
 
 def test_stream_starts_at_the_smallest_mark_and_never_after_where_it_had_stopped():
-    table = TablePlan(ORDERS, chunks(3))
+    table = TablePlan(ORDERS, chunks(3), lsn(1))
     done = [GroupDone((0, 1), lsn(8)), GroupDone((2,), lsn(5))]
     assert conclude(table, done, lsn(3)) == Ended(lsn(5))
     assert conclude(replace(table, held=lsn(4)), done, lsn(3)) == Ended(lsn(4))
@@ -92,12 +94,12 @@ def test_stream_starts_at_the_smallest_mark_and_never_after_where_it_had_stopped
 
 
 def test_position_that_was_cleaned_up_during_the_snapshot_is_a_named_gap():
-    table = TablePlan(ORDERS, chunks(1), held=lsn(2))
+    table = TablePlan(ORDERS, chunks(1), lsn(1), held=lsn(2))
     assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), gap=True)
 
 
 def test_chunks_whose_mark_was_cleaned_up_are_read_again():
-    table = TablePlan(ORDERS, chunks(2))
+    table = TablePlan(ORDERS, chunks(2), lsn(1))
     done = [GroupDone((0,), lsn(3)), GroupDone((1,), lsn(8))]
     assert conclude(table, done, lsn(5)) == Reread((0,))
     again = [*done, GroupDone((0,), lsn(9))]
@@ -108,11 +110,3 @@ def test_chunks_whose_mark_was_cleaned_up_are_read_again():
 def test_fresh_instance_lifts_the_mark_to_its_start():
     assert low_mark(lsn(5), lsn(9)) == lsn(9)
     assert low_mark(lsn(9), lsn(5)) == lsn(9)
-
-
-@pytest.mark.feature("BLK-03")
-def test_tables_are_found_by_full_half_and_quoted_names():
-    known = (ORDERS, PEOPLE)
-    assert select_tables(known, ["db.dbo.orders", "dbo.People", '[dbo]."orders"']) == (ORDERS, PEOPLE)
-    with pytest.raises(ConfigurationError, match=r"db\.dbo\.orders"):
-        select_tables(known, ["missing"])

@@ -1,0 +1,95 @@
+"""One captured database of one connector: where it is read, where it goes, and what a run needs beside that."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mssql_cdc.config import Connector, reveal
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("mssql_cdc")
+
+
+class LazySpark:
+    """Starts Spark on first use, so that a run without rows, a sensor or a check never pays for a JVM."""
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._session: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        """The session."""
+        if self._session is None:
+            self._session = self._start()
+        return self._session
+
+    def stop(self) -> None:
+        """Stop the session if it was started."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A captured database. `log` takes one line of progress; `run_id` stands in every commit that is made."""
+
+    connector: Connector
+    catalog: str
+    layout: Layout
+    storage: Storage
+    spark: Callable[[], SparkSession]
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    log: Callable[[str], None] = logger.info
+
+    @classmethod
+    def of(
+        cls,
+        connector: Connector,
+        catalog: str,
+        *,
+        spark: Callable[[], SparkSession],
+        warehouse: str | None = None,
+        run_id: str | None = None,
+        log: Callable[[str], None] = logger.info,
+    ) -> Database:
+        """The database `catalog` of a connector; `warehouse` wins over `delta.warehouse`."""
+        # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
+        storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
+        layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
+        return cls(connector, catalog, layout, storage, spark, run_id or uuid.uuid4().hex, log)
+
+    def named(self, run_id: str) -> Database:
+        """The same database for another run."""
+        return replace(self, run_id=run_id)
+
+
+@contextmanager
+def open_databases(
+    connector: Connector, *, warehouse: str | None = None, log: Callable[[str], None] = logger.info
+) -> Iterator[list[Database]]:
+    """Every database of the connector, on one Spark session of our own that ends with the block."""
+    from mssql_cdc.spark.session import SparkSettings, start_session
+
+    def start() -> SparkSession:
+        log("starting Spark")
+        confs = connector.spark.read()
+        master = confs.pop("spark.master", "local[2]")
+        return start_session(SparkSettings.from_environment(master=master, confs=confs))
+
+    spark = LazySpark(start)
+    place = warehouse if warehouse is None or "://" in warehouse else str(Path(warehouse).resolve())
+    try:
+        yield [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
+    finally:
+        spark.stop()

@@ -1,0 +1,140 @@
+"""The task that runs on an executor: source -> events -> Parquet files in a table's folder.
+
+The same for a slice of a range and for a chunk of a snapshot; the reader knows which. Everything in a task pickles,
+secrets are resolved on the worker. What a task wrote counts only once the driver has committed it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.config import Connector, MaskRule
+from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
+from mssql_cdc.lake.files import DataFile, FileTarget, write_files
+from mssql_cdc.schema import TableSchema
+
+
+class Reader(Protocol):
+    """Something that yields neutral batches; picklable."""
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Neutral batches in position order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """One reader and the table that its rows go to; `batch` is the `_batch` of the commit that will hold them."""
+
+    reader: Reader
+    schema: TableSchema
+    target: FileTarget
+    batch: int
+    connector: Connector
+    snapshot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task wrote: files, rows by operation, first and last commit time as ISO texts."""
+
+    files: tuple[DataFile, ...]
+    operations: Mapping[str, int]
+    first: str | None = None
+    last: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(file.rows for file in self.files)
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Written:
+        """From what `write` returned."""
+        files = tuple(DataFile.from_json(text) for text in value["files"])
+        return cls(files, value["operations"], value["first"], value["last"])
+
+    @classmethod
+    def joined(cls, parts: Iterable[Written]) -> Written:
+        """Several tasks of one table as one."""
+        parts = list(parts)
+        operations: Counter[str] = Counter()
+        for part in parts:
+            operations.update(part.operations)
+        times = [time for part in parts for time in (part.first, part.last) if time]
+        files = tuple(file for part in parts for file in part.files)
+        return cls(files, dict(operations), min(times, default=None), max(times, default=None))
+
+
+def write(task: WriteTask) -> dict[str, Any]:
+    """Run one task; returns JSON-able facts (`Written.from_value`)."""
+    tally = _Tally()
+    files = write_files(tally.watch(_log_batches(task)), task.target)
+    return {
+        "files": [file.to_json() for file in files],
+        "operations": dict(tally.operations),
+        "first": tally.first,
+        "last": tally.last,
+    }
+
+
+def _log_batches(task: WriteTask) -> Iterator[pa.RecordBatch]:
+    masks = masks_of(task.connector, task.schema)
+    secret = task.connector.delta.key_secret
+    key_secret = secret.read().encode() if secret is not None else None
+    for batch in task.reader.read():
+        rows = to_change_log(
+            batch,
+            table_schema=task.schema,
+            batch_number=task.batch,
+            masks=masks,
+            key_secret=key_secret,
+            snapshot=task.snapshot,
+        )
+        check_batch(rows, keyed=bool(task.schema.key_columns))
+        yield rows
+
+
+def masks_of(connector: Connector, schema: TableSchema) -> dict[str, Mask]:
+    """The masks of a table's columns by name; salts are resolved here, so call it where rows are."""
+    table = schema.table_id
+    found: dict[str, Mask] = {}
+    for column in schema.columns:
+        rule = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
+        if rule is not None and rule.applies_to(column.type.name):
+            found[column.name] = _mask(rule)
+    return found
+
+
+def _mask(rule: MaskRule) -> Mask:
+    if rule.kind == "fill":
+        return StarMask(rule.length)
+    if rule.kind == "truncate":
+        return Truncate(rule.length)
+    return HashMask(rule.algorithm, rule.salt.read() if rule.salt else "", rule.version)
+
+
+class _Tally:
+    """Counts what passes by."""
+
+    def __init__(self) -> None:
+        self.operations: Counter[str] = Counter()
+        self.first: str | None = None
+        self.last: str | None = None
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for count in pc.value_counts(batch.column("op")).to_pylist():
+                self.operations[count["values"]] += count["counts"]
+            ends = pc.min_max(batch.column("_commit_ts"))
+            if ends["min"].is_valid:
+                low, high = ends["min"].as_py().isoformat(), ends["max"].as_py().isoformat()
+                self.first = min(filter(None, (self.first, low)))
+                self.last = max(filter(None, (self.last, high)))
+            yield batch
