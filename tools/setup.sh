@@ -42,5 +42,9 @@ echo "Python packages into $venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 
 echo "Delta's jars"
-"$venv/bin/python" -m mssql_cdc.spark.jars
+# Starting Spark once lets it fetch them; later starts find them in its cache.
+"$venv/bin/python" - <<'PYTHON'
+from mssql_cdc.spark.session import SparkSettings, start_session
+start_session(SparkSettings.from_environment(app_name="setup")).stop()
+PYTHON
 echo "Ready."
