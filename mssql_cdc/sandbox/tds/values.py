@@ -3,7 +3,7 @@
 The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
@@ -79,15 +79,15 @@ def _decode(data: bytes, wire: WireType) -> object:
 def _check_size(size: int, type_: SqlType) -> None:
     name = type_.name
     if name in _FIXED_SIZES:
-        allowed = _FIXED_SIZES[name]
+        allowed: Sequence[int] = _FIXED_SIZES[name]
     elif name in types.SCALED_TIMES:
         allowed = (time_size(type_.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name],)
     elif name in types.EXACT:
-        allowed = tuple(n + 1 for n in (4, 8, 12, 16) if n <= decimal_size(38))
+        allowed = range(2, decimal_size(38) + 2)  # FreeTDS sends no more bytes than the number needs
     else:
         return
     if size not in allowed:
-        raise ProtocolError(f"a {name} value of {size} bytes; expected {' or '.join(map(str, allowed))}")
+        raise ProtocolError(f"a {name} value of {size} bytes; expected {', '.join(map(str, allowed))}")
 
 
 def _read_variant(reader: Reader) -> object:

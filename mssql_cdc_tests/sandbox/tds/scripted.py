@@ -30,7 +30,7 @@ from mssql_cdc.sandbox.tds.login import Login
 from mssql_cdc.sandbox.tds.prelogin import EncryptMode
 from mssql_cdc.sandbox.tds.tls import server_context
 
-PASSWORD = "Sträng'e \U0001f40d pass"
+PASSWORD = "a; b'c \"d"
 Script = Callable[[str], AsyncIterator[Event]]
 
 
@@ -60,6 +60,10 @@ class ScriptedSession:
         self.transaction_descriptor = 0
 
     async def batch(self, sql: str) -> AsyncGenerator[Event, None]:
+        if sql.startswith("sp_datatype_info_100"):
+            for event in type_sizes(int(sql.split()[1].split(",", maxsplit=1)[0])):
+                yield event
+            return
         self._log.batches.append(sql)
         async for event in self._answer(sql):
             yield event
@@ -68,7 +72,7 @@ class ScriptedSession:
         self, name: str, parameters: list[RpcParameter], *, metadata: bool = True
     ) -> AsyncGenerator[Event, None]:
         self._log.calls.append((name, parameters))
-        values = parameters
+        values = [] if name == "sp_prepare" else parameters[1:] if name == "sp_execute" else parameters
         if name in {"sp_prepexec", "sp_executesql"}:
             first = 3 if name == "sp_prepexec" else 2
             statement, values = str(parameters[first - 1 if first == 3 else 0].value), parameters[first:]
@@ -76,7 +80,10 @@ class ScriptedSession:
                 async for event in self._answer(statement):
                     yield event
                 values = []
-        if values and "datatype" not in name and name != "sp_unprepare":
+        if "sp_datatype_info_100" in name:
+            for event in type_sizes(int(str(parameters[0].value))):
+                yield event
+        elif values and name != "sp_unprepare":
             yield Columns(tuple(ResultColumn(f"c{n}", value.type) for n, value in enumerate(values)))
             yield Rows([tuple(value.value for value in values)])
             yield Done(1, in_procedure=True)
@@ -111,6 +118,23 @@ class ScriptedSession:
             return
         async for event in self._script(sql):
             yield event
+
+
+SIZES = {12: ("varchar", 8000), -9: ("nvarchar", 4000), -3: ("varbinary", 8000), 93: ("datetime2", 27)}
+
+
+def type_sizes(odbc_type: int) -> Iterator[Event]:
+    """The first three columns of sp_datatype_info_100: drivers ask for the largest sizes at connect."""
+    yield Columns(
+        (
+            ResultColumn("TYPE_NAME", types.nvarchar(128)),
+            ResultColumn("DATA_TYPE", types.SMALLINT),
+            ResultColumn("PRECISION", types.INT),
+        )
+    )
+    name, size = SIZES[odbc_type]
+    yield Rows([(name, odbc_type, size)])
+    yield Done(1, in_procedure=True)
 
 
 async def select_one(_: str) -> AsyncIterator[Event]:

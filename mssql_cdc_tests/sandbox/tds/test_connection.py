@@ -41,7 +41,7 @@ def assert_serves(client: RawClient) -> None:
 
 
 @pytest.fixture(scope="module")
-def port():  # noqa: ANN201 - a generator fixture
+def port():
     with serving(script) as (port, _):
         yield port
 

@@ -141,7 +141,7 @@ def test_unsupported_parameters_say_what_they_are(info: bytes, reason: str) -> N
 
 
 def test_encrypted_parameter_is_refused_by_name() -> None:
-    with pytest.raises(ProtocolError, match="'@secret'.*encrypt"):
+    with pytest.raises(ProtocolError, match=r"'@secret'.*encrypt"):
         list(parse_rpc(HEADERS + us_varchar("p") + b"\0\0" + parameter("@secret", 8, b"\x38", bytes(4))))
 
 

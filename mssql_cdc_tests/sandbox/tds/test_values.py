@@ -101,7 +101,7 @@ def test_value_survives_the_wire(type_: SqlType, data: st.DataObject) -> None:
     assert decoded(type_, encode_value(value, type_)) == (type_, value)
 
 
-@pytest.mark.parametrize("type_", [t for t in VALUES], ids=str)
+@pytest.mark.parametrize("type_", list(VALUES), ids=str)
 def test_null_survives_the_wire(type_: SqlType) -> None:
     assert decoded(type_, encode_value(None, type_)) == (type_, None)
 
