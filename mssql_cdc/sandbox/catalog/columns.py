@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mssql_cdc.sandbox.engine.collation import DEFAULT
+from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, parse_type
 
 _COLUMN = re.compile(
     r"\s*(\w[\w$#]*)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(\?)?\s*(?:=\s*('[^']*'|-?\d+|NULL))?\s*(?:,|$)"
 )
+_COLLATION = "SQL_Latin1_General_CP1_CI_AS"
 _SUPPLIED = object()
 
 
@@ -71,4 +72,4 @@ def _constant(text: str) -> object:
 
 def column_type(text: str) -> SqlType:
     """A system column's type; its strings have the server's default collation."""
-    return parse_type(text, collation=DEFAULT)
+    return parse_type(text, collation=collation_named(_COLLATION))

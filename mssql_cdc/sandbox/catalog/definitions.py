@@ -111,7 +111,8 @@ def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]]
 
 
 _PARAMETER = re.compile(
-    r"\s*@(\w+)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(?:=\s*(N?'(?:[^']|'')*'|-?\d+|NULL))?\s*(OUTPUT)?\s*(?:,|$)", re.I
+    r"\s*@(\w+)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(?:=\s*(N?'(?:[^']|'')*'|-?\d+|NULL))?\s*(OUTPUT)?\s*(?:,|$)",
+    re.IGNORECASE,
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.storage.objects import Schema, SchemaObject
+from mssql_cdc.sandbox.engine.storage.objects import Schema
 from mssql_cdc.sandbox.engine.storage.table import Table
 
 if TYPE_CHECKING:
@@ -57,22 +57,9 @@ class ObjectRow:
         return TYPE_DESCRIPTIONS[self.type_code]
 
 
-def schema_objects(database: Database) -> Iterator[SchemaObject]:
-    """All objects with a name of their own in a schema, tables included."""
-    for schema in database.schemas.values():
-        yield from schema.objects.values()
-
-
-def tables(database: Database) -> Iterator[Table]:
-    """All tables, change data capture's included."""
-    for item in schema_objects(database):
-        if isinstance(item, Table):
-            yield item
-
-
 def all_objects(database: Database) -> Iterator[ObjectRow]:
     """Objects and constraints, in no particular order."""
-    for item in schema_objects(database):
+    for item in database.objects():
         code = "U" if isinstance(item, Table) else item.type_code
         yield ObjectRow(
             item.name,
@@ -93,9 +80,7 @@ def constraint_rows(table: Table) -> Iterator[ObjectRow]:
 
     def row(name: str, object_id: int, code: str) -> ObjectRow:
         created = table.create_date
-        return ObjectRow(
-            name, object_id, table.schema, table.object_id, code, created, created, table.is_ms_shipped
-        )
+        return ObjectRow(name, object_id, table.schema, table.object_id, code, created, created, table.is_ms_shipped)
 
     for index in table.indexes:
         if index.constraint:

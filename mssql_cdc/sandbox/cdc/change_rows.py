@@ -36,7 +36,7 @@ def column_kind(type_name: str, length: int, *, computed: bool) -> ColumnKind:
         return "legacy lob"
     if type_name == "rowversion":
         return "rowversion"
-    if length == -1 and type_name in ("varchar", "nvarchar", "varbinary") or type_name == "xml":
+    if (length == -1 and type_name in ("varchar", "nvarchar", "varbinary")) or type_name == "xml":
         return "max"
     return "plain"
 

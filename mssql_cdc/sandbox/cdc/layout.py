@@ -19,6 +19,8 @@ class TableLayout:
     columns: str
     key: tuple[str, ...]
     schema: str = SCHEMA
+    searched_by: str | None = None
+    """A column with an index of its own, not unique."""
 
 
 CHANGE_TABLES = TableLayout(
@@ -50,6 +52,7 @@ LSN_TIME_MAPPING = TableLayout(
     "start_lsn binary(10), tran_begin_time datetime?, tran_end_time datetime?, tran_id varbinary(10)?, "
     "tran_begin_lsn binary(10)?",
     ("start_lsn",),
+    searched_by="tran_end_time",
 )
 SYSTRANSCHEMAS = TableLayout(
     "systranschemas",

@@ -6,6 +6,7 @@ The tables are ordinary tables of the engine; this module only spares its caller
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mssql_cdc.sandbox.engine.storage.views import ReadView, open_view
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.server import Server
     from mssql_cdc.sandbox.engine.transaction import Transaction
 
 Record = dict[str, Any]
@@ -63,9 +65,7 @@ class Metadata:
         """Set columns of the rows which meet the condition; how many there were."""
         table = self.table(layout)
         changes = [
-            (rowid, tuple({**record, **values}.values()))
-            for rowid, record in self._entries(table)
-            if condition(record)
+            (rowid, tuple({**record, **values}.values())) for rowid, record in self._entries(table) if condition(record)
         ]
         table.update(self.transaction, changes)
         return len(changes)
@@ -95,6 +95,33 @@ class Metadata:
         found = table.seek(self.view(), index, (lsn,))
         return found[0][1] if found else None
 
+    def lsn_by_time(self, time: int, *, below: bool, inclusive: bool) -> bytes | None:
+        """The LSN of the commit time nearest to `time`, below or above it.
+
+        Ties on the time go to the largest or smallest LSN respectively.
+        """
+        table = self.table(LSN_TIME_MAPPING)
+        index = next(index for index in table.indexes if not index.clustered)
+        bounds: dict[str, Any] = {"high" if below else "low": (time,)}
+        bounds["high_inclusive" if below else "low_inclusive"] = inclusive
+        found: list[tuple] = []
+        for slice_ in table.scan(self.view(), index=index, descending=below, **bounds):
+            for row in slice_:
+                if row[2] is None:
+                    continue
+                if found and row[2] != found[0][2]:
+                    return (max if below else min)(row[0] for row in found)
+                found.append(row)
+        return (max if below else min)(row[0] for row in found) if found else None
+
+    def newest_time(self) -> int | None:
+        """The latest commit time in the mapping."""
+        table = self.table(LSN_TIME_MAPPING)
+        index = next(index for index in table.indexes if not index.clustered)
+        for slice_ in table.scan(self.view(), index=index, descending=True):
+            return slice_[0][2]
+        return None
+
     def _mappings(self, *, descending: bool) -> Iterator[tuple]:
         for slice_ in self.table(LSN_TIME_MAPPING).scan(self.view(), descending=descending):
             yield from slice_
@@ -109,3 +136,17 @@ def find_table(database: Database, layout: TableLayout) -> Table:
     if not isinstance(table, Table):
         raise error(208, name=f"{layout.schema}.{layout.name}")
     return table
+
+
+@contextmanager
+def own_transaction(server: Server, name: str, *, spid: int = 0) -> Iterator[Transaction]:
+    """A transaction of one statement: committed at the end, undone when the body raises."""
+    transaction = server.transactions.begin(name=name, spid=spid)
+    try:
+        transaction.begin_statement()
+        yield transaction
+        transaction.end_statement()
+        transaction.commit()
+    except BaseException:
+        transaction.rollback()
+        raise

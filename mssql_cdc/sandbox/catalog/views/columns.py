@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
-from mssql_cdc.sandbox.catalog.names import tables
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import TYPES, SqlType, max_length, reported_name
+from mssql_cdc.sandbox.engine.types import TYPES, SqlType, max_length
 
 _COLUMN = (
     "object_id int, name sysname?, column_id int, system_type_id tinyint, user_type_id int, max_length smallint, "
@@ -19,8 +18,8 @@ _COLUMN_REST = (
     "is_replicated bit?, is_non_sql_subscribed bit? = 0, is_merge_published bit? = 0, is_dts_replicated bit? = 0, "
     "is_xml_document bit = 0, xml_collection_id int = 0, default_object_id int, rule_object_id int = 0, "
     "is_sparse bit?, is_column_set bit? = 0, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
-    "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, encryption_algorithm_name sysname? = NULL, "
-    "column_encryption_key_id int? = NULL, is_hidden bit?, is_masked bit"
+    "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, "
+    "encryption_algorithm_name sysname? = NULL, column_encryption_key_id int? = NULL, is_hidden bit?, is_masked bit"
 )
 
 
@@ -47,7 +46,7 @@ def column_values(table: Table, column: Column) -> tuple:
 
 
 def _columns(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for column in table.columns:
             yield (
                 *column_values(table, column),
@@ -81,7 +80,7 @@ def _types(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every
 
 
 def _identity_columns(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for column in table.columns:
             if column.identity is not None:
                 type_, last = column.type, column.identity.last
@@ -97,7 +96,7 @@ def _identity_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _computed_columns(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for column in table.columns:
             if column.computed is not None:
                 yield (*column_values(table, column), 0, 1, column.computed.text, int(column.computed.persisted))
@@ -119,7 +118,7 @@ def _constraint(name: str, object_id: int, table: Table, code: str, description:
 
 
 def _default_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for column in table.columns:
             if (default := column.default) is not None:
                 head = _constraint(default.name, default.object_id, table, "D ", "DEFAULT_CONSTRAINT")
@@ -127,7 +126,7 @@ def _default_constraints(scope: Scope) -> Iterator[tuple]:
 
 
 def _check_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for check in table.checks:
             head = _constraint(check.name, check.object_id, table, "C ", "CHECK_CONSTRAINT")
             column = table.column(check.column) if check.column else None
@@ -160,15 +159,13 @@ VIEWS = (
     ),
     view(
         "sys.identity_columns",
-        _COLUMN
-        + ", is_identity bit, is_computed bit, seed_value sql_variant?, increment_value sql_variant?, "
+        _COLUMN + ", is_identity bit, is_computed bit, seed_value sql_variant?, increment_value sql_variant?, "
         "last_value sql_variant?, is_not_for_replication bit?",
         _identity_columns,
     ),
     view(
         "sys.computed_columns",
-        _COLUMN
-        + ", is_identity bit, is_computed bit, definition nvarchar(max)?, is_persisted bit, "
+        _COLUMN + ", is_identity bit, is_computed bit, definition nvarchar(max)?, is_persisted bit, "
         "uses_database_collation bit = 1",
         _computed_columns,
     ),
@@ -179,8 +176,7 @@ VIEWS = (
     ),
     view(
         "sys.check_constraints",
-        CONSTRAINT
-        + ", is_disabled bit, is_not_for_replication bit = 0, is_not_trusted bit, parent_column_id int, "
+        CONSTRAINT + ", is_disabled bit, is_not_for_replication bit = 0, is_not_trusted bit, parent_column_id int, "
         "definition nvarchar(max)?, uses_database_collation bit? = 1, is_system_named bit",
         _check_constraints,
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
-from mssql_cdc.sandbox.catalog.names import tables
 from mssql_cdc.sandbox.catalog.views.columns import CONSTRAINT
 from mssql_cdc.sandbox.engine.storage.table import Table
 
@@ -22,7 +21,7 @@ def column_id(table: Table, name: str) -> int:
 
 
 def _indexes(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         if table.clustered is None:
             yield (table.object_id, None, 0, 0, "HEAP", 0, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
@@ -43,7 +42,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
 
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for index in table.indexes:
             number = 0
             for ordinal, (name, descending) in enumerate(index.columns, 1):
@@ -56,7 +55,7 @@ def _index_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _key_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for index in table.indexes:
             if index.constraint:
                 primary = index.constraint == "PRIMARY KEY"
@@ -76,7 +75,7 @@ def _key_constraints(scope: Scope) -> Iterator[tuple]:
 
 
 def _foreign_keys(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for key in table.foreign_keys:
             target = next((i for i in key.referenced.indexes if _names(i.columns) == set(key.referenced_columns)), None)
             yield (
@@ -104,7 +103,7 @@ def _names(columns: tuple[tuple[str, bool], ...]) -> set[str]:
 
 
 def _foreign_key_columns(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         for key in table.foreign_keys:
             pairs = zip(key.columns, key.referenced_columns, strict=True)
             for number, (own, other) in enumerate(pairs, 1):

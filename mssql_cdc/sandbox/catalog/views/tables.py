@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
-from mssql_cdc.sandbox.catalog.names import TYPE_DESCRIPTIONS, ObjectRow, all_objects, schema_objects, tables
+from mssql_cdc.sandbox.catalog.names import ObjectRow, all_objects
 
 _OBJECT = (
     "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int, type char(2), "
@@ -35,7 +35,7 @@ def _objects(scope: Scope) -> Iterator[tuple]:
 
 def _tables(scope: Scope) -> Iterator[tuple]:
     rows = {row.object_id: row for row in all_objects(scope.database) if row.type_code == "U"}
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         temporal = table.temporal_type if hasattr(table, "temporal_type") else 0
         yield (
             *_object_values(rows[table.object_id]),
@@ -47,7 +47,7 @@ def _tables(scope: Scope) -> Iterator[tuple]:
         )
 
 
-def _of_type(*codes: str):  # noqa: ANN202 - a row generator for `view`
+def _of_type(*codes: str):
     def rows(scope: Scope) -> Iterator[tuple]:
         for row in all_objects(scope.database):
             if row.type_code in codes:
@@ -57,7 +57,7 @@ def _of_type(*codes: str):  # noqa: ANN202 - a row generator for `view`
 
 
 def _modules(scope: Scope) -> Iterator[tuple]:
-    for item in schema_objects(scope.database):
+    for item in scope.database.objects():
         if item.text:
             yield (item.object_id, item.text)
 
@@ -69,7 +69,7 @@ def _schemas(scope: Scope) -> Iterator[tuple]:
 
 
 def _partitions(scope: Scope) -> Iterator[tuple]:
-    for table in tables(scope.database):
+    for table in scope.database.tables():
         indexes = [index.index_id for index in table.indexes if not index.disabled]
         if table.clustered is None:
             indexes = [0, *indexes]
@@ -110,9 +110,11 @@ def _triggers(scope: Scope) -> Iterator[tuple]:
 
 
 def _synonyms(scope: Scope) -> Iterator[tuple]:
-    for row, item in ((row, item) for row in all_objects(scope.database) for item in schema_objects(scope.database)):
-        if row.type_code == "SN" and row.object_id == item.object_id:
-            yield (*_object_values(row), str(item.properties.get("base_object_name", "")))
+    items = {item.object_id: item for item in scope.database.objects()}
+    for row in all_objects(scope.database):
+        if row.type_code == "SN":
+            target = items[row.object_id].properties.get("base_object_name", "")
+            yield (*_object_values(row), str(target))
 
 
 def _extended(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - nothing stores extended properties
@@ -124,8 +126,7 @@ VIEWS = (
     view("sys.all_objects", _OBJECT, _objects),
     view(
         "sys.tables",
-        _OBJECT
-        + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
+        _OBJECT + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
         "lock_on_bulk_load bit = 0, uses_ansi_nulls bit? = 1, is_replicated bit?, has_replication_filter bit? = 0, "
         "is_merge_published bit? = 0, is_sync_tran_subscribed bit? = 0, has_unchecked_assembly_data bit = 0, "
         "text_in_row_limit int? = 0, large_value_types_out_of_row bit? = 0, is_tracked_by_cdc bit?, "
@@ -167,5 +168,3 @@ VIEWS = (
         _extended,
     ),
 )
-
-__all__ = ["TYPE_DESCRIPTIONS", "VIEWS"]

@@ -1,0 +1,124 @@
+"""SQL Server Agent as far as change data capture needs it: the capture and cleanup jobs on the server's clock.
+
+A running capture job keeps the settings it started with. Jobs are asyncio tasks of the server's loop; every wait asks
+the virtual clock. What a pass over the log does is in `scan`, what a cleanup does in `cleanup`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
+from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
+from mssql_cdc.sandbox.cdc.scan import scan
+from mssql_cdc.sandbox.engine.locks import MustWait
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.server import Server
+
+CLEANUP_HOUR = 2
+_DATETIME_PER_DAY = 300 * 86_400
+_DATETIME_PER_SECOND = 300
+_RETRY_SECONDS = 60.0
+
+
+def run_scans(capture: DatabaseCapture, *, maxtrans: int, maxscans: int) -> int:
+    """Up to `maxscans` passes, until one finds nothing; how many transactions were read."""
+    total = 0
+    for _ in range(maxscans):
+        read = scan(capture, maxtrans)
+        total += read
+        if read == 0:
+            break
+    return total
+
+
+@dataclass(slots=True)
+class Agent:
+    """The jobs which are running, by database id and type, and the daily schedules of cleanup."""
+
+    server: Server
+    capture_interval: float | None = None
+    """Seconds between passes instead of each job's polling interval: for tests and demonstrations."""
+    _running: dict[tuple[int, JobType], asyncio.Task[None]] = field(default_factory=dict)
+    _schedules: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+
+    def is_running(self, capture: DatabaseCapture, job_type: JobType) -> bool:
+        """Whether the job runs at this moment."""
+        task = self._running.get((capture.database.id, job_type))
+        return task is not None and not task.done()
+
+    def start(self, capture: DatabaseCapture, job_type: JobType, settings: JobSettings) -> None:
+        """Start a job which is not running; the caller has made sure that the Agent is."""
+        work = self._capture(capture, settings) if job_type == "capture" else self._cleanup(capture, settings)
+        name = f"cdc.{capture.database.name}_{job_type}"
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running[capture.database.id, job_type] = task
+
+    def stop(self, capture: DatabaseCapture, job_type: JobType) -> None:
+        """Stop a job."""
+        task = self._running.pop((capture.database.id, job_type), None)
+        if task is not None:
+            task.cancel()
+
+    def schedule_cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
+        """Let the cleanup job run every day at 02:00 server time."""
+        self.unschedule(capture)
+        task = asyncio.get_running_loop().create_task(self._daily(capture, settings))
+        self._schedules[capture.database.id] = task
+
+    def unschedule(self, capture: DatabaseCapture) -> None:
+        """Forget the daily run."""
+        task = self._schedules.pop(capture.database.id, None)
+        if task is not None:
+            task.cancel()
+
+    def forget(self, capture: DatabaseCapture) -> None:
+        """Stop everything of a database."""
+        self.stop(capture, "capture")
+        self.stop(capture, "cleanup")
+        self.unschedule(capture)
+
+    def close(self) -> None:
+        """Stop everything: the Agent, or the server, goes down."""
+        for task in (*self._running.values(), *self._schedules.values()):
+            task.cancel()
+        self._running.clear()
+        self._schedules.clear()
+
+    # -- the jobs ---------------------------------------------------------------------------------------------
+
+    async def _capture(self, capture: DatabaseCapture, settings: JobSettings) -> None:
+        while True:
+            if not capture.paused:
+                run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
+            if not settings.continuous:
+                return
+            interval = self.capture_interval if self.capture_interval is not None else settings.pollinginterval
+            await self.server.clock.sleep(max(interval, 0.01))
+
+    async def _cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
+        while True:
+            try:
+                run_cleanup(capture, settings.retention)
+            except MustWait as waiting:
+                waiting.request.manager.cancel(waiting.request)
+                await self.server.clock.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def _daily(self, capture: DatabaseCapture, settings: JobSettings) -> None:
+        while True:
+            await self.server.clock.sleep(seconds_to_cleanup(self.server.clock.local_datetime()))
+            await self._cleanup(capture, settings)
+
+
+def seconds_to_cleanup(now: int) -> float:
+    """Seconds from a `datetime` storage value to the next 02:00."""
+    time_of_day = now % _DATETIME_PER_DAY
+    wanted = CLEANUP_HOUR * 3600 * _DATETIME_PER_SECOND
+    ahead = wanted - time_of_day if time_of_day < wanted else wanted - time_of_day + _DATETIME_PER_DAY
+    return ahead / _DATETIME_PER_SECOND

@@ -1,0 +1,318 @@
+"""Creating and dropping a capture instance: change table, functions, metadata rows.
+
+The caller (`procedures`) has checked the database and the caller's rights; this module checks what concerns the table
+and the instance, in the server's order [sys].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.catalog.columns import layout as column_layout
+from mssql_cdc.sandbox.cdc import layout
+from mssql_cdc.sandbox.cdc.alter import captured_type
+from mssql_cdc.sandbox.cdc.enable_database import Tool
+from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
+from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc.metadata import Metadata
+from mssql_cdc.sandbox.cdc.names import split_column_list
+from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.objects import Principal
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.types import reported_name
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.transaction import Transaction
+
+PROCEDURE = "sp_cdc_enable_table_internal"
+
+
+@dataclass(frozen=True, slots=True)
+class EnableRequest:
+    """The arguments of `sys.sp_cdc_enable_table`; None where the caller gave none."""
+
+    source_schema: str
+    source_name: str
+    capture_instance: str | None = None
+    supports_net_changes: bool | None = None
+    role_name: str | None = None
+    index_name: str | None = None
+    captured_column_list: str | None = None
+    filegroup_name: str | None = None
+
+
+def enable_table(capture: DatabaseCapture, transaction: Transaction, request: EnableRequest) -> CaptureInstance:
+    """Check the request and create the instance (errors 22931, 22974, 22926, 22932, 22927, 22962, 22939, 229xx)."""
+    source = _source(capture, request)
+    name = _instance_name(capture, source, request)
+    columns = _captured_columns(source, request)
+    index = _key_index(source, request)
+    net = _net_changes(source, request, index)
+    _check_key(source, index, columns, net=net)
+    if request.role_name is not None:
+        _gate(capture, transaction, request.role_name)
+    table = _create_change_table(capture, transaction, name, columns, index if net else None)
+    instance = _register(capture, transaction, request, source, table, name, columns, index, net=net)
+    _write_metadata(Metadata(capture.database, transaction), instance, source, index)
+    tool = Tool(capture.database, transaction)
+    tool.function(layout.ALL_CHANGES + name, shipped=False, properties={"capture_instance": name})
+    if net:
+        tool.function(layout.NET_CHANGES + name, shipped=False, properties={"capture_instance": name})
+    return instance
+
+
+def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
+    schema, name = request.source_schema, request.source_name
+    table = capture.database.table(schema, name)
+    if table is None or table.kind != "user":
+        raise cdc_error(22931, schema, name, procedure=PROCEDURE)
+    if table.schema.name.casefold() == layout.SCHEMA:
+        raise cdc_error(22974, procedure=PROCEDURE)
+    return table
+
+
+def _instance_name(capture: DatabaseCapture, source: Table, request: EnableRequest) -> str:
+    given = request.capture_instance
+    name = (given if given is not None else f"{source.schema.name}_{source.name}").rstrip()
+    if not name or "\0" in name:
+        raise cdc_error(22932, name, procedure=PROCEDURE)
+    if len(name) > layout.MAX_INSTANCE_NAME:
+        raise cdc_error(22927, name, procedure=PROCEDURE)
+    if len(capture.of_source(source.object_id)) >= 2:
+        raise cdc_error(22962, source.schema.name, source.name, procedure=PROCEDURE)
+    if capture.named(name) is not None:
+        raise cdc_error(22926, name, procedure=PROCEDURE)
+    return name
+
+
+def _captured_columns(source: Table, request: EnableRequest) -> list[Column]:
+    schema, name = source.schema.name, source.name
+    if request.captured_column_list is None:
+        columns = list(source.columns)
+    else:
+        wanted = split_column_list(request.captured_column_list, procedure=PROCEDURE)
+        columns = []
+        for text in wanted:
+            column = source.column(text)
+            if column is None:
+                raise cdc_error(22930, text, schema, name, procedure=PROCEDURE)
+            columns.append(column)
+        if not columns or len({id(column) for column in columns}) < len(columns):
+            raise cdc_error(22942, schema, name, procedure=PROCEDURE)
+        columns.sort(key=lambda column: column.column_id)
+    if any(column.name.casefold() in layout.RESERVED_COLUMN_NAMES for column in columns):
+        raise cdc_error(22975, name, procedure=PROCEDURE)
+    if len(columns) > layout.MAX_CAPTURED_COLUMNS:
+        raise cdc_error(22925, request.capture_instance or name, layout.MAX_CAPTURED_COLUMNS, procedure=PROCEDURE)
+    return columns
+
+
+def _key_index(source: Table, request: EnableRequest) -> Index | None:
+    """The index which identifies rows: the given one, else the primary key's."""
+    if request.index_name is None:
+        return source.primary_key
+    schema, name = source.schema.name, source.name
+    index = source.index(request.index_name)
+    if index is None:
+        raise cdc_error(22928, request.index_name, schema, name, procedure=PROCEDURE)
+    if not index.unique:
+        raise cdc_error(22929, index.name, schema, name, procedure=PROCEDURE)
+    if index.disabled:
+        raise cdc_error(22980, index.name, schema, name, procedure=PROCEDURE)
+    if any(column is not None and column.nullable for column in _columns_of(source, index)):
+        raise cdc_error(22838, index.name, schema, name, procedure=PROCEDURE)
+    return index
+
+
+def _columns_of(source: Table, index: Index) -> list[Column | None]:
+    return [source.column(name) for name, _ in index.columns]
+
+
+def _net_changes(source: Table, request: EnableRequest, index: Index | None) -> bool:
+    if request.supports_net_changes is None:
+        return index is not None
+    if request.supports_net_changes and index is None:
+        raise cdc_error(22939, procedure=PROCEDURE)
+    if request.supports_net_changes and index is not None and len(index.columns) > layout.MAX_KEY_COLUMNS:
+        raise cdc_error(22865, index.name, source.schema.name, source.name, procedure=PROCEDURE)
+    return request.supports_net_changes
+
+
+def _check_key(source: Table, index: Index | None, columns: list[Column], *, net: bool) -> None:
+    if index is None or not net:
+        return
+    if any(all(column is not other for other in columns) for column in _columns_of(source, index)):
+        raise cdc_error(22943, procedure=PROCEDURE)
+
+
+def _gate(capture: DatabaseCapture, transaction: Transaction, role: str) -> None:
+    """Make the gating role when it is missing."""
+    if not role.strip():
+        raise cdc_error(22907, procedure=PROCEDURE)
+    principals = capture.database.principals
+    known = principals.get(role)
+    if known is None:
+        now = capture.database.server.clock.local_datetime()
+        number = capture.database.next_principal_id()
+        principals[role] = Principal(role, number, "R", None, create_date=now)
+        transaction.on_undo(lambda: principals.pop(role))
+    elif known.type_code != "R":
+        raise cdc_error(22938, role, procedure=PROCEDURE)
+
+
+def _create_change_table(
+    capture: DatabaseCapture, transaction: Transaction, name: str, columns: list[Column], net_index: Index | None
+) -> Table:
+    def system(specification: str) -> list[Column]:
+        return [Column(c.name, c.type, nullable=c.nullable) for c in column_layout(specification).columns]
+
+    all_columns = [
+        *system(layout.LEADING_COLUMNS),
+        *(Column(c.name, captured_type(c.type), nullable=True, masking=c.masking) for c in columns),
+        *system(layout.TRAILING_COLUMNS),
+    ]
+    table = capture.database.create_table(
+        transaction, layout.SCHEMA, layout.change_table_name(name), all_columns, is_ms_shipped=True
+    )
+    order = tuple((column, False) for column in layout.CHANGE_TABLE_KEY)
+    clustered = Index(layout.clustered_index_name(name), 0, order, unique=True, clustered=True)
+    alter.add_index(table, transaction, clustered)
+    if net_index is not None:
+        key = (*net_index.columns, *order)
+        alter.add_index(
+            table,
+            transaction,
+            Index(layout.net_index_name(name), 0, key, unique=True, included=("__$update_mask",)),
+        )
+    return table
+
+
+def _register(
+    capture: DatabaseCapture,
+    transaction: Transaction,
+    request: EnableRequest,
+    source: Table,
+    table: Table,
+    name: str,
+    columns: list[Column],
+    index: Index | None,
+    *,
+    net: bool,
+) -> CaptureInstance:
+    """Keep the instance in memory and mark the source as tracked; both are undone with the transaction."""
+    log = transaction.log_part(capture.database).log
+    instance = CaptureInstance(
+        name=name,
+        source=source,
+        change_table=table,
+        start_lsn=log.append().to_bytes(10, "big"),
+        create_date=capture.database.server.clock.local_datetime(),
+        columns=[Captured.of(column, ordinal) for ordinal, column in enumerate(columns, 1)],
+        layout=[column.column_id for column in source.columns],
+        key=tuple(column for column, _ in index.columns) if index is not None else (),
+        supports_net_changes=net,
+        role=request.role_name,
+        index_name=index.name if index is not None else None,
+    )
+    tracked, marks = source.tracked, [(column, column.replicated) for column in columns]
+
+    def undo() -> None:
+        capture.instances.pop(table.object_id, None)
+        source.tracked = tracked
+        for column, mark in marks:
+            column.replicated = mark
+
+    transaction.on_undo(undo)
+    capture.instances[table.object_id] = instance
+    source.tracked = True
+    for column in columns:
+        column.replicated = True
+    return instance
+
+
+def _write_metadata(metadata: Metadata, instance: CaptureInstance, source: Table, index: Index | None) -> None:
+    object_id = instance.change_table.object_id
+    metadata.insert(
+        layout.CHANGE_TABLES,
+        (
+            object_id,
+            0,
+            source.object_id,
+            instance.name,
+            instance.start_lsn,
+            None,
+            int(instance.supports_net_changes),
+            0,
+            instance.role,
+            instance.index_name,
+            None,
+            instance.create_date,
+            1,
+        ),
+    )
+    by_id = {column.column_id: column for column in source.columns}
+    metadata.insert(
+        layout.CAPTURED_COLUMNS,
+        *(
+            (
+                object_id,
+                captured.name,
+                captured.column_id,
+                reported_name(by_id[captured.column_id].type),
+                captured.ordinal,
+                int(captured.kind == "computed"),
+                by_id[captured.column_id].masking,
+            )
+            for captured in instance.columns
+        ),
+    )
+    if index is not None:
+        keyed = [source.column(name) for name, _ in index.columns]
+        rows = [(object_id, c.name, number, c.column_id) for number, c in enumerate(keyed, 1) if c is not None]
+        metadata.insert(layout.INDEX_COLUMNS, *rows)
+    _backfill_ddl(metadata, instance)
+
+
+def _backfill_ddl(metadata: Metadata, instance: CaptureInstance) -> None:
+    """An instance inherits the DDL history which an older one of the same source already has [fab]."""
+    source_id, object_id = instance.source.object_id, instance.change_table.object_id
+    older = {
+        record["ddl_lsn"]: record
+        for record in metadata.records(layout.DDL_HISTORY)
+        if record["source_object_id"] == source_id
+    }
+    metadata.insert(layout.DDL_HISTORY, *(tuple({**r, "object_id": object_id}.values()) for r in older.values()))
+
+
+def disable_instance(capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance) -> None:
+    """Drop an instance: its change table, functions and metadata rows; the source is tracked while another is left."""
+    database, source = capture.database, instance.source
+    metadata = Metadata(database, transaction)
+    object_id = instance.change_table.object_id
+    for table in (layout.CHANGE_TABLES, layout.CAPTURED_COLUMNS, layout.INDEX_COLUMNS, layout.DDL_HISTORY):
+        metadata.delete(table, lambda record: record["object_id"] == object_id)
+    database.drop_object(transaction, instance.change_table)
+    for prefix in (layout.ALL_CHANGES, layout.NET_CHANGES):
+        function = database.find(layout.SCHEMA, prefix + instance.name)
+        if function is not None:
+            database.drop_object(transaction, function)
+    pending = capture.pending_ddl
+    marks = [(column, column.replicated) for column in source.columns]
+
+    def undo() -> None:
+        capture.instances[object_id] = instance
+        capture.pending_ddl = pending
+        source.tracked = True
+        for column, mark in marks:
+            column.replicated = mark
+
+    transaction.on_undo(undo)
+    del capture.instances[object_id]
+    capture.pending_ddl = [row for row in pending if row[1] != object_id]
+    left = {column.column_id for other in capture.of_source(source.object_id) for column in other.columns}
+    source.tracked = bool(capture.of_source(source.object_id))
+    for column in source.columns:
+        column.replicated = column.column_id in left

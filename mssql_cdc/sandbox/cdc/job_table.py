@@ -1,0 +1,103 @@
+"""`msdb.dbo.cdc_jobs`: the table which holds the jobs' settings. It comes into being with the first job [fab]."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.cdc.enable_database import Tool
+from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
+from mssql_cdc.sandbox.cdc.layout import JOBS
+from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.engine.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job of one database."""
+
+    database_id: int
+    job_type: JobType
+    job_id: uuid.UUID
+    settings: JobSettings
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable:
+    """The jobs of a server, through a transaction."""
+
+    server: Server
+    transaction: Transaction
+
+    @property
+    def _msdb(self) -> Database:
+        return self.server.database("msdb")
+
+    @property
+    def exists(self) -> bool:
+        """Whether any job was ever added."""
+        return self._msdb.table(JOBS.schema, JOBS.name) is not None
+
+    @property
+    def _rows(self) -> Metadata:
+        return Metadata(self._msdb, self.transaction)
+
+    def jobs(self, database: Database) -> list[JobRow]:
+        """The jobs of a database, the capture job first."""
+        if not self.exists:
+            return []
+        found = [_job(record) for record in self._rows.records(JOBS) if record["database_id"] == database.id]
+        return sorted(found, key=lambda job: job.job_type)
+
+    def job(self, database: Database, job_type: JobType) -> JobRow | None:
+        """One job of a database."""
+        return next((job for job in self.jobs(database) if job.job_type == job_type), None)
+
+    def add(self, database: Database, job_type: JobType, settings: JobSettings) -> JobRow:
+        """Add a job, and the table with the first one."""
+        if not self.exists:
+            Tool(self._msdb, self.transaction).create(JOBS)
+        job = JobRow(database.id, job_type, uuid.uuid4(), settings)
+        self._rows.insert(JOBS, (database.id, job_type, job.job_id, *_values(settings).values()))
+        return job
+
+    def change(self, database: Database, job_type: JobType, settings: JobSettings) -> None:
+        """Give a job other settings; a running job keeps the ones it started with."""
+        self._rows.update(JOBS, _is(database, job_type), **_values(settings))
+
+    def drop(self, database: Database, job_type: JobType) -> None:
+        """Remove a job."""
+        if self.exists:
+            self._rows.delete(JOBS, _is(database, job_type))
+
+
+def _is(database: Database, job_type: JobType):
+    return lambda record: record["database_id"] == database.id and record["job_type"] == job_type
+
+
+def _job(record: Record) -> JobRow:
+    settings = JobSettings(
+        maxtrans=record["maxtrans"],
+        maxscans=record["maxscans"],
+        continuous=bool(record["continuous"]),
+        pollinginterval=record["pollinginterval"],
+        retention=record["retention"],
+        threshold=record["threshold"],
+    )
+    return JobRow(record["database_id"], record["job_type"], record["job_id"], settings)
+
+
+def _values(settings: JobSettings) -> dict[str, object]:
+    return {
+        "maxtrans": settings.maxtrans,
+        "maxscans": settings.maxscans,
+        "continuous": int(settings.continuous),
+        "pollinginterval": settings.pollinginterval,
+        "retention": settings.retention,
+        "threshold": settings.threshold,
+    }

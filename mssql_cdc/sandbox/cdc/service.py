@@ -1,0 +1,84 @@
+"""Change data capture of a server: one `DatabaseCapture` per enabled database, and the Agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
+from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS
+from mssql_cdc.sandbox.cdc.job_table import JobTable
+from mssql_cdc.sandbox.cdc.metadata import own_transaction
+from mssql_cdc.sandbox.errors import error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.server import Server
+
+
+class CdcService:
+    """What the catalogue asks about change data capture."""
+
+    def __init__(self, server: Server, *, capture_interval: float | None = None) -> None:
+        self.server = server
+        self.agent = Agent(server, capture_interval)
+        self._captures: dict[int, DatabaseCapture] = {}
+
+    def capture(self, database: Database) -> DatabaseCapture | None:
+        """The capture of a database, or None when it is not enabled."""
+        found = self._captures.get(database.id)
+        return found if found is not None and found.database is database else None
+
+    def captures(self) -> list[DatabaseCapture]:
+        """The captures of all enabled databases."""
+        return list(self._captures.values())
+
+    def add(self, capture: DatabaseCapture) -> None:
+        """Keep the capture of a database which has just been enabled."""
+        self._captures[capture.database.id] = capture
+
+    def remove(self, database: Database) -> None:
+        """Forget a database: disabled or dropped."""
+        capture = self._captures.pop(database.id, None)
+        if capture is not None:
+            self.agent.forget(capture)
+
+    def instance(self, database: Database, name: str | None) -> CaptureInstance | None:
+        """A capture instance by name."""
+        capture = self.capture(database)
+        return capture.named(name) if capture is not None and name is not None else None
+
+    def scan_now(self, database: Database) -> int:
+        """Capture everything that is committed, whatever the jobs do; the number of transactions read.
+
+        Raises:
+            SqlError: 208, the database is not enabled.
+        """
+        capture = self.capture(database)
+        if capture is None:
+            raise error(208, name="cdc.lsn_time_mapping")
+        total = 0
+        while read := run_scans(capture, maxtrans=CAPTURE_DEFAULTS.maxtrans, maxscans=CAPTURE_DEFAULTS.maxscans):
+            total += read
+        return total
+
+    def start_agent(self) -> None:
+        """Start the Agent, and with it all jobs, as after a restart of the machine."""
+        self.server.agent_running = True
+        with own_transaction(self.server, "SQLServerAgent") as transaction:
+            table = JobTable(self.server, transaction)
+            for capture in self.captures():
+                for job in table.jobs(capture.database):
+                    if job.job_type == "cleanup":
+                        self.agent.schedule_cleanup(capture, job.settings)
+                    elif not self.agent.is_running(capture, "capture"):
+                        self.agent.start(capture, "capture", job.settings)
+
+    def stop_agent(self) -> None:
+        """Stop the Agent and everything it runs."""
+        self.server.agent_running = False
+        self.agent.close()
+
+    def close(self) -> None:
+        """Stop all tasks: the server goes down."""
+        self.agent.close()
