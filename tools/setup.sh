@@ -43,8 +43,10 @@ echo "Python packages into $venv"
 
 echo "Delta's jars"
 # Starting Spark once lets it fetch them; later starts find them in its cache.
-"$venv/bin/python" - <<'PYTHON'
+log="$(mktemp)"
+"$venv/bin/python" - >"$log" 2>&1 <<'PYTHON' || { cat "$log" >&2; exit 1; }
 from mssql_cdc.spark.session import SparkSettings, start_session
 start_session(SparkSettings.from_environment(app_name="setup")).stop()
 PYTHON
+rm -f "$log"
 echo "Ready."
