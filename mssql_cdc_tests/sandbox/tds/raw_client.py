@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mssql_cdc.sandbox.tds.packets import MessageAssembler, PacketType, PacketWriter, Status
+from mssql_cdc.sandbox.tds.packets import MessageAssembler, PacketType, PacketWriter
 
 PRELOGIN = bytes.fromhex("00000b0006 010011 0001 ff 0b0000000000 02".replace(" ", ""))
 HEADERS = bytes.fromhex("16000000 12000000 0200 0000000000000000 01000000".replace(" ", ""))
@@ -35,7 +35,7 @@ class RawClient:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
         self._assembler = MessageAssembler(limit=1 << 30)
 
-    def send(self, kind: PacketType, payload: bytes, *, status: Status = Status(0), size: int = 4096) -> None:
+    def send(self, kind: PacketType, payload: bytes, *, status: int = 0, size: int = 4096) -> None:
         """A message in packets of that size, with extra status bits in its first packet."""
         writer = PacketWriter(size=size)
         writer.add(payload)
@@ -59,7 +59,7 @@ class RawClient:
         self.send(PacketType.LOGIN7, login7(user=user, password=password, packet_size=packet_size))
         return self.receive()
 
-    def batch(self, sql: str, *, status: Status = Status(0)) -> None:
+    def batch(self, sql: str, *, status: int = 0) -> None:
         """A SQL batch."""
         self.send(PacketType.BATCH, HEADERS + sql.encode("utf-16-le"), status=status)
 

@@ -71,6 +71,7 @@ class ScriptedSession:
     async def rpc(
         self, name: str, parameters: list[RpcParameter], *, metadata: bool = True
     ) -> AsyncGenerator[Event, None]:
+        assert metadata, "no driver here has asked to be told nothing"
         self._log.calls.append((name, parameters))
         values = [] if name == "sp_prepare" else parameters[1:] if name == "sp_execute" else parameters
         if name in {"sp_prepexec", "sp_executesql"}:

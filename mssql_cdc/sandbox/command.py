@@ -1,0 +1,97 @@
+"""The command line of the stand-in server: `python -m mssql_cdc.sandbox`, `mssql-cdc sandbox`."""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mssql_cdc.sandbox.scripts import ScriptError
+from mssql_cdc.sandbox.server import SandboxServer
+
+_FAILED, _WRONG_USAGE = 1, 2
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = argparse.ArgumentParser(
+        prog="mssql-cdc sandbox",
+        description="A stand-in SQL Server with change data capture, in memory. The user is sa.",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 lets the system pick one (default)")
+    parser.add_argument("--password", help="password of sa (default: a random one)")
+    parser.add_argument(
+        "--script", action="append", type=Path, default=[], metavar="FILE.sql", help="T-SQL to run first; repeatable"
+    )
+    parser.add_argument(
+        "--capture-interval", type=float, metavar="SECONDS", help="sleep of the capture job between two scans"
+    )
+    parser.add_argument("--encrypt", choices=("off", "login", "on"), default="login", help="TLS (default: %(default)s)")
+    parser.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON with host, port, user, password and pid")
+    parser.add_argument(
+        "--allow-remote", action="store_true", help="allow an address that others can reach; needs --password"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; the exit status."""
+    options = argument_parser().parse_args(argv)
+    try:
+        server = SandboxServer(
+            host=options.host,
+            port=options.port,
+            password=options.password,
+            encrypt=options.encrypt,
+            capture_interval=options.capture_interval,
+            scripts=options.script,
+            allow_remote=options.allow_remote,
+        )
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return _WRONG_USAGE
+    try:
+        asyncio.run(_serve(server, options.ready_file))
+    except (ScriptError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return _FAILED
+    return 0
+
+
+async def _serve(server: SandboxServer, ready_file: Path | None) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await server.start()
+    try:
+        if ready_file is None:
+            sys.stdout.write(
+                f"listening on {server.host}:{server.port}, user {server.user}, password {server.password}\n"
+            )
+        else:
+            write_ready_file(server, ready_file)
+            sys.stdout.write(f"listening on {server.host}:{server.port}, see {ready_file}\n")
+        sys.stdout.flush()
+        await stopped.wait()
+    finally:
+        await server.stop()
+
+
+def write_ready_file(server: SandboxServer, path: Path) -> None:
+    """Tell how to connect; readers see the whole file or none, and only the owner may read it."""
+    facts = {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+        "pid": os.getpid(),
+    }
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.touch(mode=0o600)
+    unfinished.write_text(json.dumps(facts), encoding="utf-8")
+    unfinished.replace(path)
