@@ -1,0 +1,247 @@
+"""Collects the planner's facts: one look at the lake, then one at the source. No JVM, nothing is written.
+
+The lake is read first and the source's `captured` last, so that nothing that is captured later can be missed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.tables import Member as LakeMember
+from mssql_cdc.capture.tables import load_members
+from mssql_cdc.errors import SourceRestoredError
+from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.schema import TableId
+from mssql_cdc.snapshot.plan import SnapshotPolicy, policy_of
+from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
+from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.sqlserver.positions import Standing, Witness
+from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+from mssql_cdc.stream.facts import Activity, Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.stream.signals import asked_snapshots
+
+RETENTION_SHARE = 8
+DEFAULT_RETENTION = timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The facts, and what they were made of; a run commits from these states and from no others."""
+
+    facts: Facts
+    offsets: Offsets
+    history: SchemaHistory
+    members: Mapping[TableId, LakeMember]
+    standing: Standing
+
+    def instance(self, table: TableId, object_id: int) -> CaptureInstance:
+        """The capture instance that a slice names."""
+        return next(i for i in self.members[table].captured.instances if i.object_id == object_id)
+
+    def position(self, table: TableId) -> Lsn | None:
+        """A table's position."""
+        return next((m.position for m in self.facts.members if m.table == table), None)
+
+
+def survey(
+    database: Database,
+    *,
+    cursor: Cursor | None = None,
+    running: Sequence[Activity] = (),
+    now: datetime | None = None,
+    retry_failed: bool = False,
+) -> Survey:
+    """One look at everything; `retry_failed` takes failed tables for streaming ones (an operator's explicit wish).
+
+    Raises:
+        SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
+    """
+    now = now or datetime.now(UTC)
+    offsets = load_offsets(database.layout, database.storage)
+    history = load_history(database.layout, database.storage)
+    asked = asked_snapshots(database, offsets)
+    with SqlServerSource(database.connector).session(database.catalog) as session:
+        restored = _restored(session, offsets)
+        closed = closed_tables(offsets)
+        passed = [mark.lsn for mark in set(closed.values()) if session.passed(mark)]
+        tables = session.tables()
+        minima = session.minima()
+        standing = session.standing()
+        lake = load_members(database, tables, offsets, history)
+        before = _before(session, tables)
+        members = [_member(m, offsets, closed, minima, before, retry_failed=retry_failed) for m in lake.values()]
+        scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
+        facts = Facts(
+            now=now,
+            members=tuple(members),
+            captured=standing.captured,
+            scanned=scanned,
+            settled=standing.settled,
+            cut=_cut(offsets),
+            epoch=max((row.epoch for row in offsets.rows), default=0),
+            idle_for=now - offsets.rows[-1].at if offsets.rows else timedelta(0),
+            restored=restored,
+            running=tuple(running),
+            asked=tuple(Asked(one.key, one.of([t.table_id for t in tables]), one.signal_id) for one in asked),
+            policy=policy(database),
+            limits=_limits(database),
+            cursor=cursor or Cursor(),
+        )
+        facts = _bounded(session, database, facts, lake)
+    return Survey(facts, offsets, history, lake, standing)
+
+
+def policy(database: Database) -> SnapshotPolicy:
+    """What `snapshot.mode` asks for."""
+    settings = database.connector.snapshot
+    flags = settings.decisions
+    return policy_of(settings.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
+
+
+def closed_tables(offsets: Offsets) -> dict[str, LogMark]:
+    """The tables whose snapshot has ended and that no complete cut has passed since, with their marks (C18)."""
+    closed: dict[str, LogMark] = {}
+    for row in offsets.rows:
+        if row.complete:
+            closed = {}
+        for table, mark in row_facts(row.facts).get("closed", {}).items():
+            closed[table] = mark_from(mark)
+    return closed
+
+
+def begun_snapshots(offsets: Offsets) -> dict[str, str]:
+    """Table -> partition key of the snapshot that it is in."""
+    found: dict[str, str] = {}
+    for row in offsets.rows:
+        for name, entry in row.tables.items():
+            if entry.status == "snapshot" and row.kind == "snapshot":
+                found[name] = row.partition or ""
+            elif entry.status != "snapshot":
+                found.pop(name, None)
+    return found
+
+
+def row_facts(text: str | None) -> dict[str, Any]:
+    """The facts of an `_offsets` row."""
+    return json.loads(text) if text else {}
+
+
+def mark_to(mark: LogMark) -> dict[str, Any]:
+    """A mark as JSON."""
+    return {
+        "lsn": mark.lsn.text,
+        "read_at": mark.read_at.isoformat(),
+        "session_id": mark.session_id,
+        "empty_scans": mark.empty_scans,
+    }
+
+
+def mark_from(data: Mapping[str, Any]) -> LogMark:
+    """The mark of this JSON."""
+    return LogMark(
+        Lsn.parse(data["lsn"]),
+        datetime.fromisoformat(data["read_at"]),
+        data["session_id"],
+        data["empty_scans"],
+    )
+
+
+def witness_text(witness: Witness | None) -> str | None:
+    """A witness as `_offsets` keeps it."""
+    if witness is None:
+        return None
+    return json.dumps([witness.start_lsn.text, witness.tran_id, witness.tran_begin_lsn, witness.tran_end_time])
+
+
+def _restored(session: SqlServerSession, offsets: Offsets) -> str | None:
+    text = next((row.witness for row in reversed(offsets.rows) if row.witness), None)
+    if text is None:
+        return None
+    start, *rest = json.loads(text)
+    try:
+        session.require_witness(Witness(Lsn.parse(start), *rest))
+    except SourceRestoredError as error:
+        return str(error)
+    return None
+
+
+def _before(session: SqlServerSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:
+    """The newest transaction below each instance's start, where a table may have to switch (rule B14)."""
+    starts = {i.start_lsn for table in tables for i in table.instances}
+    return dict(session.newest_before(sorted(starts)))
+
+
+def _member(
+    lake: LakeMember,
+    offsets: Offsets,
+    closed: Mapping[str, LogMark],
+    minima: Mapping[str, Lsn | None],
+    before: Mapping[Lsn, Lsn | None],
+    *,
+    retry_failed: bool,
+) -> Member:
+    name = lake.table.text
+    instances = tuple(
+        Instance(i.object_id, i.name, i.start_lsn, minima.get(i.name), before.get(i.start_lsn))
+        for i in lake.captured.instances
+    )
+    if lake.entry is None or lake.recreated:
+        return Member(lake.table, "new", None, instances)
+    status = "streaming" if retry_failed and lake.entry.status == "failed" else lake.entry.status
+    known = [reached for reached in (lake.own(), lake.entry.reached) if reached is not None]
+    reached = max(known, default=None)
+    mark = closed.get(name)
+    return Member(
+        lake.table,
+        status,
+        Lsn.parse(reached.to) if reached else None,
+        instances,
+        mark.lsn if mark else None,
+        begun_snapshots(offsets).get(name),
+    )
+
+
+def _cut(offsets: Offsets) -> Lsn | None:
+    cut = offsets.last_cut()
+    return Lsn.parse(cut.to) if cut is not None and cut.to else None
+
+
+def _limits(database: Database) -> Limits:
+    return Limits(
+        max_attempts=database.connector.dagster.max_attempts,
+        retry_wait=timedelta(milliseconds=database.connector.streaming.retry_wait_ms),
+        idle_advance=DEFAULT_RETENTION / RETENTION_SHARE,
+    )
+
+
+def _bounded(session: SqlServerSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeMember]) -> Facts:
+    """The facts with the bounds of a range: rows counted first, transactions only when asked for."""
+    captured = facts.captured
+    behind = [
+        m
+        for m in facts.members
+        if captured is not None and m.status == "streaming" and m.position is not None and m.position < captured
+    ]
+    if captured is None or not behind:
+        return facts
+    parts = []
+    for member in behind:
+        assert member.position is not None  # chosen so above
+        instance = member.instance_at(member.position)
+        if instance is not None:
+            chosen = next(i for i in lake[member.table].captured.instances if i.object_id == instance.object_id)
+            parts.append((chosen, LsnRange(member.position, captured, facts.epoch)))
+    lowest = min(m.position for m in behind if m.position is not None)
+    most = database.connector.streaming.max_transactions
+    return replace(
+        facts,
+        row_bound=session.row_bound(parts, captured),
+        transaction_bound=session.nth_transaction(lowest, most, captured) if most else None,
+    )
