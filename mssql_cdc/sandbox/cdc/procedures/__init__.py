@@ -1,0 +1,1 @@
+"""The stored procedures of change data capture, by family; each module has a tuple `PROCEDURES`."""

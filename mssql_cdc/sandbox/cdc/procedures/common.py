@@ -1,0 +1,46 @@
+"""What the procedures share: the checks in front, and reaching the capture of the current database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.catalog.definitions import Call
+from mssql_cdc.sandbox.catalog.security import is_owner, is_sysadmin
+from mssql_cdc.sandbox.cdc.messages import cdc_error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+    from mssql_cdc.sandbox.cdc.service import CdcService
+
+
+def service(call: Call) -> CdcService:
+    """The server's change data capture."""
+    return call.scope.server.catalog.cdc
+
+
+def require_owner(call: Call, *, procedure: str) -> None:
+    """Error 22904 unless the caller has the rights of db_owner."""
+    if not is_owner(call.scope.session, call.scope.database):
+        raise cdc_error(22904, procedure=procedure)
+
+
+def require_sysadmin(call: Call, *, procedure: str) -> None:
+    """Error 22902 unless the caller is a sysadmin."""
+    if not is_sysadmin(call.scope.session):
+        raise cdc_error(22902, "sysadmin", procedure=procedure)
+
+
+def require_capture(call: Call, *, procedure: str) -> DatabaseCapture:
+    """The capture of the current database; error 22901 when it is not enabled."""
+    capture = service(call).capture(call.scope.database)
+    if capture is None:
+        raise cdc_error(22901, call.scope.database.name, procedure=procedure)
+    return capture
+
+
+def required_text(call: Call, name: str, *, procedure: str) -> str:
+    """A string argument which must not be NULL or empty (22963)."""
+    value = call.text(name)
+    if not value:
+        raise cdc_error(22963, "@" + name, procedure=procedure)
+    return value

@@ -1,0 +1,54 @@
+"""`sys.sp_cdc_enable_db` and `sys.sp_cdc_disable_db` (also under RDS's names in msdb)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mssql_cdc.sandbox.catalog.definitions import Call, procedure
+from mssql_cdc.sandbox.cdc.enable_database import disable_database, enable_database
+from mssql_cdc.sandbox.cdc.job_table import JobTable
+from mssql_cdc.sandbox.cdc.layout import SCHEMA
+from mssql_cdc.sandbox.cdc.messages import MESSAGES, cdc_error
+from mssql_cdc.sandbox.cdc.metadata import own_transaction
+from mssql_cdc.sandbox.cdc.procedures.common import require_sysadmin, service
+from mssql_cdc.sandbox.engine.events import Event, Message
+
+_ENABLE = "sp_cdc_enable_db_internal"
+
+
+async def _enable_db(call: Call) -> AsyncIterator[Event]:
+    """Checks in the server's order [sys]: rights, system database, already enabled (a message only), names taken."""
+    database = call.scope.database
+    require_sysadmin(call, procedure="sp_cdc_enable_db")
+    if database.is_system:
+        raise cdc_error(22989, database.name, procedure=_ENABLE)
+    if database.options.cdc_enabled:
+        severity, text = MESSAGES[22905]
+        yield Message(22905, 1, severity, text % database.name, _ENABLE, 1)
+        return
+    if SCHEMA in database.schemas or SCHEMA in database.principals:
+        raise cdc_error(22906, database.name, procedure=_ENABLE)
+    with own_transaction(call.scope.server, "sp_cdc_enable_db", spid=call.scope.session.spid) as transaction:
+        capture = enable_database(database, transaction)
+    service(call).add(capture)
+
+
+async def _disable_db(call: Call) -> AsyncIterator[Event]:
+    database = call.scope.database
+    require_sysadmin(call, procedure="sp_cdc_disable_db")
+    if not database.options.cdc_enabled:
+        _, text = MESSAGES[22901]
+        yield Message(22901, 1, 10, text % database.name, "sp_cdc_disable_db", 1)
+        return
+    with own_transaction(call.scope.server, "sp_cdc_disable_db", spid=call.scope.session.spid) as transaction:
+        jobs = JobTable(call.scope.server, transaction)
+        jobs.drop(database, "capture")
+        jobs.drop(database, "cleanup")
+        disable_database(database, transaction)
+    service(call).remove(database)
+
+
+PROCEDURES = (
+    procedure("sys.sp_cdc_enable_db", "@fCreateCDCUserImplicit bit = 1", _enable_db),
+    procedure("sys.sp_cdc_disable_db", "", _disable_db),
+)

@@ -1,0 +1,173 @@
+"""`sys.sp_cdc_help_change_data_capture`, `sys.sp_cdc_get_captured_columns`, `sys.sp_cdc_get_ddl_history`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mssql_cdc.sandbox.catalog.columns import columns
+from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
+from mssql_cdc.sandbox.catalog.security import is_member, is_owner, may_select
+from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
+from mssql_cdc.sandbox.cdc.layout import DDL_HISTORY, LEADING
+from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
+from mssql_cdc.sandbox.cdc.names import bracket_list
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture
+from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.types import SqlType, reported_name
+
+_HELP = columns(
+    "source_schema sysname?, source_table sysname?, capture_instance sysname?, object_id int?, source_object_id int?, "
+    "start_lsn binary(10)?, end_lsn binary(10)?, supports_net_changes bit?, has_drop_pending bit?, role_name sysname?, "
+    "index_name sysname?, filegroup_name sysname?, create_date datetime?, index_column_list nvarchar(max)?, "
+    "captured_column_list nvarchar(max)?"
+)
+_CAPTURED = columns(
+    "source_schema sysname?, source_table sysname?, capture_instance sysname?, column_name sysname?, column_id int?, "
+    "column_ordinal int?, data_type sysname?, character_maximum_length int?, numeric_precision tinyint?, "
+    "numeric_precision_radix smallint?, numeric_scale int?, datetime_precision smallint?"
+)
+_DDL = columns(
+    "source_schema sysname?, source_table sysname?, capture_instance sysname?, required_column_update bit?, "
+    "ddl_command nvarchar(max)?, ddl_lsn binary(10)?, ddl_time datetime?"
+)
+
+
+def may_read(call: Call, instance: CaptureInstance) -> bool:
+    """Whether the caller may see an instance: the source's rows and the gating role."""
+    session, database = call.scope.session, call.scope.database
+    if is_owner(session, database):
+        return True
+    if instance.role is not None and not is_member(session, database, instance.role):
+        return False
+    return may_select(session, database, instance.source.schema.name, instance.source.name)
+
+
+def _help_row(instance: CaptureInstance) -> tuple:
+    return (
+        instance.source.schema.name,
+        instance.source.name,
+        instance.name,
+        instance.change_table.object_id,
+        instance.source.object_id,
+        instance.start_lsn,
+        None,
+        int(instance.supports_net_changes),
+        0,
+        instance.role,
+        instance.index_name,
+        None,
+        instance.create_date,
+        bracket_list(instance.key) if instance.key else None,
+        bracket_list(column.name for column in instance.columns),
+    )
+
+
+async def _help_change_data_capture(call: Call) -> AsyncIterator[Event]:
+    name = "sp_cdc_help_change_data_capture"
+    capture = require_capture(call, procedure=name)
+    schema, table = call.text("source_schema"), call.text("source_name")
+    if bool(schema) != bool(table):
+        raise cdc_error(22972, procedure=name)
+    instances = list(capture.instances.values())
+    if schema and table:
+        source = capture.database.table(schema, table)
+        if source is None:
+            raise cdc_error(22931, schema, table, procedure=name)
+        instances = capture.of_source(source.object_id)
+        if not instances:
+            raise cdc_error(22985, schema, table, procedure=name)
+    rows = [_help_row(instance) for instance in instances if may_read(call, instance)]
+    for event in result_set(_HELP, rows):
+        yield event
+
+
+def _visible(call: Call, capture: DatabaseCapture, name: str) -> CaptureInstance:
+    """The instance of the `@capture_instance` argument; error 22981 when it is unknown or hidden."""
+    instance = capture.named(call.text("capture_instance") or "")
+    if instance is None or not may_read(call, instance):
+        raise cdc_error(22981, procedure=name)
+    return instance
+
+
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint", "decimal", "numeric", "money", "smallmoney"})
+_DATES = {"date": 0, "datetime": 3, "smalldatetime": 0}
+
+
+def _measures(type_: SqlType) -> tuple[int | None, int | None, int | None, int | None, int | None]:
+    """Character length, precision, radix, scale, datetime precision, as INFORMATION_SCHEMA.COLUMNS has them."""
+    name = type_.name
+    if name in ("char", "varchar", "nchar", "nvarchar", "binary", "varbinary"):
+        return type_.length, None, None, None, None
+    if name in ("text", "image"):
+        return 2147483647, None, None, None, None
+    if name == "ntext":
+        return 1073741823, None, None, None, None
+    if name == "xml":
+        return -1, None, None, None, None
+    if name in _INTEGERS:
+        return None, type_.precision, 10, type_.scale, None
+    if name in ("float", "real"):
+        return None, type_.precision, 2, None, None
+    if name in ("time", "datetime2", "datetimeoffset"):
+        return None, None, None, None, type_.scale
+    return None, None, None, None, _DATES.get(name)
+
+
+async def _get_captured_columns(call: Call) -> AsyncIterator[Event]:
+    name = "sp_cdc_get_captured_columns"
+    capture = require_capture(call, procedure=name)
+    instance = _visible(call, capture, name)
+    source_types = {column.column_id: column.type for column in instance.source.columns}
+    rows = []
+    for captured in instance.columns:
+        kept = instance.change_table.columns[LEADING + captured.ordinal - 1].type
+        type_ = source_types.get(captured.column_id, kept)
+        rows.append(
+            (
+                instance.source.schema.name,
+                instance.source.name,
+                instance.name,
+                captured.name,
+                captured.column_id,
+                captured.ordinal,
+                reported_name(type_),
+                *_measures(type_),
+            )
+        )
+    for event in result_set(_CAPTURED, rows):
+        yield event
+
+
+async def _get_ddl_history(call: Call) -> AsyncIterator[Event]:
+    name = "sp_cdc_get_ddl_history"
+    capture = require_capture(call, procedure=name)
+    instance = _visible(call, capture, name)
+    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
+        records = list(Metadata(capture.database, transaction).records(DDL_HISTORY))
+    rows = [
+        (
+            instance.source.schema.name,
+            instance.source.name,
+            instance.name,
+            record["required_column_update"],
+            record["ddl_command"],
+            record["ddl_lsn"],
+            record["ddl_time"],
+        )
+        for record in records
+        if record["object_id"] == instance.change_table.object_id
+    ]
+    for event in result_set(_DDL, rows):
+        yield event
+
+
+PROCEDURES = (
+    procedure(
+        "sys.sp_cdc_help_change_data_capture",
+        "@source_schema sysname = NULL, @source_name sysname = NULL",
+        _help_change_data_capture,
+    ),
+    procedure("sys.sp_cdc_get_captured_columns", "@capture_instance sysname", _get_captured_columns),
+    procedure("sys.sp_cdc_get_ddl_history", "@capture_instance sysname", _get_ddl_history),
+)

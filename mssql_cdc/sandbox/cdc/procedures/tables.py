@@ -1,0 +1,121 @@
+"""`sys.sp_cdc_enable_table` and `sys.sp_cdc_disable_table`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure
+from mssql_cdc.sandbox.cdc.enable_table import EnableRequest, disable_instance, enable_table
+from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobType
+from mssql_cdc.sandbox.cdc.job_table import JobTable
+from mssql_cdc.sandbox.cdc.layout import job_name
+from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
+from mssql_cdc.sandbox.cdc.metadata import own_transaction
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, service
+from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.engine.transaction import Transaction
+
+_ENABLE = "sp_cdc_enable_table"
+_DISABLE = "sp_cdc_disable_table"
+JOB_TYPES: tuple[JobType, JobType] = ("capture", "cleanup")
+
+
+async def _enable_table(call: Call) -> AsyncIterator[Event]:
+    require_owner(call, procedure=_ENABLE)
+    capture = require_capture(call, procedure=_ENABLE)
+    if call.number("enable_extended_ddl_handling"):
+        raise cdc_error(22874, procedure=_ENABLE)
+    net = call.number("supports_net_changes")
+    role = call.text("role_name")
+    if role is not None and role.casefold() == "null":
+        role = None
+    request = EnableRequest(
+        source_schema=required_text(call, "source_schema", procedure=_ENABLE),
+        source_name=required_text(call, "source_name", procedure=_ENABLE),
+        capture_instance=call.text("capture_instance"),
+        supports_net_changes=None if net is None else bool(net),
+        role_name=role,
+        index_name=call.text("index_name"),
+        captured_column_list=call.text("captured_column_list"),
+        filegroup_name=call.text("filegroup_name"),
+    )
+    with own_transaction(call.scope.server, _ENABLE, spid=call.scope.session.spid) as transaction:
+        enable_table(capture, transaction, request)
+        added = _add_missing_jobs(call, capture, transaction)
+    if call.number("allow_partition_switch") == 0:
+        severity, text = MESSAGES[22857]
+        yield Message(22857, 1, severity, text, _ENABLE, 1)
+    for event in _start_jobs(call, capture, added):
+        yield event
+
+
+def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transaction) -> list[JobType]:
+    """The first table of a database brings its two jobs."""
+    jobs = JobTable(call.scope.server, transaction)
+    missing: list[JobType] = [kind for kind in JOB_TYPES if jobs.job(capture.database, kind) is None]
+    for kind in missing:
+        jobs.add(capture.database, kind, DEFAULTS[kind])
+    return missing
+
+
+def _start_jobs(call: Call, capture: DatabaseCapture, added: list[JobType]) -> Iterator[Event]:
+    """Start what was added and say so; with the Agent down its four refusals are sent instead [fab]."""
+    server, agent = call.scope.server, service(call).agent
+    if added and not server.agent_running:
+        for _ in range(4):
+            yield information(AGENT_NOT_RUNNING)
+        return
+    for kind in added:
+        if kind == "capture":
+            agent.start(capture, "capture", DEFAULTS["capture"])
+        else:
+            agent.schedule_cleanup(capture, DEFAULTS["cleanup"])
+        yield information(f"Job '{job_name(capture.database.name, kind)}' started successfully.")
+
+
+async def _disable_table(call: Call) -> AsyncIterator[Event]:
+    require_owner(call, procedure=_DISABLE)
+    capture = require_capture(call, procedure=_DISABLE)
+    schema = required_text(call, "source_schema", procedure=_DISABLE)
+    name = required_text(call, "source_name", procedure=_DISABLE)
+    wanted = required_text(call, "capture_instance", procedure=_DISABLE)
+    table = capture.database.table(schema, name)
+    if table is None:
+        raise cdc_error(22931, schema, name, procedure=_DISABLE)
+    instances = capture.of_source(table.object_id)
+    if not instances:
+        raise cdc_error(22985, schema, name, procedure=_DISABLE)
+    if wanted.casefold() != "all":
+        named = capture.named(wanted)
+        if named is None or named not in instances:
+            raise cdc_error(22960, wanted, schema, name, procedure="sp_cdc_verify_capture_instance")
+        instances = [named]
+    with own_transaction(call.scope.server, _DISABLE, spid=call.scope.session.spid) as transaction:
+        for instance in instances:
+            disable_instance(capture, transaction, instance)
+        if not capture.instances:
+            jobs = JobTable(call.scope.server, transaction)
+            for kind in JOB_TYPES:
+                jobs.drop(capture.database, kind)
+    if not capture.instances:
+        service(call).agent.forget(capture)
+    return
+    yield  # an async generator without events
+
+
+PROCEDURES = (
+    procedure(
+        "sys.sp_cdc_enable_table",
+        "@source_schema sysname, @source_name sysname, @capture_instance nvarchar(4000) = NULL, "
+        "@supports_net_changes bit = NULL, @role_name sysname, @index_name sysname = NULL, "
+        "@captured_column_list nvarchar(max) = NULL, @filegroup_name sysname = NULL, "
+        "@allow_partition_switch bit = 1, @enable_extended_ddl_handling bit = 0",
+        _enable_table,
+    ),
+    procedure(
+        "sys.sp_cdc_disable_table",
+        "@source_schema sysname, @source_name sysname, @capture_instance sysname",
+        _disable_table,
+    ),
+)
