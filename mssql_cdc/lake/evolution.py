@@ -15,11 +15,10 @@ from deltalake import CommitProperties, Schema
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
-from mssql_cdc.lake.log import SparkStarter, TableState, refresh
+from mssql_cdc.lake.log import WIDENING, SparkStarter, TableState, refresh
 
 Path = tuple[str, ...]
 _MAPPING = "delta.columnMapping.mode"
-_WIDENING = "delta.enableTypeWidening"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def evolve(state: TableState, wanted: pa.Schema, spark: SparkStarter | None = No
         return state
     mapped = state.properties.get(_MAPPING, "none") != "none"
     odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
-    if not (mapped or odd or change.widened):
+    if not (mapped or odd or change.widened or state.needs_spark):
         _add_columns(state, change)
         return refresh(state)
     if spark is None:
@@ -118,8 +117,8 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
     table = spark_identifier(state.uri)
     with private_session(spark()) as session:
         properties = []
-        if change.widened and state.properties.get(_WIDENING) != "true":
-            properties.append(f"'{_WIDENING}' = 'true'")
+        if change.widened and state.properties.get(WIDENING) != "true":
+            properties.append(f"'{WIDENING}' = 'true'")
         if map_names:
             properties.append(f"'{_MAPPING}' = 'name'")
         if properties:

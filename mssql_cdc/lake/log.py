@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from mssql_cdc.errors import FencedError, StorageError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OWNER = "mssql_cdc.owner"
 KEY = "mssql_cdc.key"
+WIDENING = "delta.enableTypeWidening"
 STATS = "delta.dataSkippingStatsColumns"
 CHANGE_LOG_STATS = ("_pos", "_commit_ts", "_batch", "_schema", "_key", "op")
 CHANGE_LOG_PROPERTIES = {
@@ -69,6 +70,11 @@ class TableState:
         return self.own.get("to") if self.own else None
 
     @property
+    def needs_spark(self) -> bool:
+        """Whether only Spark can commit to the table: after its first widened column."""
+        return self.properties.get(WIDENING) == "true"
+
+    @property
     def target(self) -> FileTarget:
         """Where files for the next commit are to be written, and how."""
         columns = tuple(name.strip(" `") for name in self.properties.get(STATS, "").split(",") if name)
@@ -88,7 +94,7 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
         StorageError: the table belongs to another connector, or to nobody that we know.
     """
     try:
-        table = DeltaTable(uri, storage_options=storage.resolved(), without_files=True)
+        table = DeltaTable(uri, storage_options=storage.resolved())
     except TableNotFoundError:
         return None
     properties = dict(table.metadata().configuration)
@@ -108,7 +114,13 @@ def refresh(state: TableState) -> TableState:
     return _read(state)
 
 
-def commit(state: TableState, files: Sequence[DataFile], metadata: Mapping[str, Any]) -> TableState:
+def commit(
+    state: TableState,
+    files: Sequence[DataFile],
+    metadata: Mapping[str, Any],
+    *,
+    spark: SparkStarter | None = None,
+) -> TableState:
     """Make the files and the metadata one commit with `_batch` = `state.batch + 1`; the state after it.
 
     The commit carries two txn actions at that number: the writer's own, and the table's counter, which all writers
@@ -118,6 +130,7 @@ def commit(state: TableState, files: Sequence[DataFile], metadata: Mapping[str, 
         state: the state that was loaded before the source was read.
         files: what the tasks wrote; may be empty (a position that advances without rows).
         metadata: JSON-able facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
+        spark: needed only for a table with a widened column, which `deltalake` cannot commit to.
 
     Raises:
         FencedError: another run has committed since, or changed the table; nothing was written.
@@ -135,6 +148,13 @@ def commit(state: TableState, files: Sequence[DataFile], metadata: Mapping[str, 
         "rows": sum(file.rows for file in files),
         "mark": mark,
     }
+    if state.needs_spark:
+        if spark is None:
+            raise StorageError(f"{state.uri} has a widened column: it must be committed to with Spark")
+        from mssql_cdc.lake.spark_commit import commit_with_spark
+
+        commit_with_spark(spark(), state.uri, files, app_id=_counter(state.owner), facts=facts)
+        return _settle(state, mark, None)
     properties = CommitProperties(
         custom_metadata={"userMetadata": json.dumps(facts)},
         app_transactions=[
@@ -211,15 +231,17 @@ def _read(state: TableState) -> TableState:
     table = state.table
     own_batch = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
+    properties = dict(metadata.configuration)
     return replace(
         state,
         delta_version=table.version(),
         table_id=str(metadata.id),
         batch=table.transaction_version(_counter(state.owner)) or 0,
         own_batch=own_batch,
-        own=_newest_facts(table, state.app_id) if own_batch else None,
+        # A commit by Spark carries the counter only.
+        own=_newest_facts(table, state.app_id) if own_batch or properties.get(WIDENING) else None,
         schema_json=table.schema().to_json(),
-        properties=dict(metadata.configuration),
+        properties=properties,
     )
 
 
@@ -245,16 +267,16 @@ def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
     return facts if str(facts.get("app_id", "")).startswith("mssql_cdc:") else None
 
 
-def _settle(state: TableState, mark: str, error: Exception) -> TableState:
-    """After a failed commit: it may have landed all the same (a lost answer); else say who was faster."""
+def _settle(state: TableState, mark: str, error: Exception | None) -> TableState:
+    """After a commit with an open end: it may have landed (a lost answer); else say who was faster."""
     fresh = load_state(state.uri, owner=state.owner, writer=state.writer, storage=state.storage)
-    if fresh is not None and fresh.own and fresh.own.get("mark") == mark:
-        return fresh
     if fresh is None:
         raise StorageError(f"The Delta table {state.uri} is gone; nothing was written") from error
-    if fresh.batch != state.batch or isinstance(error, CommitFailedError):
+    if fresh.own and fresh.own.get("mark") == mark:
+        return fresh
+    if error is None or fresh.delta_version != state.delta_version:
         raise FencedError(
             f"Another run has changed {state.uri} since this run began (batch {state.batch}, now {fresh.batch}; "
             f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({error})"
         ) from error
-    raise error
+    raise StorageError(f"The commit to {state.uri} failed, nothing was written: {error}") from error

@@ -1,0 +1,281 @@
+"""Current tables: kept equal to the source by MERGE from the change log, stretch by stretch (correctness D).
+
+Progress is the txn version of the current table itself, in `_batch` numbers of the change log. When a table may be
+merged (complete cut, no open snapshot) is decided in `stream/` and `snapshot/`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from mssql_cdc.errors import FencedError, SchemaError, StorageError
+from mssql_cdc.lake.delta_schema import arrow_of, needs_mapping
+from mssql_cdc.lake.evolution import evolve, schema_change, spark_identifier
+from mssql_cdc.lake.fold import FoldPlan, fold, insert_values, update_values
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import (
+    KEY,
+    OWNER,
+    STATS,
+    TableState,
+    create_mapped_table,
+    create_table,
+    facts_of,
+    load_state,
+)
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.spark_commit import txn_confs
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.tasks import interruptible
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BIG = 2_000_000
+_RENAMED = "mssql_cdc.renamed"
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentResult:
+    """What `apply` did: the current table's Delta version and the `_batch` it now stands at.
+
+    `rows` counts the change-log rows that were folded; 0 means that there was nothing new to merge.
+    """
+
+    delta_version: int
+    batch: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Facts about the rows to fold, read without Spark."""
+
+    rows: int
+    first_key: str | None
+    last_key: str | None
+    unavailable: frozenset[str]
+    schemas: frozenset[int]
+
+
+def apply(
+    session: SparkSession,
+    home: TableHome,
+    versions: Sequence[TableSchema],
+    *,
+    up_to: int,
+    run_id: str = "",
+    deletion_vectors: str = "true",
+    storage: Storage = LOCAL,
+) -> CurrentResult:
+    """Bring the current table to `_batch` `up_to` of its change log (the number at the last complete cut).
+
+    Creates the table, gives it new columns and wider types, and rebuilds it when the key's definition has changed:
+    then only rows written under the new definition count, and a snapshot must follow (rule B15).
+
+    Args:
+        session: any session of the application; the work is done in a private one.
+        home: the table's folders and owner.
+        versions: all versions of the table from `_schema_history`, oldest first.
+        up_to: the largest `_batch` to apply.
+        run_id: goes into the commit's userMetadata.
+        deletion_vectors: "true" or "false", for a table that is created now.
+        storage: how to reach the folders.
+
+    Raises:
+        FencedError: another run merged at the same time; its result stands, ours was not written.
+        SchemaError: the table has no key, or cannot take the newest structure.
+    """
+    newest = versions[-1]
+    if not newest.key_columns:
+        raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
+    state = _prepare(session, home, newest, deletion_vectors, storage)
+    app_id = f"{state.table_id}:{newest.key_fingerprint}"
+    applied = state.table.transaction_version(app_id) or 0
+    if applied >= up_to:
+        return CurrentResult(state.delta_version, applied, 0)
+    usable = _same_key(versions)
+    stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
+    rebuild = state.properties.get(KEY) != newest.key_fingerprint
+    if not stretch.rows and not rebuild:
+        return CurrentResult(state.delta_version, applied, 0)
+    plan = _plan(newest, usable, stretch, state)
+    facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
+    facts["mark"] = uuid.uuid4().hex
+    confs = txn_confs(app_id, up_to, facts)
+    if stretch.rows > _BIG:
+        confs["spark.sql.shuffle.partitions"] = str(min(200, 2 + stretch.rows // _BIG))
+    if rebuild:
+        _empty(session, state, newest)
+    with private_session(session, confs) as private:
+        numbers = [schema.version for schema in usable]
+        log = private.read.format("delta").load(home.changes)
+        window = log.where(log["_batch"].between(applied + 1, up_to) & log["_schema"].isin(numbers))
+        interruptible(session, lambda: _merge(private, home.current, fold(window, plan), plan, stretch))
+    return _read_back(home, app_id, up_to, facts, storage)
+
+
+def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL) -> int | None:
+    """The `_batch` that the current table stands at, without a JVM; None when there is no table."""
+    try:
+        table = DeltaTable(home.current, storage_options=storage.resolved())
+    except TableNotFoundError:
+        return None
+    return table.transaction_version(f"{table.metadata().id}:{newest.key_fingerprint}") or 0
+
+
+def _prepare(
+    session: SparkSession, home: TableHome, newest: TableSchema, deletion_vectors: str, storage: Storage
+) -> TableState:
+    """The current table's state with the newest structure."""
+    owner = f"{home.app_id}:current"
+    state = load_state(home.current, owner=owner, storage=storage)
+    wanted = current_schema(newest)
+    if state is None:
+        _create(session, home, newest, owner, deletion_vectors, storage)
+        state = load_state(home.current, owner=owner, storage=storage)
+        if state is None:
+            raise StorageError(f"{home.current} was created and is not there")
+        return state
+    change = schema_change(state.schema_json, wanted)
+    if not change:
+        return state
+    if change.added:
+        # Rows that exist already do not know the new columns. Marked first: a crash after it does no harm.
+        originals = {stored: name for name, stored in current_names(newest).items()}
+        _mark_unknown(session, home.current, [originals.get(path[0], path[0]) for path, _ in change.added])
+        state = load_state(home.current, owner=owner, storage=storage) or state
+    return evolve(state, wanted, lambda: session)
+
+
+def _create(
+    session: SparkSession,
+    home: TableHome,
+    newest: TableSchema,
+    owner: str,
+    deletion_vectors: str,
+    storage: Storage,
+) -> None:
+    properties = {
+        OWNER: owner,
+        KEY: newest.key_fingerprint or "",
+        STATS: "_key,_pos,_batch",
+        "delta.feature.timestampNtz": "supported",
+        "delta.enableDeletionVectors": deletion_vectors,
+    }
+    renamed = {name: stored for name, stored in current_names(newest).items() if name != stored}
+    if renamed:
+        properties[_RENAMED] = json.dumps(renamed)
+    schema = current_schema(newest)
+    if needs_mapping(schema):
+        with private_session(session) as private:
+            create_mapped_table(private, home.current, schema, properties)
+        return
+    create_table(home.current, schema, owner=owner, properties=properties, storage=storage)
+
+
+def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str]) -> None:
+    listed = "array(" + ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in names) + ")"
+    with private_session(session) as private:
+        known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"
+        private.sql(
+            f"UPDATE {spark_identifier(uri)} SET _unavailable = array_union({known}, {listed}) "
+            f"WHERE size(array_except({listed}, {known})) > 0"
+        )
+
+
+def _empty(session: SparkSession, state: TableState, newest: TableSchema) -> None:
+    """Throw the rows of another key's definition away, then say that the new one holds; both may be repeated."""
+    table = spark_identifier(state.uri)
+    with private_session(session) as private:
+        private.sql(f"DELETE FROM {table}")
+        private.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEY}' = '{newest.key_fingerprint}')")
+
+
+def _same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
+    """The newest versions with one key definition: `_key` of older rows names rows in another way."""
+    usable: list[TableSchema] = []
+    for schema in reversed(versions):
+        if schema.key_fingerprint != versions[-1].key_fingerprint:
+            break
+        usable.insert(0, schema)
+    return usable
+
+
+def _plan(newest: TableSchema, usable: Sequence[TableSchema], stretch: _Stretch, state: TableState) -> FoldPlan:
+    lacking: dict[str, tuple[int, ...]] = {}
+    for column in newest.value_columns:
+        without = tuple(
+            schema.version
+            for schema in usable
+            if schema.version in stretch.schemas and column.name not in {known.name for known in schema.value_columns}
+        )
+        if without:
+            lacking[column.name] = without
+    names = {column.name for column in newest.value_columns}
+    retired = tuple(sorted(set(arrow_of(state.schema_json).names) - set(current_schema(newest).names)))
+    return FoldPlan(newest, frozenset((stretch.unavailable & names) | lacking.keys()), lacking, retired)
+
+
+def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema], storage: Storage) -> _Stretch:
+    numbers = {schema.version for schema in usable}
+    rows, keys = 0, []
+    unavailable: set[str] = set()
+    schemas: set[int] = set()
+    columns = ["_key", "_schema", "_unavailable"]
+    for batch in scan(home.changes, batches=batches, columns=columns, storage=storage):
+        found = set(pc.unique(batch.column("_schema")).to_pylist())
+        schemas |= found & numbers
+        if not found & numbers:
+            continue
+        rows += batch.num_rows
+        ends = pc.min_max(batch.column("_key")).as_py()
+        keys += [key for key in ends.values() if key is not None]
+        unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
+    return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+
+
+def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
+    from delta.tables import DeltaTable as SparkDeltaTable
+    from pyspark.sql import functions as sf
+
+    # Literals let Delta skip files; every `_key` of the stretch lies between its first and last.
+    same = (
+        (sf.col("t._key") == sf.col("s.k"))
+        & (sf.col("t._key") >= sf.lit(stretch.first_key))
+        & (sf.col("t._key") <= sf.lit(stretch.last_key))
+    )
+    newer = sf.col("s.pos") > sf.col("t._pos")
+    (
+        SparkDeltaTable.forPath(private, uri)
+        .alias("t")
+        .merge(folded.alias("s"), same)
+        .whenMatchedDelete(newer & sf.col("s.del"))
+        .whenMatchedUpdate(newer, set=update_values(plan))
+        .whenNotMatchedInsert(~sf.col("s.del"), values=insert_values(plan))
+        .execute()
+    )
+
+
+def _read_back(home: TableHome, app_id: str, up_to: int, facts: dict[str, Any], storage: Storage) -> CurrentResult:
+    """Spark skips a commit whose txn version is there already without a word: look whether it is ours."""
+    table = DeltaTable(home.current, storage_options=storage.resolved())
+    for entry in table.history(20):
+        found = facts_of(entry)
+        if found and found.get("mark") == facts["mark"]:
+            return CurrentResult(table.version(), up_to, facts["rows"])
+    raise FencedError(
+        f"Another run merged into {home.current} at the same time (it stands at batch "
+        f"{table.transaction_version(app_id)}); this run wrote nothing"
+    )

@@ -1,0 +1,149 @@
+"""The fold of a stretch of the change log to one row per `_key`, and what MERGE makes of it (correctness D).
+
+Column expressions only; reading, merging and committing are in `lake/current.py`. Unknown is not NULL: a column that
+some row of the stretch does not know (`partial`) folds to its last known value inside the row's incarnation; all other
+columns are simply the last row's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mssql_cdc.lake.evolution import quoted
+from mssql_cdc.schema.arrow import current_names
+from mssql_cdc.schema.tables import TableSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlan:
+    """How to fold: the newest schema, its columns' names in the current table, and who may be unknown.
+
+    `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `retired` are columns of
+    the current table which the source no longer delivers: NULL from then on.
+    """
+
+    table_schema: TableSchema
+    partial: frozenset[str]
+    lacking: Mapping[str, tuple[int, ...]]
+    retired: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Source column -> current table's column."""
+        return current_names(self.table_schema)
+
+    @property
+    def whole(self) -> list[str]:
+        """The columns that every row of the stretch knows."""
+        return [c.name for c in self.table_schema.value_columns if c.name not in self.partial]
+
+    @property
+    def uncertain(self) -> list[str]:
+        """The partial columns in source order."""
+        return [c.name for c in self.table_schema.value_columns if c.name in self.partial]
+
+
+def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
+    """One row per key: `k, pos, batch, del, inc, img, exact` and per partial column number i `p<i>`.
+
+    `img` is the last row's image, `exact` its `_exact.after`; `p<i>` is a struct (pos, value, exact) of the column's
+    last known value; `inc` is where the row's incarnation began, NULL when that was before the stretch.
+    """
+    from pyspark.sql import functions as sf
+
+    partial = [
+        sf.expr(
+            f"max_by(struct(_pos AS pos, after.{quoted(name)} AS value, _exact.after[{_text(name)}] AS exact), _pos)"
+            f" FILTER (WHERE {_known(name, plan.lacking.get(name, ()))}) AS p{number}"
+        )
+        for number, name in enumerate(plan.uncertain)
+    ]
+    return log.groupBy(sf.col("_key").alias("k")).agg(
+        sf.expr("max(_pos) AS pos"),
+        sf.expr("max(_batch) AS batch"),
+        sf.expr("max_by(op, _pos) = 'd' AS del"),
+        sf.expr("max(_pos) FILTER (WHERE op IN ('c', 'r', 'd')) AS inc"),
+        sf.expr("max_by(after, _pos) AS img"),
+        sf.expr("max_by(_exact.after, _pos) AS exact"),
+        *partial,
+    )
+
+
+def insert_values(plan: FoldPlan) -> dict[str, Column]:
+    """Current-table column -> expression over `s`, for a key that the current table does not have."""
+    values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
+    for number, name in enumerate(plan.uncertain):
+        values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
+    unknown = [f"IF({_has(n)}, NULL, {_text(name)})" for n, name in enumerate(plan.uncertain)]
+    exact = [f"IF({_has(n)}, s.p{n}.exact, NULL)" for n in range(len(plan.uncertain))]
+    return _as_columns({**values, **_own(plan, exact=exact, unknown=unknown)})
+
+
+def update_values(plan: FoldPlan) -> dict[str, Column]:
+    """The same for a key that it has: what is unknown in the row's incarnation keeps `t`'s value."""
+    values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
+    values |= dict.fromkeys(plan.retired, "NULL")
+    exact, unknown = [], []
+    for number, name in enumerate(plan.uncertain):
+        has, text = _has(number), _text(name)
+        target = f"t.{quoted(plan.names[name])}"
+        # A row that was created anew inside the stretch owes nothing to its predecessor.
+        values[plan.names[name]] = (
+            f"CASE WHEN {has} THEN s.p{number}.value WHEN s.inc IS NOT NULL THEN NULL ELSE {target} END"
+        )
+        exact.append(f"CASE WHEN {has} THEN s.p{number}.exact WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
+        stays = f"s.inc IS NOT NULL OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
+        unknown.append(f"CASE WHEN {has} THEN NULL WHEN {stays} THEN {text} END")
+    return _as_columns({**values, **_own(plan, exact=exact, unknown=unknown)})
+
+
+def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
+    """The current table's own columns."""
+    last = f"coalesce(s.exact, {_EMPTY_MAP})"
+    if plan.uncertain:
+        names = ", ".join(_text(name) for name in plan.uncertain)
+        pairs = ", ".join(
+            f"struct({_text(name)} AS key, {value} AS value)" for name, value in zip(plan.uncertain, exact, strict=True)
+        )
+        folded = f"map_from_entries(filter(array({pairs}), e -> e.value IS NOT NULL))"
+        sidecar = f"map_concat(map_filter({last}, (c, v) -> NOT c IN ({names})), {folded})"
+        listed = f"filter(array({', '.join(unknown)}), c -> c IS NOT NULL)"
+    else:
+        sidecar, listed = last, "CAST(array() AS ARRAY<STRING>)"
+    return {
+        "_key": "s.k",
+        "_pos": "s.pos",
+        "_batch": "s.batch",
+        "_exact": f"IF(cardinality({sidecar}) = 0, NULL, {sidecar})",
+        "_unavailable": f"IF(size({listed}) = 0, NULL, {listed})",
+    }
+
+
+def _has(number: int) -> str:
+    """Whether the column's value is known inside the row's incarnation (NULL counts as no)."""
+    return f"coalesce(s.p{number}.pos >= coalesce(s.inc, ''), false)"
+
+
+def _known(name: str, lacking: Sequence[int]) -> str:
+    known = f"op <> 'd' AND NOT array_contains(coalesce(_unavailable, array()), {_text(name)})"
+    if lacking:
+        known += f" AND NOT _schema IN ({', '.join(map(str, lacking))})"
+    return known
+
+
+def _text(value: str) -> str:
+    """A string literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _as_columns(expressions: Mapping[str, str]) -> dict[str, Column]:
+    from pyspark.sql import functions as sf
+
+    return {quoted(name): sf.expr(expression) for name, expression in expressions.items()}

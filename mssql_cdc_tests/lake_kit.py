@@ -1,0 +1,121 @@
+"""Small tables, neutral changes and commits for the tests of `events`, `lake` and `spark`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.events import to_change_log
+from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.layout import Layout, TableHome
+from mssql_cdc.lake.log import (
+    CHANGE_LOG_PROPERTIES,
+    CHANGE_LOG_STATS,
+    TableState,
+    commit,
+    create_table,
+    load_state,
+)
+from mssql_cdc.lsn import Lsn, position_text, snapshot_position_text
+from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema, change_log_schema, neutral_schema
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+ORDERS = TableId("shop", "dbo", "orders")
+
+
+def column(name: str, kind: str, **more: Any) -> Column:
+    """A column of the SQL Server type `kind`; `length`, `precision`, `scale` belong to the type."""
+    of_type = {n: more.pop(n) for n in ("length", "precision", "scale", "collation") if n in more}
+    return Column(name, SqlServerType(kind, **of_type), **more)
+
+
+def orders(*columns: Column, keys: Sequence[str] = ("id",), **more: Any) -> TableSchema:
+    """The table `shop.dbo.orders`, by default with columns id, name and note."""
+    default = (column("id", "int"), column("name", "nvarchar", length=50), column("note", "nvarchar", length=-1))
+    return TableSchema(ORDERS, columns or default, tuple(keys), **more)
+
+
+def lsn(number: int) -> Lsn:
+    """The LSN with this number as its 10 bytes."""
+    return Lsn(number.to_bytes(10, "big"))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One neutral change at commit `at`, with images as dicts of the columns that matter."""
+
+    at: int
+    op: str
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    unavailable: Sequence[str] | None = None
+    changed: Sequence[str] | None = None
+    exact: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sequence: int = 1
+    snapshot: int = 1
+
+    def row(self, schema: TableSchema) -> dict[str, Any]:
+        """The change as a row of `neutral_schema(schema)`."""
+        operation = {"d": 1, "c": 2, "u": 4, "r": 0}[self.op]
+        if self.op == "r":
+            pos = snapshot_position_text(0, lsn(self.at), number=self.snapshot, row=self.sequence)
+        else:
+            pos = position_text(0, lsn(self.at), 1, lsn(self.sequence), operation)
+        blank = dict.fromkeys(c.name for c in schema.columns)
+        return {
+            "pos": pos,
+            "commit_ts": AT,
+            "op": self.op,
+            "commit_lsn": lsn(self.at).text,
+            "change_lsn": lsn(self.sequence).text,
+            "command_id": 1,
+            "operation": operation,
+            "before": None if self.before is None else {**blank, **self.before},
+            "after": None if self.after is None else {**blank, **self.after},
+            "changed": self.changed,
+            "unavailable": self.unavailable,
+            "exact": {
+                "before": _pairs(self.exact.get("before")),
+                "after": _pairs(self.exact.get("after")),
+            },
+        }
+
+
+def neutral(schema: TableSchema, *changes: Change) -> pa.RecordBatch:
+    """A neutral batch of these changes."""
+    return pa.RecordBatch.from_pylist([c.row(schema) for c in changes], schema=neutral_schema(schema))
+
+
+def home_in(folder: Any) -> TableHome:
+    """The home of `orders` in a warehouse."""
+    return Layout(str(folder), "server1", "shop").home(ORDERS)
+
+
+def change_log(home: TableHome, schema: TableSchema, *, writer: str = "", spark: Any = None) -> TableState:
+    """The state of the change log, which is created when it is not there."""
+    create_table(
+        home.changes,
+        change_log_schema(schema),
+        owner=home.app_id,
+        properties=CHANGE_LOG_PROPERTIES,
+        stats_columns=CHANGE_LOG_STATS,
+        spark=spark,
+    )
+    state = load_state(home.changes, owner=home.app_id, writer=writer)
+    assert state is not None
+    return state
+
+
+def append(state: TableState, schema: TableSchema, *changes: Change, spark: Any = None, **metadata: Any) -> TableState:
+    """Commit the changes as one batch; the state after it."""
+    rows = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=state.batch + 1, snapshot="1")
+    facts = {"to": lsn(max(c.at for c in changes)).text, **metadata}
+    return commit(state, write_files([rows], state.target), facts, spark=spark)
+
+
+def _pairs(texts: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
+    return list(texts.items()) if texts else None

@@ -1,0 +1,270 @@
+"""Current tables: MERGE of the folded change log, by real Spark on real Delta tables (correctness B12-B15, D)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mssql_cdc.errors import FencedError, SchemaError
+from mssql_cdc.lake import current
+from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.log import commit
+from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
+from mssql_cdc_tests.spark.conftest import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+UNKNOWN = object()
+
+
+def row(number: int, name: str | None = "a", note: str | None = "n") -> dict[str, Any]:
+    return {"id": number, "name": name, "note": note}
+
+
+def test_current_inserts_updates_and_deletes_over_several_batches(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    state = append(state, schema, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2, 3)))
+    first = current.apply(spark, home, [schema], up_to=state.batch, run_id="r1")
+    state = append(
+        state,
+        schema,
+        Change(2, "u", row(1), row(1, "b")),
+        Change(3, "d", row(2)),
+        Change(4, "c", after=row(4, None, None)),
+    )
+    second = current.apply(spark, home, [schema], up_to=state.batch, run_id="r2")
+    found = rows_of(spark, home.current)
+    assert {key: (r["name"], r["note"], r["_unavailable"]) for key, r in found.items()} == {
+        "1:1": ("b", "n", None),
+        "1:3": ("a", "n", None),
+        "1:4": (None, None, None),
+    }
+    assert (first.batch, second.batch, second.rows) == (1, 2, 3)
+    assert current.applied_batch(home, schema) == 2
+
+
+def test_current_applying_again_is_no_commit(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    done = current.apply(spark, home, [schema], up_to=state.batch)
+    again = current.apply(spark, home, [schema], up_to=state.batch)
+    assert again.delta_version == done.delta_version
+    assert again.rows == 0
+
+
+def test_current_stops_at_the_batch_of_the_cut(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    cut = state.batch
+    append(state, schema, Change(2, "c", after=row(2)))
+    current.apply(spark, home, [schema], up_to=cut)
+    assert set(rows_of(spark, home.current)) == {"1:1"}
+
+
+def test_current_key_change_moves_the_row(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    state = append(state, schema, Change(2, "u", row(1), row(7, "moved")))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:7": "moved"}
+
+
+def test_current_unknown_column_keeps_its_last_known_value(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(
+        change_log(home, schema),
+        schema,
+        Change(1, "c", after=row(1, "a", "long"), exact={"after": {"note": "utf16:d800"}}),
+        Change(1, "c", after=row(2, "a", "old"), sequence=2),
+    )
+    current.apply(spark, home, [schema], up_to=state.batch)
+    state = append(
+        state,
+        schema,
+        Change(2, "u", row(1), row(1, "b", None), unavailable=["note"]),
+        Change(3, "d", row(2)),
+        Change(4, "c", after=row(2, "again", None), unavailable=["note"]),
+        Change(5, "u", row(3), row(3, "never seen", None), unavailable=["note"]),
+    )
+    current.apply(spark, home, [schema], up_to=state.batch)
+    found = rows_of(spark, home.current)
+    told = {k: (r["name"], r["note"], r["_exact"], r["_unavailable"]) for k, r in found.items()}
+    assert told == {
+        "1:1": ("b", "long", {"note": "utf16:d800"}, None),
+        "1:2": ("again", None, None, ["note"]),
+        "1:3": ("never seen", None, None, ["note"]),
+    }
+
+
+def test_current_late_snapshot_rows_do_not_revert_newer_ones(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(9, "c", after=row(1, "new")))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    state = append(state, schema, Change(5, "r", after=row(1, "old")), Change(5, "r", after=row(2, "r"), sequence=2))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:1": "new", "1:2": "r"}
+
+
+def test_current_new_column_is_unknown_in_rows_that_were_there(spark: SparkSession, tmp_path: Path):
+    home, old = home_in(tmp_path), orders()
+    new = orders(*old.columns, column("price", "decimal", precision=9, scale=2), version=2)
+    state = append(change_log(home, old), old, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2, 3)))
+    current.apply(spark, home, [old], up_to=state.batch)
+    state = append(state, old, Change(2, "c", after=row(4)))
+    state = evolve(state, change_log_schema(new))
+    state = append(state, new, Change(3, "u", row(2), {**row(2), "price": 5}))
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    found = rows_of(spark, home.current)
+    told = {k: (None if r["price"] is None else float(r["price"]), r["_unavailable"]) for k, r in found.items()}
+    assert told == {"1:1": (None, ["price"]), "1:2": (5.0, None), "1:3": (None, ["price"]), "1:4": (None, ["price"])}
+
+
+def test_current_widened_column_keeps_its_values(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    old = orders(column("id", "int"), column("n", "int"))
+    new = orders(column("id", "int"), column("n", "bigint"), version=2)
+    state = append(change_log(home, old), old, Change(1, "c", after={"id": 1, "n": 1}))
+    current.apply(spark, home, [old], up_to=state.batch)
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    state = append(state, new, Change(2, "c", after={"id": 2, "n": 2**40}), spark=lambda: spark)
+    assert (state.batch, state.to) == (2, lsn(2).text)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert {k: r["n"] for k, r in rows_of(spark, home.current).items()} == {"1:1": 1, "1:2": 2**40}
+
+
+def test_current_odd_and_reserved_names_are_stored(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    names = ["the id", "_key", "a,b;c", "x.y=z", "it's", "größe"]
+    schema = orders(*(column(name, "nvarchar", length=20) for name in names), keys=["the id"])
+    state = append(
+        change_log(home, schema, spark=lambda: spark), schema, Change(1, "c", after=dict.fromkeys(names, "v"))
+    )
+    current.apply(spark, home, [schema], up_to=state.batch)
+    after = dict.fromkeys(names, "w") | {"the id": "v"}
+    state = append(state, schema, Change(2, "u", dict.fromkeys(names, "v"), {**after, "it's": None}, ["it's"]))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    (found,) = rows_of(spark, home.current).values()
+    assert [found[n] for n in ("the id", "_key_", "a,b;c", "x.y=z", "it's", "größe")] == [*"vwwwvw"]
+
+
+def test_current_new_key_definition_starts_the_table_anew(spark: SparkSession, tmp_path: Path):
+    home, old = home_in(tmp_path), orders()
+    new = orders(keys=("name",), version=2)
+    state = append(change_log(home, old), old, *(Change(1, "c", after=row(n, f"x{n}"), sequence=n) for n in (1, 2)))
+    current.apply(spark, home, [old], up_to=state.batch)
+    state = evolve(state, change_log_schema(new))
+    state = append(state, new, Change(2, "r", after=row(1, "x1")))
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert set(rows_of(spark, home.current)) == {"2:x1"}
+
+
+def test_current_without_key_is_refused(spark: SparkSession, tmp_path: Path):
+    schema = orders(keys=())
+    with pytest.raises(SchemaError, match="no key"):
+        current.apply(spark, home_in(tmp_path), [schema], up_to=1)
+
+
+def test_current_merge_that_another_run_made_first_is_fenced(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    state = append(state, schema, Change(2, "c", after=row(2)))
+    scan = current.scan
+    raced = []
+
+    def other_run_is_faster(*arguments: Any, **more: Any) -> Any:
+        yield from scan(*arguments, **more)
+        if not raced:
+            raced.append(True)
+            current.apply(spark, home, [schema], up_to=state.batch, run_id="other")
+
+    monkeypatch.setattr(current, "scan", other_run_is_faster)
+    with pytest.raises(FencedError):
+        current.apply(spark, home, [schema], up_to=state.batch, run_id="mine")
+    assert set(rows_of(spark, home.current)) == {"1:1", "1:2"}
+
+
+def test_current_leaves_no_transaction_behind_in_any_session(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    plain = str(tmp_path / "plain")
+    for _ in range(2):
+        spark.range(1).write.format("delta").mode("append").save(plain)
+    assert DeltaTable(plain).version() == 1
+    assert all("userMetadata" not in entry for entry in DeltaTable(plain).history())
+
+
+Step = tuple[str, int, int, bool]
+steps = st.lists(
+    st.tuples(st.sampled_from("cudkr"), st.integers(1, 6), st.integers(1, 6), st.booleans()), min_size=1, max_size=40
+)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=steps, cuts=st.lists(st.integers(1, 40), max_size=2, unique=True))
+def test_current_equals_a_dictionary_for_any_events_in_any_splits(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[Step], cuts: list[int]
+):
+    home, schema = home_in(tmp_path_factory.mktemp("lake")), orders()
+    changes, model = _play(drawn)
+    state = change_log(home, schema)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
+    for start, end in pairwise(edges):
+        if start == end:
+            continue
+        state = append(state, schema, *changes[start:end])
+        current.apply(spark, home, [schema], up_to=state.batch)
+    if not changes:
+        return
+    found = {
+        r["id"]: (r["name"], UNKNOWN if r["_unavailable"] else r["note"]) for r in rows_of(spark, home.current).values()
+    }
+    assert found == model
+
+
+def _play(drawn: list[Step]) -> tuple[list[Change], dict[int, tuple[str, Any]]]:
+    """The changes that SQL Server could have captured for these steps, and the state that they end in."""
+    model: dict[int, tuple[str, Any]] = {}
+    changes: list[Change] = []
+    for number, (op, key, other, unknown) in enumerate(drawn, start=1):
+        name, note = f"n{number}", f"t{number}"
+        hidden = ["note"] if unknown else None
+        after = row(key, name, None if unknown else note)
+        before = row(key, "?", None)
+        if op in "cr" and key not in model:
+            model[key] = (name, UNKNOWN if unknown else note)
+            changes.append(Change(number, op, after=after, unavailable=hidden))
+        elif op == "u" and key in model:
+            model[key] = (name, model[key][1] if unknown else note)
+            changes.append(Change(number, "u", before, after, unavailable=hidden))
+        elif op == "d" and key in model:
+            del model[key]
+            changes.append(Change(number, "d", before, unavailable=hidden))
+        elif op == "k" and key in model and other not in model:
+            del model[key]
+            model[other] = (name, UNKNOWN if unknown else note)
+            changes.append(Change(number, "u", before, {**after, "id": other}, unavailable=hidden))
+    return changes, model
+
+
+def test_fold_is_independent_of_when_a_commit_without_rows_came(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = commit(change_log(home, schema), [], {"to": "x"})
+    state = append(state, schema, Change(1, "c", after=row(1)))
+    state = commit(state, [], {"to": "y"})
+    assert current.apply(spark, home, [schema], up_to=state.batch).batch == 3
+    assert set(rows_of(spark, home.current)) == {"1:1"}

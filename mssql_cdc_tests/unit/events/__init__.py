@@ -1,0 +1,1 @@
+"""Tests of neutral changes becoming change-log rows."""
