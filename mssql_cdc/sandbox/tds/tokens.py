@@ -32,7 +32,6 @@ class DoneStatus(enum.IntFlag):
     IN_TRANSACTION = 0x04
     COUNT = 0x10
     ATTENTION = 0x20
-    SERVER_ERROR = 0x100
 
 
 class EnvironmentType(enum.IntEnum):
@@ -45,7 +44,6 @@ class EnvironmentType(enum.IntEnum):
     BEGIN = 8
     COMMIT = 9
     ROLLBACK = 10
-    TRANSACTION_ENDED = 17
     RESET = 18
 
 
@@ -148,6 +146,8 @@ def _user_type(type_: SqlType) -> int:
 
 
 def _table_name(parts: Sequence[str]) -> bytes:
+    # mssql-jdbc takes one to four parts; an expression has no table and gets one empty part.
+    parts = parts[-4:] or ("",)
     return bytes((len(parts),)) + b"".join(map(us_varchar, parts))
 
 

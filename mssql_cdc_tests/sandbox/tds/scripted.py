@@ -114,7 +114,7 @@ class ScriptedSession:
 
     async def _answer(self, sql: str) -> AsyncIterator[Event]:
         self._cancelled.clear()
-        if sql == "wait":
+        if sql == "wait" or sql.startswith("WAITFOR"):
             await self._cancelled.wait()
             return
         async for event in self._script(sql):

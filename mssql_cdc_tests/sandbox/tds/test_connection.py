@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -182,6 +183,26 @@ def test_client_that_leaves_during_an_answer_leaves_its_session_closed() -> None
             other.log_in(PASSWORD)
             assert_serves(other)
     assert log.closed == 2
+
+
+def test_client_that_does_not_read_holds_the_rows_back() -> None:
+    produced = 0
+
+    async def endless(_: str) -> AsyncIterator[Event]:
+        nonlocal produced
+        yield Columns((ResultColumn("x", types.binary(8000)),))
+        while True:
+            produced += 1
+            yield Rows([(bytes(8000),)] * 100)
+
+    with serving(endless) as (port, _), raw_client(port) as client:
+        client.log_in(PASSWORD)
+        client.batch("endless")
+        before = -1
+        while produced != before:  # until nothing more is made
+            before = produced
+            time.sleep(0.3)
+        assert produced * 800_000 < 32 * 1024 * 1024
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
