@@ -103,7 +103,7 @@ class _ArrowBulk:
         except arrow_odbc.Error:
             pass
         finally:
-            self._raw = None
+            del self._raw  # arrow-odbc disconnects when the handle is gone
 
 
 class _RowBulk:

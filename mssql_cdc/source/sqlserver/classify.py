@@ -52,11 +52,9 @@ _GRANTS = {
 }
 _PYODBC_NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 _ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.DOTALL)
-_PERMISSION = re.compile(
-    r"^(?:.*\])?(?:The )?(?P<permission>[A-Z ]+?) permission (?:was|is)? ?denied (?:on (?:the )?(?:object|column) "
-    r"'(?P<name>[^']*)'.*?(?:schema '(?P<schema>[^']*)')?|in)",
-    re.DOTALL,
-)
+_PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
+_OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
+_SCHEMA = re.compile(r"schema '([^']*)'")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -115,9 +113,6 @@ def lacks_permission(error: BaseException) -> bool:
 
 
 def _grant(found: DriverMessage) -> str:
-    named = _PERMISSION.search(found.text)
-    permission = named["permission"].strip() if named else "SELECT"
-    name = named["name"] if named and named["name"] else None
-    schema = named["schema"] if named and named["schema"] else None
-    target = f"[{schema}].[{name}]" if schema else f"[{name}]" if name else "the object"
-    return _GRANTS[found.number].format(permission=permission, object=target)
+    permission, name, schema = (pattern.search(found.text) for pattern in (_PERMISSION, _OBJECT, _SCHEMA))
+    target = ".".join(f"[{part[1]}]" for part in (schema, name) if part) or "the object"
+    return _GRANTS[found.number].format(permission=permission[1] if permission else "SELECT", object=target)

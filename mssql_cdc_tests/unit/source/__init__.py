@@ -1,0 +1,1 @@
+"""Tests of the source room's pure parts: texts of statements, decoding, classification."""

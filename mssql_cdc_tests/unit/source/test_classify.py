@@ -1,0 +1,92 @@
+"""A driver's error becomes the exception that says what the caller can do (ERR-*)."""
+
+from __future__ import annotations
+
+import pyodbc
+import pytest
+
+from mssql_cdc.config import Connection, Secret
+from mssql_cdc.errors import (
+    ConfigurationError,
+    MssqlCdcError,
+    SourceError,
+    SourceUnavailableError,
+    StaleReaderError,
+)
+from mssql_cdc.source.sqlserver.classify import classify, driver_message, lacks_permission
+from mssql_cdc.source.sqlserver.connect import translated
+
+
+def odbc(state: str, number: int, text: str) -> pyodbc.Error:
+    return pyodbc.Error(state, f"[{state}] [FreeTDS][SQL Server]{text} ({number}) (SQLExecDirectW)")
+
+
+def arrow(state: str, number: int, text: str) -> Exception:
+    """Only the text: arrow-odbc's own class cannot be made by hand."""
+    return RuntimeError(
+        f"ODBC emitted an error calling 'SQLExecDirect':\nState: {state}, Native error: {number}, "
+        f"Message: [FreeTDS][SQL Server]{text}"
+    )
+
+
+@pytest.mark.feature("ERR-01")
+@pytest.mark.parametrize("make", [odbc, arrow])
+@pytest.mark.parametrize(
+    ("state", "number", "expected"),
+    [
+        ("40001", 1205, SourceUnavailableError),
+        ("42000", 1222, SourceUnavailableError),
+        ("08S01", 0, SourceUnavailableError),
+        ("08001", 0, SourceUnavailableError),
+        ("HYT00", 0, SourceUnavailableError),
+        ("42000", 3960, SourceUnavailableError),
+        ("08S01", 10054, SourceUnavailableError),
+        ("42000", 40613, SourceUnavailableError),
+        ("42000", 50001, StaleReaderError),
+        ("42000", 18456, ConfigurationError),
+        ("28000", 0, ConfigurationError),
+        ("42000", 229, ConfigurationError),
+        ("42S02", 208, SourceError),
+        ("42000", 313, SourceError),
+        ("22012", 8134, SourceError),
+    ],
+)
+def test_an_error_is_told_by_its_number_or_state(
+    make: object, state: str, number: int, expected: type[MssqlCdcError]
+) -> None:
+    found = classify(make(state, number, "Something."), "testing")  # type: ignore[operator]
+
+    assert type(found) is expected
+    assert "while testing" in str(found)
+
+
+def test_the_parts_of_both_libraries_messages_are_the_same() -> None:
+    text = "Invalid object name 'cdc.x'."
+
+    assert driver_message(odbc("42S02", 208, text)) == driver_message(arrow("42S02", 208, text))
+
+
+def test_a_missing_permission_names_the_grant() -> None:
+    error = odbc(
+        "42000", 229, "The SELECT permission was denied on the object 'dbo_t_CT', database 'shop', schema 'cdc'."
+    )
+
+    assert "GRANT SELECT ON [cdc].[dbo_t_CT] TO" in str(classify(error, "reading"))
+    assert lacks_permission(error)
+
+
+def test_a_database_permission_names_the_grant() -> None:
+    error = odbc("42000", 262, "VIEW DATABASE STATE permission denied in database 'shop'.")
+
+    assert "GRANT VIEW DATABASE STATE TO" in str(classify(error, "reading"))
+
+
+def test_a_password_that_a_driver_repeats_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_PASSWORD", "hunter-2")
+    connection = Connection(hostname="h", user=Secret("sa"), password=Secret("${env:THE_PASSWORD}"))
+
+    with pytest.raises(SourceError) as caught, translated(connection, "connecting"):
+        raise odbc("HY000", 0, "bad string PWD=hunter-2;")
+
+    assert "hunter-2" not in str(caught.value)
+    assert "***" in str(caught.value)

@@ -1,0 +1,80 @@
+"""Every type of the type table has one way to travel, and its raw parts decode to the stored type."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from mssql_cdc.errors import SourceError
+from mssql_cdc.schema import Column, SqlServerType, arrow_type, types
+from mssql_cdc.source.sqlserver import columns
+from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc_tests.unit.source.raw import utf16
+
+VARIANT = '{"base": "decimal", "precision": 5, "scale": 2, "length": 5}'
+DAY = 738_000
+SAMPLES = [
+    (SqlServerType("bit"), (True,), True, None),
+    (SqlServerType("tinyint"), (255,), 255, None),
+    (SqlServerType("bigint"), (-(2**63),), -(2**63), None),
+    (SqlServerType("decimal", precision=38, scale=10), (Decimal("1.5"),), Decimal("1.5000000000"), None),
+    (SqlServerType("money"), (Decimal("922337203685477.5807"),), Decimal("922337203685477.5807"), None),
+    (SqlServerType("float"), (1e308,), 1e308, None),
+    (SqlServerType("varchar", length=20), (utf16("é"),), "é", None),
+    (
+        SqlServerType("varchar", length=8000),
+        (utf16("a"), utf16("b"), utf16(""), utf16("")),
+        "ab",
+        None,
+    ),
+    (SqlServerType("nvarchar", length=-1), (utf16("long"), 8), "long", None),
+    (SqlServerType("nchar", length=1), (b"\x00\xd8",), "\ufffd", "utf16:d800"),
+    (SqlServerType("varbinary", length=-1), (b"\x00\x01", 2), b"\x00\x01", None),
+    (SqlServerType("rowversion"), (b"\0\0\0\0\0\0\7\xd1",), b"\0\0\0\0\0\0\7\xd1", None),
+    (SqlServerType("uniqueidentifier"), ("A" * 36,), "A" * 36, None),
+    (SqlServerType("date"), (date(9999, 12, 31),), date(9999, 12, 31), None),
+    (SqlServerType("datetime"), (datetime(1753, 1, 1, 0, 0, 0, 3000),),  # noqa: DTZ001
+     datetime(1753, 1, 1, 0, 0, 0, 3000), None),  # noqa: DTZ001
+    (SqlServerType("datetime2", scale=7), (DAY, 100), datetime(2021, 7, 30),  # noqa: DTZ001
+     "2021-07-30 00:00:00.0000001"),
+    (SqlServerType("time", scale=3), ("12:34:56.789",), "12:34:56.789", None),
+    (SqlServerType("sql_variant"), (utf16("1.50"), 8, "decimal|5|2|5|"), "1.50", VARIANT),
+]  # fmt: skip
+
+
+def test_every_stored_type_can_be_read() -> None:
+    assert set(columns._TABLE) == set(types._TABLE)
+
+
+@pytest.mark.parametrize(("kind", "parts", "value", "exact"), SAMPLES, ids=lambda v: getattr(v, "name", None))
+def test_raw_parts_decode_to_the_stored_type(
+    kind: SqlServerType, parts: tuple[object, ...], value: object, exact: str | None
+) -> None:
+    plan = RowPlan.of([Column("c", kind)])
+    fields = plan.raw_fields()
+    arrays = [pa.array([part, None], field.type) for part, field in zip(parts, fields, strict=True)]
+    ((values, exacts),) = plan.decode(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
+
+    assert values.type == arrow_type(kind)
+    assert values.to_pylist() == [value, None]
+    assert (exacts.to_pylist() if exacts is not None else [None, None]) == [exact, None]
+
+
+def test_a_value_that_was_cut_on_the_way_is_an_error_that_names_the_column() -> None:
+    plan = RowPlan.of([Column("body", SqlServerType("varbinary", length=-1))])
+    arrays = [pa.array([b"ab"], pa.binary()), pa.array([70_000], pa.int64())]
+
+    with pytest.raises(SourceError, match=r"'body'.*70000 bytes, 2 arrived"):
+        plan.decode(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(plan.raw_fields())))
+
+
+def test_only_columns_without_a_useful_limit_are_fetched_row_by_row() -> None:
+    assert RowPlan.of([Column("c", SqlServerType("xml"))]).by_rows
+    assert not RowPlan.of([Column("c", SqlServerType("varchar", length=8000))]).by_rows
+
+
+def test_a_datetime_is_never_widened_to_seven_digits() -> None:
+    assert RowPlan.of([Column("c", SqlServerType("datetime"))]).select_list() == ["CAST([c] AS datetime2(3)) AS [c0_0]"]

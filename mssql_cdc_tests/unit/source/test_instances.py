@@ -1,0 +1,115 @@
+"""Which capture instance serves a range, and which key identifies rows (rules B12, B14, E27)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from types import SimpleNamespace
+
+import pytest
+
+from mssql_cdc.errors import DataLostError
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.schema import Column, SqlServerType
+from mssql_cdc.source.sqlserver.instances import CapturedTable, by_age, choose_instance
+from mssql_cdc.source.sqlserver.metadata import choose_key, doubtful_columns, sql_type
+from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
+
+OLD = instance(name="old", start_lsn=lsn(10))
+NEW = instance(name="new", start_lsn=lsn(30), object_id=8)
+ORDERS = CapturedTable(TABLE, 5, (OLD, NEW))
+DATABASE = "Latin1_General_CI_AS"
+
+
+def index(number: int, *names: str, **more: object) -> list[SimpleNamespace]:
+    blank = {
+        "index_id": number, "is_primary_key": False, "has_filter": False, "is_disabled": False,
+        "is_computed": False, "collation_name": None, "type_name": "int",
+    }  # fmt: skip
+    return [
+        SimpleNamespace(**(blank | more), column_name=name, key_ordinal=place + 1) for place, name in enumerate(names)
+    ]
+
+
+@pytest.mark.feature("EVO-04")
+@pytest.mark.parametrize(
+    ("from_", "to", "name", "clamped"),
+    [
+        (9, 20, "old", 20),
+        (15, 29, "old", 29),
+        (15, 30, "old", 29),
+        (15, 50, "old", 29),
+        (29, 50, "new", 50),
+        (40, 50, "new", 50),
+    ],
+)
+def test_the_older_instance_serves_below_the_newer_ones_start(from_: int, to: int, name: str, clamped: int) -> None:
+    reading = choose_instance(ORDERS, LsnRange(lsn(from_), lsn(to), 2))
+
+    assert reading.instance.name == name
+    assert reading.range == LsnRange(lsn(from_), lsn(clamped), 2)
+
+
+def test_a_range_that_begins_before_every_instance_is_lost() -> None:
+    with pytest.raises(DataLostError, match="new snapshot"):
+        choose_instance(ORDERS, LsnRange(lsn(8), lsn(20)))
+
+
+@pytest.mark.feature("EVO-04")
+def test_of_two_instances_with_one_start_the_one_created_later_wins() -> None:
+    later = instance(name="later", start_lsn=lsn(10), created=datetime(2026, 2, 1), object_id=3)  # noqa: DTZ001
+    table = CapturedTable(TABLE, 5, by_age([later, OLD]))
+
+    assert choose_instance(table, LsnRange(lsn(9), lsn(20))).instance.name == "later"
+
+
+@pytest.mark.parametrize(
+    ("indexes", "key"),
+    [
+        (index(2, "u") + index(1, "b", "a", is_primary_key=True), ("b", "a")),
+        (index(3, "u") + index(2, "v"), ("v",)),
+        (index(2, "u", has_filter=True) + index(3, "v"), ("v",)),
+        (index(2, "u", is_computed=True) + index(3, "v"), ("v",)),
+        (index(2, "u", is_disabled=True) + index(3, "v"), ("v",)),
+        (index(2, "left out") + index(3, "v"), ("v",)),
+        (index(2, "u", type_name="varchar", collation_name="Polish_CI_AS") + index(3, "v"), ("v",)),
+        (index(2, "u", type_name="varchar", collation_name=DATABASE), ("u",)),
+        ([], ()),
+    ],
+)
+def test_the_key_is_the_primary_key_or_the_first_unique_index_that_can_identify(
+    indexes: list[SimpleNamespace], key: tuple[str, ...]
+) -> None:
+    assert choose_key(indexes, {"a", "b", "u", "v"}, DATABASE) == key
+
+
+def test_a_varchar_column_of_another_collation_is_flagged() -> None:
+    columns = [
+        Column("a", SqlServerType("varchar", length=5, collation="Polish_CI_AS")),
+        Column("b", SqlServerType("nvarchar", length=5, collation="Polish_CI_AS")),
+        Column("c", SqlServerType("varchar", length=5, collation=DATABASE)),
+    ]
+    (line,) = doubtful_columns(TABLE, columns, DATABASE)
+
+    assert "'a'" in line
+
+
+@pytest.mark.parametrize(
+    ("row", "declaration"),
+    [
+        (("nvarchar", 100, 0, 0), "nvarchar(50)"),
+        (("nvarchar", -1, 0, 0), "nvarchar(max)"),
+        (("varchar", 50, 0, 0), "varchar(50)"),
+        (("decimal", 9, 12, 3), "decimal(12, 3)"),
+        (("datetime2", 8, 27, 7), "datetime2(7)"),
+        (("time", 3, 8, 0), "time(0)"),
+        (("int", 4, 10, 0), "int"),
+        (("text", 16, 0, 0), "text"),
+    ],
+)
+def test_types_of_the_catalog_are_read_as_declared(row: tuple[str, int, int, int], declaration: str) -> None:
+    name, length, precision, scale = row
+    found = sql_type(
+        SimpleNamespace(type_name=name, max_length=length, precision=precision, scale=scale, collation_name=None)
+    )
+
+    assert found.declaration == declaration
