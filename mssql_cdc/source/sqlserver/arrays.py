@@ -17,12 +17,12 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 _DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_HEX = np.stack([np.repeat(_DIGITS, 16), np.tile(_DIGITS, 16)], axis=1)
+_HEX = np.stack([np.repeat(_DIGITS, 16), np.tile(_DIGITS, 16)], axis=1).view(np.uint16).ravel()
 
 
 def hex_digits(data: Bytes) -> Bytes:
     """Lower-case hexadecimal digits of an (n, width) byte matrix, as an (n, 2 * width) matrix."""
-    return _HEX[data].reshape(len(data), -1)
+    return _HEX[data].view(np.uint8)
 
 
 def hex_number(values: Numbers, digits: int) -> Bytes:

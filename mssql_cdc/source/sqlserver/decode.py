@@ -97,15 +97,16 @@ class ChangeDecoder:
         images = build_images(self._plan.columns, self._plan.decode(raw), rows, kept, changed)
         lsn, seq, command = lsn[rows], seq[rows], command[rows]
         known_command = flags(raw.column("cmd"))[rows]
-        pos = position_texts(self._epoch, lsn, command, hex_digits(seq), kept)
+        commit, change = hex_digits(lsn), hex_digits(seq)
+        pos = position_texts(self._epoch, commit, command, change, kept)
         self._check_order(pos)
         return pa.RecordBatch.from_arrays(
             [
                 pos,
                 self._times(lsn),
                 fixed_text(_OPERATION_LETTERS[kept][:, None]),
-                lsn_texts(lsn),
-                lsn_texts(seq),
+                lsn_texts(commit),
+                lsn_texts(change),
                 pa.array(command.astype(np.int32), mask=~known_command),
                 pa.array(kept.astype(np.int8)),
                 images.before,
@@ -178,25 +179,27 @@ def snapshot_images(plan: RowPlan, raw: pa.RecordBatch) -> Images:
 
 
 def position_texts(
-    epoch: int, commit: Bytes, command: Numbers, change_digits: Bytes, operation: Numbers
+    epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers
 ) -> pa.StringArray:
-    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one."""
+    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
+
+    `commit` and `change` are hexadecimal digits, (n, 20) matrices.
+    """
     rows = len(commit)
     dash = literal("-", rows)
     return fixed_text(
         literal(f"{epoch:04x}-", rows),
-        hex_digits(commit),
+        commit,
         dash,
         hex_number(command, 8),
         dash,
-        change_digits,
+        change,
         dash,
         hex_number(operation, 2)[:, 1:],
     )
 
 
-def lsn_texts(lsn: Bytes) -> pa.StringArray:
-    """`00000027:00000ac0:0002` of an (n, 10) matrix."""
-    digits = hex_digits(lsn)
-    colon = literal(":", len(lsn))
+def lsn_texts(digits: Bytes) -> pa.StringArray:
+    """`00000027:00000ac0:0002` of an (n, 20) matrix of hexadecimal digits."""
+    colon = literal(":", len(digits))
     return fixed_text(digits[:, :8], colon, digits[:, 8:16], colon, digits[:, 16:])

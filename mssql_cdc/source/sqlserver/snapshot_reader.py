@@ -18,7 +18,7 @@ from mssql_cdc.config import Connection
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.schema.arrow import INSTANT
-from mssql_cdc.source.sqlserver.arrays import Bytes, hex_number, literal
+from mssql_cdc.source.sqlserver.arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import Chunk, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
@@ -96,7 +96,7 @@ class ChunkReader:
 
     def _positions(self, first: int, rows: int) -> pa.Array:
         """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
-        commit: Bytes = np.broadcast_to(np.frombuffer(self.position.raw, dtype=np.uint8), (rows, 10))
+        commit = literal(self.position.raw.hex(), rows)
         place = literal(f"{self.snapshot_number:06x}{self.chunk.number:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
         command = np.full(rows, _SNAPSHOT_COMMAND, dtype=np.int64)
