@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, parse_type
 
 _COLUMN = re.compile(
-    r"\s*(\w[\w$#]*)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(\?)?\s*(?:=\s*('[^']*'|-?\d+|NULL))?\s*(?:,|$)"
+    r"\s*(\w[\w$#]*)\s+([A-Za-z0-9_]+(?:\s*\([^)]*\))?)\s*(\?)?\s*(?:=\s*('[^']*'|-?\d+|NULL))?\s*(?:,|$)"
 )
 _COLLATION = "SQL_Latin1_General_CP1_CI_AS"
 _SUPPLIED = object()

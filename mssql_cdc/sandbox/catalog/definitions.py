@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
 SLICE = 1000
@@ -38,6 +39,8 @@ class Scope:
     server: Server
     database: Database
     session: Session
+    transaction: Transaction | None = None
+    """The running statement's transaction, where it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +98,29 @@ class SystemProcedure:
 
 @dataclass(frozen=True, slots=True)
 class SystemFunction:
-    """A scalar function of schema `sys` or a metadata function: storage-form arguments in, value out."""
+    """A scalar function: `compute(scope, *arguments)` in storage form. The last `optional` arguments may be missing."""
 
     name: str
     result: SqlType
     arguments: tuple[SqlType, ...]
     compute: Callable[..., object]
+    optional: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTableFunction:
+    """A table-valued function: its columns, the types of its arguments, and its rows in slices."""
+
+    name: str
+    columns: tuple[ResultColumn, ...]
+    arguments: tuple[SqlType, ...]
+    rows: Callable[..., Iterable[list[tuple]]]
+
+
+def function(name: str, result: str, arguments: str, compute: Callable[..., object], *, optional: int = 0) -> SystemFunction:
+    """A scalar function; `arguments` are types separated by `;`."""
+    types = tuple(column_type(text) for text in arguments.split(";") if text.strip())
+    return SystemFunction(name, column_type(result), types, compute, optional)
 
 
 def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]]) -> SystemView:
@@ -111,7 +131,7 @@ def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]]
 
 
 _PARAMETER = re.compile(
-    r"\s*@(\w+)\s+([A-Za-z0-9]+(?:\s*\([^)]*\))?)\s*(?:=\s*(N?'(?:[^']|'')*'|-?\d+|NULL))?\s*(OUTPUT)?\s*(?:,|$)",
+    r"\s*@(\w+)\s+([A-Za-z0-9_]+(?:\s*\([^)]*\))?)\s*(?:=\s*(N?'(?:[^']|'')*'|-?\d+|NULL))?\s*(OUTPUT)?\s*(?:,|$)",
     re.IGNORECASE,
 )
 

@@ -1,1 +1,24 @@
-"""System views by family; each module has a tuple `VIEWS`."""
+"""System views and system table functions, by family."""
+
+from mssql_cdc.sandbox.catalog.views import (
+    columns,
+    information_schema,
+    keys,
+    security,
+    server,
+    sessions,
+    tables,
+    transactions,
+)
+
+VIEWS = (
+    *columns.VIEWS,
+    *information_schema.VIEWS,
+    *keys.VIEWS,
+    *security.VIEWS,
+    *server.VIEWS,
+    *sessions.VIEWS,
+    *tables.VIEWS,
+    *transactions.VIEWS,
+)
+TABLE_FUNCTIONS = {item.name.casefold(): item for item in server.TABLE_FUNCTIONS}

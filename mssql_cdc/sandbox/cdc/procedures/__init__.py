@@ -1,1 +1,11 @@
-"""The stored procedures of change data capture, by family; each module has a tuple `PROCEDURES`."""
+"""The stored procedures of change data capture, by family."""
+
+from mssql_cdc.sandbox.cdc.procedures import databases, jobs, reports, scanning, tables
+
+PROCEDURES = (
+    *databases.PROCEDURES,
+    *tables.PROCEDURES,
+    *jobs.PROCEDURES,
+    *reports.PROCEDURES,
+    *scanning.PROCEDURES,
+)

@@ -1,0 +1,199 @@
+"""The catalogue as the executor asks it: views, procedures and functions by name.
+
+`Catalog` is what `Server.catalog` holds. It only looks up and binds; what an object does stands in the tables of the
+modules listed in `_VIEWS`, `_PROCEDURES` and `_FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox import faults
+from mssql_cdc.sandbox.catalog import functions as metadata_functions
+from mssql_cdc.sandbox.catalog import procedures, views
+from mssql_cdc.sandbox.catalog.definitions import (
+    REQUIRED,
+    Call,
+    Parameter,
+    Scope,
+    SystemFunction,
+    SystemProcedure,
+    SystemTableFunction,
+    SystemView,
+)
+from mssql_cdc.sandbox.cdc import functions as cdc_functions
+from mssql_cdc.sandbox.cdc import procedures as cdc_procedures
+from mssql_cdc.sandbox.cdc import views as cdc_views
+from mssql_cdc.sandbox.cdc.layout import SCHEMA
+from mssql_cdc.sandbox.cdc.service import CdcService
+from mssql_cdc.sandbox.cdc.table_functions import change_function
+from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
+from mssql_cdc.sandbox.errors import error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.engine.transaction import Transaction
+    from mssql_cdc.sandbox.exec.session import Session
+
+_VIEWS: dict[tuple[str, str], SystemView] = {
+    (item.schema.casefold(), item.name.casefold()): item for item in (*views.VIEWS, *cdc_views.VIEWS)
+}
+_PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
+    (item.schema.casefold(), item.name.casefold()): item
+    for item in (*procedures.PROCEDURES, *cdc_procedures.PROCEDURES, *faults.PROCEDURES)
+}
+_SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
+_METADATA_FUNCTIONS: dict[str, SystemFunction] = {
+    item.name.casefold(): item for item in metadata_functions.FUNCTIONS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTable:
+    """A system view in one database."""
+
+    columns: tuple[ResultColumn, ...]
+    definition: SystemView
+    database: Database
+
+    def rows(self, session: Session, transaction: Transaction | None = None) -> Iterable[tuple]:
+        """The rows as of now."""
+        return self.definition.rows(Scope(self.database.server, self.database, session, transaction))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFunction:
+    """A scalar function in one database. `optional` counts how many of the last arguments may be missing."""
+
+    result: SqlType
+    arguments: tuple[SqlType, ...]
+    optional: int
+    definition: SystemFunction
+    database: Database
+
+    def call(self, session: Session, transaction: Transaction | None, *values: object) -> object:
+        """The value for arguments in storage form of the argument types."""
+        return self.definition.compute(Scope(self.database.server, self.database, session, transaction), *values)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTableFunction:
+    """A table-valued function in one database."""
+
+    columns: tuple[ResultColumn, ...]
+    arguments: tuple[SqlType, ...]
+    definition: SystemTableFunction
+    database: Database
+
+    def slices(
+        self, session: Session, transaction: Transaction | None, *values: object
+    ) -> Iterable[list[tuple]]:
+        """The rows for arguments in storage form of the argument types, in slices."""
+        return self.definition.rows(Scope(self.database.server, self.database, session, transaction), *values)
+
+
+@dataclass(slots=True)
+class ProcedureRun:
+    """One execution of a system procedure: read `events` to the end, then `outputs` (by parameter name) and `status`."""
+
+    call: Call
+    definition: SystemProcedure
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What the client is sent; errors are raised with the procedure's name in them."""
+        async for event in self.definition.run(self.call):
+            yield event
+
+    @property
+    def outputs(self) -> dict[str, object]:
+        """Values of output parameters, by lower-case name without `@`."""
+        return self.call.outputs
+
+    @property
+    def status(self) -> int:
+        """The return value."""
+        return self.call.status
+
+
+@dataclass(frozen=True, slots=True)
+class BoundProcedure:
+    """A system procedure in one database; `parameters` say names (without `@`), types, defaults, outputs."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    definition: SystemProcedure
+    database: Database
+
+    def start(
+        self, session: Session, arguments: dict[str, object], transaction: Transaction | None = None
+    ) -> ProcedureRun:
+        """Execute with the given arguments: storage form, by lower-case name without `@`; defaults are filled in.
+
+        Raises:
+            SqlError: 201, an argument without default is missing.
+        """
+        complete: dict[str, object] = {}
+        for parameter in self.parameters:
+            key = parameter.name.casefold()
+            if key in arguments:
+                complete[key] = arguments[key]
+            elif parameter.default is REQUIRED:
+                raise error(201, name=self.name, parameter="@" + parameter.name)
+            else:
+                complete[key] = parameter.default
+        scope = Scope(self.database.server, self.database, session, transaction)
+        return ProcedureRun(Call(scope, complete), self.definition)
+
+
+@dataclass(slots=True)
+class Catalog:
+    """System objects of a server, and its change data capture."""
+
+    server: Server
+    capture_interval: float | None = None
+    cdc: CdcService = field(init=False)
+    faults: faults.Faults = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cdc = CdcService(self.server, capture_interval=self.capture_interval)
+        self.faults = faults.Faults()
+
+    def view(self, database: Database, schema: str, name: str) -> VirtualTable | None:
+        """A view of `sys` or `INFORMATION_SCHEMA`; an empty schema finds nothing."""
+        found = _VIEWS.get((schema.casefold(), name.casefold()))
+        return None if found is None else VirtualTable(found.columns, found, database)
+
+    def procedure(self, database: Database, schema: str, name: str) -> BoundProcedure | None:
+        """A system procedure: `sys.x`, or `x` and `dbo.x` for names that begin with `sp_`, in any database."""
+        lowered = name.casefold()
+        wanted = schema.casefold() or "sys"
+        if wanted == "dbo" and lowered.startswith("sp_"):
+            wanted = "sys"
+        found = _PROCEDURES.get((wanted, lowered))
+        return None if found is None else BoundProcedure(found.name, found.parameters, found, database)
+
+    def function(self, database: Database, schema: str, name: str) -> BoundFunction | None:
+        """`sys.fn_…` with schema, metadata functions such as OBJECT_ID without."""
+        table = _METADATA_FUNCTIONS if not schema else _SYS_FUNCTIONS if schema.casefold() == "sys" else {}
+        found = table.get(name.casefold())
+        if found is None:
+            return None
+        return BoundFunction(found.result, found.arguments, found.optional, found, database)
+
+    def table_function(self, database: Database, schema: str, name: str) -> BoundTableFunction | None:
+        """Change functions of schema `cdc`, and the server's own in `sys`."""
+        found: SystemTableFunction | None = None
+        if schema.casefold() == SCHEMA:
+            capture = self.cdc.capture(database)
+            found = change_function(list(capture.instances.values()), name) if capture is not None else None
+        elif schema.casefold() == "sys":
+            found = views.TABLE_FUNCTIONS.get(name.casefold())
+        return None if found is None else BoundTableFunction(found.columns, found.arguments, found, database)
+
+    def close(self) -> None:
+        """Stop the jobs: the server goes down."""
+        self.cdc.close()
