@@ -82,6 +82,7 @@ class SandboxServer:
             encrypt=self._encrypt,
             tls=None if self._encrypt == "off" else server_context(self.host),
             server_name=self.engine.name,
+            collation=self.engine.collation,
         )
         listener = Listener(settings, host=self.host, port=self._wanted_port)
         await listener.start()

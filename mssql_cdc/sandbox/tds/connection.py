@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
+from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.events import EnvChange, Event
 from mssql_cdc.sandbox.engine.events import Message as MessageEvent
 from mssql_cdc.sandbox.errors import SqlError
@@ -43,6 +44,7 @@ class ConnectionSettings:
     encrypt: EncryptMode
     tls: ssl.SSLContext | None
     server_name: str
+    collation: Collation | None = None
     login_seconds: float = 15.0
     message_limit: int = 64 * 1024 * 1024
 
@@ -109,7 +111,10 @@ class Connection:
             await self._channel.finish()
             return None
         self._channel.packets.spid = session.spid
-        self._channel.packets.add(login_accepted(login, database=session.database, server_name=server_name))
+        welcome = login_accepted(
+            login, database=session.database, server_name=server_name, collation=self._settings.collation
+        )
+        self._channel.packets.add(welcome)
         self._channel.finish_now()
         # The size holds from the next message on.
         self._channel.packets.size = login.negotiated_packet_size

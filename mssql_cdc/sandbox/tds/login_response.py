@@ -1,23 +1,24 @@
 """The answer to LOGIN7: welcome or refusal."""
 
+from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.tds import tokens
+from mssql_cdc.sandbox.tds.collations import collation_bytes
 from mssql_cdc.sandbox.tds.login import FEATURE_UTF8, TDS_7_4, Login
 from mssql_cdc.sandbox.tds.packets import DEFAULT_PACKET_SIZE
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken, EnvironmentType
-from mssql_cdc.sandbox.tds.type_info import default_collation
 
 PROGRAM_NAME = "Microsoft SQL Server"
 LANGUAGE = "us_english"
 LOGIN_FAILED = 18456
 
 
-def login_accepted(login: Login, *, database: str, server_name: str) -> bytes:
+def login_accepted(login: Login, *, database: str, server_name: str, collation: Collation | None) -> bytes:
     """Everything a driver wants to hear after a successful login."""
     parts = [
         tokens.environment_text(EnvironmentType.DATABASE, database, "master"),
         tokens.message(5701, 2, 0, f"Changed database context to '{database}'.", server=server_name),
-        tokens.environment_bytes(EnvironmentType.COLLATION, default_collation(), b""),
+        tokens.environment_bytes(EnvironmentType.COLLATION, collation_bytes(collation), b""),
         tokens.environment_text(EnvironmentType.LANGUAGE, LANGUAGE, ""),
         tokens.message(5703, 1, 0, f"Changed language setting to {LANGUAGE}.", server=server_name),
         tokens.login_acknowledged(min(login.tds_version, TDS_7_4), PROGRAM_NAME),

@@ -50,12 +50,14 @@ def row_encoder_source(schema: tuple[SqlType, ...]) -> str:
     names = [f"v{position}" for position in range(len(schema))]
     cells = [_expression(type_, name) for type_, name in zip(schema, names, strict=True)]
     optional = [f"b'' if {name} is None else {cell}" for name, cell in zip(names, cells, strict=True)]
-    nulls = " | ".join(f"({name} is None) << {position}" for position, name in enumerate(names))
+    # One expression per byte: a single one over a thousand columns nests too deep for Python's compiler.
+    groups = [names[start : start + 8] for start in range(0, len(names), 8)]
+    bitmap = ", ".join(" | ".join(f"({n} is None) << {bit}" for bit, n in enumerate(group)) for group in groups)
     return f"""\
 def encode(rows, out, limit):
     for {", ".join(names)}, in rows:
         if {" or ".join(f"{name} is None" for name in names)}:
-            out += join(({NBC_ROW!r}, ({nulls}).to_bytes({(len(schema) + 7) // 8}, 'little'),
+            out += join(({NBC_ROW!r}, bytes(({bitmap},)),
                 {", ".join(optional)}))
         else:
             out += join(({ROW!r}, {", ".join(cells)}))

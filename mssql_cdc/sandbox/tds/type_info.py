@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
-from mssql_cdc.sandbox.tds.collations import DEFAULT_COLLATION_BYTES, codec_of_bytes, collation_bytes
+from mssql_cdc.sandbox.tds.collations import codec_of_bytes, collation_bytes
 from mssql_cdc.sandbox.tds.type_codecs import codec_of, decimal_size, declared_bytes
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar, us_varchar
 
@@ -186,8 +186,3 @@ def _read_other(token: int, reader: Reader) -> WireType:
     if token == _TABLE:
         raise ProtocolError("table-valued parameters are not supported; pass the rows as JSON or as parameters")
     raise ProtocolError(f"type 0x{token:02X} is not known")
-
-
-def default_collation() -> bytes:
-    """The collation announced at login."""
-    return DEFAULT_COLLATION_BYTES

@@ -6,7 +6,7 @@ The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
 from collections.abc import Mapping, Sequence
 
 from mssql_cdc.sandbox.engine import types
-from mssql_cdc.sandbox.engine.types import MAX, SqlType
+from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.tds.collations import codec_of_bytes
 from mssql_cdc.sandbox.tds.type_codecs import Frame, InvalidValueError, codec_of, decimal_size, time_size
 from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
@@ -120,8 +120,3 @@ def _variant_base(reader: Reader) -> WireType:
         return WireType(types.UNIQUEIDENTIFIER)
     # What is left either has no properties (fixed codes, date) or the scale byte, just as TYPE_INFO has.
     return read_type_info(Reader(bytes((token,)) + properties.take(properties.remaining)))
-
-
-def is_lob(type_: SqlType) -> bool:
-    """Whether single values of the type can be larger than a page."""
-    return type_.length == MAX or type_.name in types.LEGACY_LOBS or type_.name in {"xml", *types.UDTS}

@@ -1,7 +1,14 @@
 """mssql-jdbc, the driver of Debezium, against scripted sessions."""
 
+import decimal
+from collections.abc import AsyncIterator
+
 import pytest
 
+from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Rows
+from mssql_cdc.sandbox.engine.types import MAX, ResultColumn, SqlType
+from mssql_cdc.sandbox.tds.type_codecs import TICKS_PER_DAY
 from mssql_cdc_tests.sandbox.tds import test_drivers
 from mssql_cdc_tests.sandbox.tds.jdbc import probe
 from mssql_cdc_tests.sandbox.tds.scripted import PASSWORD, serving
@@ -34,6 +41,60 @@ def test_jdbc_reads_every_type(port: int) -> None:
     assert shown["xml"] == "<a>\u4e2d</a>"
     assert shown["ntext"] == "old \u4e2d"
     assert shown["image"] == "0001"
+
+
+VARIANTS: list[tuple[SqlType, object, str]] = [
+    (types.INT, -5, "-5"),
+    (types.TINYINT, 200, "200"),
+    (types.BIT, 1, "true"),
+    (types.BIGINT, 2**40, str(2**40)),
+    (types.FLOAT, 0.1, "0.1"),
+    (types.REAL, 0.5, "0.5"),
+    (types.decimal(10, 2), decimal.Decimal("-1.50"), "-1.50"),
+    (types.MONEY_TYPE, decimal.Decimal("1.0001"), "1.0001"),
+    (types.nvarchar(10), "\u4e2d", "\u4e2d"),
+    (types.varchar(10), "\u20ac", "\u20ac"),
+    (types.varbinary(4), b"\1\2", "0102"),
+    (types.DATE, 738_000, "2021-07-30"),
+    (types.DATETIME, 25_920_003, "1900-01-02 00:00:00.01"),
+    (types.datetime2(3), 738_000 * TICKS_PER_DAY, "2021-07-30 00:00:00.0"),
+]
+
+
+async def variants(_: str) -> AsyncIterator[Event]:
+    yield Columns(tuple(ResultColumn(f"c{n}", types.SQL_VARIANT) for n in range(len(VARIANTS))))
+    yield Rows([tuple((type_, value) for type_, value, _ in VARIANTS)])
+    yield Done(1)
+
+
+def test_jdbc_reads_variants_of_every_base() -> None:
+    with serving(variants) as (port, _):
+        lines = probe("query", port, PASSWORD, "variants")
+    assert lines == [f"sql_variant={shown}" for _, _, shown in VARIANTS]
+
+
+CLR = bytes.fromhex("e6100000010c00000000000000400000000000000840")
+OFFSET = (738_000 * TICKS_PER_DAY + 36_000_000_000, -90)
+
+
+async def clr_and_offset(_: str) -> AsyncIterator[Event]:
+    columns = (SqlType("hierarchyid", 892), SqlType("varbinary", MAX), types.datetimeoffset(7))
+    yield Columns(tuple(ResultColumn(f"c{n}", type_) for n, type_ in enumerate(columns)))
+    yield Rows([(b"\x58", CLR, OFFSET), (None, None, None)])
+    yield Done(2)
+
+
+def test_jdbc_reads_clr_types_and_offsets() -> None:
+    with serving(clr_and_offset) as (port, _):
+        lines = probe("query", port, PASSWORD, "clr")
+    assert lines == [
+        "hierarchyid=58",
+        f"varbinary={CLR.hex()}",
+        "datetimeoffset=2021-07-29 23:30:00 -01:30",
+        "hierarchyid=null",
+        "varbinary=null",
+        "datetimeoffset=null",
+    ]
 
 
 def test_jdbc_parameters_come_back_through_all_three_ways_of_executing() -> None:

@@ -163,6 +163,14 @@ def test_rows_without_null_are_rows_and_with_null_are_compressed() -> None:
     assert out == full + NBC_ROW + b"\x01\x01" + b"".join(bytes((1, n)) for n in range(7))
 
 
+def test_widest_result_can_be_encoded() -> None:
+    out = bytearray()
+    row = (None, *range(4095))
+    assert row_encoder((types.INT,) * 4096)(iter([row, row[::-1]]), out, 1 << 30)
+    assert out[: 1 + 512] == NBC_ROW + b"\x01" + bytes(511)
+    assert len(out) == 2 * (1 + 512 + 5 * 4095)
+
+
 def test_encoder_stops_after_the_row_that_reaches_the_limit_and_goes_on_there() -> None:
     rows = iter([(n,) for n in range(100)])
     encode = row_encoder((types.INT,))
