@@ -1,0 +1,122 @@
+"""After a snapshot's last chunk: rows of the current table that neither the snapshot nor the stream has confirmed.
+
+They were deleted while nobody looked. The change log gets a synthetic `d` for each (rule C19), flagged in `_snapshot`
+so that Debezium's records leave them out; the next MERGE then deletes them. Whether a snapshot may sweep (it must not
+when it was filtered) is decided in `snapshot/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.lake.files import DataFile, write_files
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import TableState
+from mssql_cdc.lsn import Lsn, snapshot_position_text
+from mssql_cdc.schema.arrow import change_log_schema, current_names, row_struct
+from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.tasks import interruptible
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SWEEP_CHUNK = 0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A finished snapshot: its number, its lowest position L0 and when it ended."""
+
+    number: int
+    epoch: int
+    low: Lsn
+    at: datetime
+
+    @property
+    def bound(self) -> str:
+        """Rows with a smaller `_pos` are to be swept."""
+        return snapshot_position_text(self.epoch, self.low, number=self.number)
+
+    def position(self, row: int) -> str:
+        """`_pos` of the row-th synthetic delete: behind what it deletes, before every later change."""
+        return snapshot_position_text(self.epoch, self.low, number=self.number, chunk=_SWEEP_CHUNK, row=row)
+
+
+def sweep_files(
+    session: SparkSession, home: TableHome, table_schema: TableSchema, state: TableState, sweep: Sweep
+) -> list[DataFile]:
+    """Write the synthetic deletes for one commit made from `state`; none when there is nothing to sweep.
+
+    The current table must stand at the snapshot's last commit.
+    """
+    target, number = state.target, state.batch + 1
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = sweep_rows(batches, table_schema=table_schema, batch_number=number, sweep=sweep)
+        texts = [file.to_json() for file in write_files(rows, target)]
+        yield pa.RecordBatch.from_pydict({"file": pa.array(texts, pa.string())})
+
+    with private_session(session) as private:
+        table = private.read.format("delta").load(home.current)
+        # One partition: the rows are numbered through, and sweeps are small next to the snapshot before them.
+        stale = table.where(table["_pos"] < sweep.bound).coalesce(1)
+        found = interruptible(session, lambda: stale.mapInArrow(write, "file string").collect())
+    return [DataFile.from_json(row["file"]) for row in found]
+
+
+def sweep_rows(
+    batches: Iterator[pa.RecordBatch], *, table_schema: TableSchema, batch_number: int, sweep: Sweep
+) -> Iterator[pa.RecordBatch]:
+    """Change-log rows with op `d` for rows of the current table."""
+    schema = change_log_schema(table_schema)
+    names = current_names(table_schema)
+    done = 0
+    for batch in batches:
+        count = batch.num_rows
+        nobody = pa.repeat(pa.scalar(value=False), count)
+        values = {name: batch.column(stored) for name, stored in names.items()}
+        key_columns = [c for c in table_schema.keys if c.name in values]
+        images = {
+            "before": _struct(values, row_struct(table_schema.value_columns), nobody),
+            "key": _struct(values, row_struct(key_columns), nobody),
+        }
+        source = {"commit_lsn": pa.repeat(pa.scalar(sweep.low.text), count)}
+        columns = {
+            **images,
+            "_pos": pa.array([sweep.position(done + row) for row in range(count)], pa.string()),
+            "_commit_ts": pa.repeat(pa.scalar(sweep.at, pa.timestamp("us", "UTC")), count),
+            "_batch": pa.repeat(pa.scalar(batch_number, pa.int64()), count),
+            "_schema": pa.repeat(pa.scalar(table_schema.version, pa.int32()), count),
+            "_key": batch.column("_key"),
+            "op": pa.repeat(pa.scalar("d"), count),
+            "source": _struct(source, schema.field("source").type, nobody),
+            "_snapshot": pa.repeat(pa.scalar(f"sweep:{sweep.number}"), count),
+            "_unavailable": batch.column("_unavailable"),
+            "_exact": _struct(
+                {"before": batch.column("_exact")},
+                schema.field("_exact").type,
+                pc.is_null(batch.column("_exact")),
+            ),
+        }
+        arrays = [_as(columns.get(field.name), field.type, count) for field in schema]
+        done += count
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _struct(values: dict[str, pa.Array], kind: pa.StructType, nulls: pa.Array) -> pa.StructArray:
+    """The struct of these values; fields that are not given are NULL."""
+    children = [_as(values.get(field.name), field.type, len(nulls)) for field in kind]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
+
+
+def _as(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(count, kind)
+    return values if values.type.equals(kind) else values.cast(kind)

@@ -1,0 +1,125 @@
+"""Spark and `deltalake` on the same tables: files, transactions, clean-up, tampering (rules A3, A5; C19)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mssql_cdc.errors import FencedError, TamperedTableError
+from mssql_cdc.lake import current
+from mssql_cdc.lake.evolution import evolve, spark_identifier
+from mssql_cdc.lake.log import commit, refresh
+from mssql_cdc.lake.sweep import Sweep, sweep_files
+from mssql_cdc.lake.tamper import verify_untouched
+from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests.lake_kit import AT, Change, append, change_log, column, home_in, lsn, orders
+from mssql_cdc_tests.spark.conftest import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def row(number: int, name: str = "a") -> dict[str, object]:
+    return {"id": number, "name": name, "note": "n"}
+
+
+def test_spark_reads_every_type_that_we_write(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    kinds = ["bit", "tinyint", "smallint", "int", "bigint", "money", "smallmoney", "real", "float", "char", "varchar", "nchar", "nvarchar", "text", "ntext", "xml", "uniqueidentifier", "binary", "varbinary", "image", "rowversion", "date", "datetime", "smalldatetime", "datetime2", "datetimeoffset", "time", "sql_variant", "hierarchyid", "geometry", "geography", "json"]
+    schema = orders(
+        column("id", "int"), column("amount", "decimal", precision=38, scale=10), *(column(k, k) for k in kinds)
+    )
+    append(change_log(home, schema), schema, Change(1, "c", after={"id": 1, "int": 5}))
+    (found,) = spark.read.format("delta").load(home.changes).collect()
+    assert found["after"]["int"] == 5
+    assert found["before"] is None
+    stored = spark.read.format("delta").load(home.changes).schema["after"].dataType
+    told = {field.name: field.dataType.simpleString() for field in stored}
+    assert told["datetime2"] == "timestamp_ntz"
+    assert told["datetimeoffset"] == "timestamp"
+    assert told["amount"] == "decimal(38,10)"
+    assert told["tinyint"] == "smallint"
+    assert told["rowversion"] == "binary"
+
+
+def test_optimize_keeps_transaction_progress_and_fence(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    for number in (1, 2, 3):
+        state = append(state, schema, Change(number, "c", after=row(number)))
+    late = change_log(home, schema)
+    version = state.delta_version
+    spark.sql(f"OPTIMIZE {spark_identifier(home.changes)}")
+    after = refresh(state)
+    assert (after.batch, after.to, after.delta_version) == (3, state.to, version + 1)
+    verify_untouched(after, table_id=state.table_id, delta_version=version)
+    append(after, schema, Change(4, "c", after=row(4)))
+    with pytest.raises(FencedError):
+        append(late, schema, Change(4, "c", after=row(4)))
+    assert spark.read.format("delta").load(home.changes).count() == 4
+
+
+def test_append_passes_an_optimize_that_came_in_between(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    for number in (1, 2, 3):
+        state = append(state, schema, Change(number, "c", after=row(number)))
+    spark.sql(f"OPTIMIZE {spark_identifier(home.changes)}")
+    assert append(state, schema, Change(4, "c", after=row(4))).batch == 4
+
+
+def test_restore_is_found(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    known = append(state, schema, Change(2, "c", after=row(2)))
+    spark.sql(f"RESTORE TABLE {spark_identifier(home.changes)} TO VERSION AS OF 1")
+    after = refresh(known)
+    assert after.to == lsn(2).text  # The fence sees nothing: txn and history still say that all is there.
+    with pytest.raises(TamperedTableError, match="RESTORE"):
+        verify_untouched(after, table_id=known.table_id, delta_version=known.delta_version)
+
+
+def test_append_by_somebody_else_is_found(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    spark.read.format("delta").load(home.changes).write.format("delta").mode("append").save(home.changes)
+    with pytest.raises(TamperedTableError, match="WRITE"):
+        verify_untouched(refresh(state), table_id=state.table_id, delta_version=state.delta_version)
+
+
+def test_late_run_is_fenced_on_a_widened_table(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    old, new = orders(column("id", "int")), orders(column("id", "bigint"), version=2)
+    state = append(change_log(home, old), old, Change(1, "c", after={"id": 1}))
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    late = change_log(home, new)
+    append(state, new, Change(2, "c", after={"id": 2}), spark=lambda: spark)
+    with pytest.raises(FencedError):
+        append(late, new, Change(2, "c", after={"id": 2}), spark=lambda: spark)
+    assert spark.read.format("delta").load(home.changes).count() == 2
+
+
+def test_sweep_deletes_what_the_snapshot_did_not_see(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2, 3, 4)))
+    state = append(
+        state,
+        schema,
+        *(Change(10, "r", after=row(n, "snapshot"), sequence=n, snapshot=2) for n in (1, 2)),
+        Change(12, "c", after=row(9, "streamed")),
+    )
+    current.apply(spark, home, [schema], up_to=state.batch)
+    sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
+    state = commit(state, sweep_files(spark, home, schema, state, sweep), {"to": lsn(12).text})
+    current.apply(spark, home, [schema], up_to=state.batch)
+    assert set(rows_of(spark, home.current)) == {"1:1", "1:2", "1:9"}
+    swept = spark.read.format("delta").load(home.changes).where("_snapshot = 'sweep:2'").collect()
+    assert {(r["op"], r["_key"], r["before"]["name"], r["after"]) for r in swept} == {
+        ("d", "1:3", "a", None),
+        ("d", "1:4", "a", None),
+    }
+    assert sweep_files(spark, home, schema, state, sweep) == []

@@ -1,0 +1,112 @@
+"""Task lists as one Spark job, interrupts, sessions."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
+from mssql_cdc.spark.session import (
+    STATIC,
+    SparkSettings,
+    private_session,
+    session_confs,
+    start_session,
+    verify_session,
+)
+from mssql_cdc.spark.tasks import interruptible, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def work(task: tuple[int, str]) -> dict[str, Any]:
+    number, what = task
+    if what == "known":
+        raise SourceUnavailableError("the server did not answer")
+    if what == "unknown":
+        raise ZeroDivisionError("division by zero")
+    return {"number": number}
+
+
+def test_tasks_come_back_in_order_and_one_broken_task_harms_no_other(spark: SparkSession):
+    found = run_tasks(spark, [(0, ""), (1, "known"), (2, ""), (3, "unknown")], work)
+    assert found[0].unwrap() == {"number": 0}
+    assert found[2].unwrap() == {"number": 2}
+    assert isinstance(found[1].error, SourceUnavailableError)
+    assert str(found[1].error) == "the server did not answer"
+    assert isinstance(found[3].error, TaskError)
+    with pytest.raises(TaskError, match="ZeroDivisionError: division by zero"):
+        found[3].unwrap()
+
+
+def test_tasks_none_is_no_job(spark: SparkSession):
+    assert run_tasks(spark, [], work) == []
+
+
+def test_interrupt_ends_the_jobs_and_the_session_lives_on(spark: SparkSession):
+    def never_ends(batches: Any) -> Any:
+        import time
+
+        time.sleep(120)
+        yield from batches
+
+    frame = spark.range(1).mapInArrow(never_ends, "id long")
+    timer = threading.Timer(3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(spark, frame.collect)
+    timer.cancel()
+    assert spark.range(5).count() == 5
+
+
+def test_private_session_unsets_its_confs_and_leaves_the_shared_one_alone(spark: SparkSession):
+    name = "spark.databricks.delta.write.txnAppId"
+    seen = []
+
+    def fails() -> None:
+        with private_session(spark, {name: "x"}) as private:
+            seen.append((private, private.conf.get(name), spark.conf.get(name, None)))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    ((private, inside, shared),) = seen
+    assert (inside, shared, private.conf.get(name, None)) == ("x", None, None)
+
+
+def test_foreign_session_is_verified_and_adopted(spark: SparkSession):
+    verify_session(spark)
+    assert start_session(SparkSettings()) is spark
+
+
+def test_session_works_in_utc_with_ansi(spark: SparkSession):
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def test_session_resolves_exactly_the_two_delta_jars(spark: SparkSession):
+    jars = spark.sparkContext._jsc.sc().listJars().mkString(" ")
+    assert jars.count(".jar") == 2
+    assert "delta-spark_4.2_2.13-4.4.0" in jars
+    assert "delta-storage-4.4.0" in jars
+
+
+def test_session_confs_of_the_user_win_except_what_delta_needs():
+    confs = session_confs(SparkSettings(confs={"spark.sql.shuffle.partitions": "8", **dict.fromkeys(STATIC, "mine")}))
+    assert confs["spark.sql.shuffle.partitions"] == "8"
+    assert {name: confs[name] for name in STATIC} == STATIC
+
+
+def test_session_jars_that_are_not_there_are_named(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="MSSQL_CDC_JARS"):
+        session_confs(SparkSettings(jars=str(tmp_path)))
+    jar = tmp_path / "delta.jar"
+    jar.write_bytes(b"")
+    assert session_confs(SparkSettings(jars=str(tmp_path)))["spark.jars"] == str(jar)
