@@ -69,7 +69,8 @@ class TablePlan:
 
     `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
-    `locked` tables are read whole, under a lock (a table without a key, rule C21).
+    `locked` tables are read whole, under a lock (a table without a key, rule C21). `again`: the lake has rows of the
+    table from before, which have to be swept afterwards (rule C19).
     """
 
     table: TableId
@@ -78,6 +79,7 @@ class TablePlan:
     held: Lsn | None = None
     select: str | None = None
     locked: bool = False
+    again: bool = False
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -112,6 +114,7 @@ class SnapshotPlan:
                         "held": t.held.text if t.held else None,
                         "select": t.select,
                         "locked": t.locked,
+                        "again": t.again,
                         "chunks": [[c.number, c.lower, c.upper] for c in t.chunks],
                     }
                     for t in self.tables
@@ -200,6 +203,7 @@ def _table_plan(data: dict[str, Any]) -> TablePlan:
         Lsn.parse(data["held"]) if data["held"] else None,
         data["select"],
         data["locked"],
+        data["again"],
     )
 
 

@@ -27,6 +27,13 @@ class Slice:
     to: Lsn
     instance: Instance
 
+    @property
+    def read_from(self) -> Lsn:
+        """Where reading begins: just below the instance's start when nothing lies between (rule B14)."""
+        if not self.instance.usable_from(self.from_):
+            return self.from_
+        return max(self.from_, self.instance.start.decrement())
+
 
 @dataclass(frozen=True, slots=True)
 class Range:

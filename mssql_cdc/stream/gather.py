@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.marks import mark_from
 from mssql_cdc.capture.tables import Member as LakeMember
 from mssql_cdc.capture.tables import load_members
 from mssql_cdc.errors import SourceRestoredError
@@ -131,26 +132,6 @@ def begun_snapshots(offsets: Offsets) -> dict[str, str]:
 def row_facts(text: str | None) -> dict[str, Any]:
     """The facts of an `_offsets` row."""
     return json.loads(text) if text else {}
-
-
-def mark_to(mark: LogMark) -> dict[str, Any]:
-    """A mark as JSON."""
-    return {
-        "lsn": mark.lsn.text,
-        "read_at": mark.read_at.isoformat(),
-        "session_id": mark.session_id,
-        "empty_scans": mark.empty_scans,
-    }
-
-
-def mark_from(data: Mapping[str, Any]) -> LogMark:
-    """The mark of this JSON."""
-    return LogMark(
-        Lsn.parse(data["lsn"]),
-        datetime.fromisoformat(data["read_at"]),
-        data["session_id"],
-        data["empty_scans"],
-    )
 
 
 def witness_text(witness: Witness | None) -> str | None:

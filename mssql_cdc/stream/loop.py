@@ -1,0 +1,214 @@
+"""The connector without Dagster: decide, carry out, again; for the command line and for Dagster's loop mode.
+
+`step` is one decision carried out. `catch_up` ends at a defined point; `run_for` after a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mssql_cdc.capture.context import Database
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.snapshot import capture as snapshots
+from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.sqlserver.source import SqlServerSource
+from mssql_cdc.stream.after import behind_current, count_transactions, merge_current, take_signals
+from mssql_cdc.stream.capture import RangeResult, capture, mark_status
+from mssql_cdc.stream.decisions import Decision, Lost, Range, Snapshot, Wait
+from mssql_cdc.stream.facts import Cursor
+from mssql_cdc.stream.gather import Survey, survey
+from mssql_cdc.stream.plan import next_cursor, plan
+from mssql_cdc.stream.signals import free_key
+from mssql_cdc.stream.sweep import sweep_due
+
+IDLE_SECONDS = 0.5
+"""Pause between two looks at a source that has nothing new."""
+
+
+@dataclass
+class Follower:
+    """One database being followed: the cursor between two steps, and what the last one decided."""
+
+    database: Database
+    cursor: Cursor = field(default_factory=Cursor)
+    decision: Decision = field(default_factory=lambda: Wait("not begun"))
+    revived: bool = False
+    lost: list[str] = field(default_factory=list)
+
+    def step(self, *, merge: bool = True) -> Survey:
+        """Look, decide, do it; returns what was seen before it was done.
+
+        Raises:
+            the errors of `survey`, `stream.capture` and `snapshot.capture`; table errors of a range raise only when
+            every table failed.
+        """
+        seen = survey(self.database, cursor=self.cursor, retry_failed=not self.revived)
+        self.decision = plan(seen.facts)
+        self.cursor = next_cursor(seen.facts, self.decision)
+        match self.decision:
+            case Range():
+                self._range(seen, self.decision, merge=merge)
+            case Snapshot():
+                self._snapshot(seen, self.decision)
+            case Lost():
+                self._lost(seen, self.decision)
+            case Wait():
+                if merge:
+                    merge_current(self.database, seen.members, seen.offsets)
+        return seen
+
+    def _range(self, seen: Survey, decision: Range, *, merge: bool) -> None:
+        result = capture(self.database, seen, decision)
+        self.revived = True
+        _show(self.database, result)
+        follow(self.database, seen, result, merge=merge)
+        if result.failed and len(result.failed) == len(result.tables):
+            result.raise_failure()
+
+    def _snapshot(self, seen: Survey, decision: Snapshot) -> None:
+        key = decision.id if _begun(seen, decision.id) else free_key(decision.id, seen.offsets)
+        wanted = [t for t in decision.tables if not decision.data or _has_data(self.database, seen, t)]
+        bare = [t for t in decision.tables if t not in wanted or not decision.data]
+        if bare:
+            snapshots.take_positions(self.database, bare, id_=key, epoch=seen.facts.epoch)
+        if decision.data and wanted:
+            self.database.log(f"{key}: {', '.join(table.text for table in wanted)}")
+            result = snapshots.capture(self.database, wanted, id_=key, epoch=seen.facts.epoch, signal=decision.signal)
+            result.raise_failure()
+
+    def _lost(self, seen: Survey, decision: Lost) -> None:
+        if seen.facts.restored:
+            raise DataLostError(decision.reason)
+        mark_status(self.database, seen, decision.tables, "lost", decision.reason)
+        self.lost.append(decision.reason)
+        self.database.log(decision.reason)
+
+
+def follow(database: Database, seen: Survey, result: RangeResult, *, merge: bool = True, due_only: bool = True) -> None:
+    """What follows a range: signals, transactions, current tables, sweeps."""
+    take_signals(database, seen, result.offsets)
+    count_transactions(database, result.offsets, seen.members)
+    if merge:
+        merged = merge_current(database, seen.members, result.offsets, due_only=due_only)
+        for table, error in merged.errors.items():
+            database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
+        sweep_due(database, seen.members, result.offsets)
+
+
+def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
+    """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out."""
+    end = None if seconds is None else time.monotonic() + seconds
+    followers = [Follower(database) for database in databases]
+    while end is None or time.monotonic() < end:
+        idle = True
+        for follower in followers:
+            try:
+                follower.step()
+            except SourceUnavailableError as error:
+                follower.database.log(f"{error}; trying again")
+            idle = idle and isinstance(follower.decision, Wait)
+        if idle:
+            time.sleep(IDLE_SECONDS)
+    for follower in followers:
+        _raise_lost(follower)
+
+
+def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
+    """Follow each database until everything that is in its log now is in change logs and current tables.
+
+    The point is E, the end of the log at the call, and what was captured when a scan had passed E. It is reached when
+    every streaming table has come to it and the current tables stand at a complete cut that holds it.
+
+    Raises:
+        SourceUnavailableError: the time is up; the message says what was waited for.
+        DataLostError: changes were lost at the source, of the tables that the message names.
+    """
+    end = time.monotonic() + timeout
+    for database in databases:
+        _catch_up(database, end, timeout)
+
+
+def _catch_up(database: Database, end: float, timeout: float) -> None:
+    follower = Follower(database)
+    with SqlServerSource(database.connector).session(database.catalog) as session:
+        mark = session.mark()
+    goal: Lsn | None = None
+    last: MssqlCdcError | None = None
+    while True:
+        if goal is None:
+            goal = _goal(database, mark)
+        try:
+            seen = follower.step(merge=False)
+            last = None
+        except SourceUnavailableError as error:
+            last, seen = error, None
+        waits = seen is not None and goal is not None and isinstance(follower.decision, Wait)
+        if waits and _reached(seen, goal) and _current(database, seen):
+            break
+        if time.monotonic() > end:
+            what = last or getattr(follower.decision, "reason", None) or f"position {goal or mark.lsn}"
+            raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
+        if last is not None or isinstance(follower.decision, Wait):
+            time.sleep(IDLE_SECONDS)
+    _raise_lost(follower)
+
+
+def _goal(database: Database, mark: LogMark) -> Lsn | None:
+    """What was captured once a scan had passed the mark; None as long as none has."""
+    with SqlServerSource(database.connector).session(database.catalog) as session:
+        if session.passed(mark):
+            return session.captured()
+        standing = session.standing()
+        # Without the right to see scans, a settled mapping row behind the mark proves the same.
+        settled = standing.settled is not None and standing.settled >= mark.lsn
+        return standing.captured if settled else None
+
+
+def _reached(seen: Survey, goal: Lsn) -> bool:
+    """Whether every streaming member has come to the goal and no snapshot is open."""
+    for member in seen.facts.members:
+        if member.status in {"new", "snapshot"} and member.instances:
+            return False
+        if member.status == "streaming" and (member.position is None or member.position < goal):
+            return not seen.facts.policy.stream
+        if member.closed_until is not None and seen.facts.policy.stream:
+            return False
+    return True
+
+
+def _current(database: Database, seen: Survey) -> bool:
+    """Bring the current tables to the last cut; whether they are there, sweeps included."""
+    merged = merge_current(database, seen.members, seen.offsets, due_only=False)
+    for table, error in merged.errors.items():
+        raise type(error)(f"{table}: {error}") from error
+    if sweep_due(database, seen.members, seen.offsets):
+        return False
+    return not behind_current(database, seen.members, seen.offsets)
+
+
+def _has_data(database: Database, seen: Survey, table: object) -> bool:
+    """Whether a snapshot reads the table's rows: not the signal table's (SNP-27), nor those left out (SNP-25)."""
+    member = seen.members[table]  # type: ignore[index]
+    name = (member.table.catalog or "", member.table.schema, member.table.name)
+    connector = database.connector
+    return connector.snapshot.collections.matches(*name) and not connector.filters.tables.is_signal_table(*name)
+
+
+def _begun(seen: Survey, key: str) -> bool:
+    return any(row.partition == key for row in seen.offsets.rows if row.kind == "snapshot")
+
+
+def _show(database: Database, result: RangeResult) -> None:
+    names = [f"{t.name} {o.rows}" for t, o in result.tables.items() if o.rows]
+    shown = ", ".join(names) if names else "no rows"
+    database.log(f"{result.decision.key}: {shown}{'' if result.row and result.row.complete else ' (no cut)'}")
+    for table, error in result.failed.items():
+        database.log(f"{table} failed: {error}")
+
+
+def _raise_lost(follower: Follower) -> None:
+    if follower.lost:
+        raise DataLostError("; ".join(follower.lost))
