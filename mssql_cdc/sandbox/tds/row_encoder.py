@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import SqlType
-from mssql_cdc.sandbox.tds.collations import collation_bytes
+from mssql_cdc.sandbox.tds.collations import collation_bytes, default_collation
 from mssql_cdc.sandbox.tds.type_codecs import (
     NULLS,
     Frame,
     LengthTable,
     codec_of,
     declared_bytes,
+    narrow_name,
     write_parts,
     write_pointer,
 )
@@ -125,6 +126,7 @@ def _lengths(maximum: int) -> LengthTable:
 
 
 def _environment(schema: tuple[SqlType, ...]) -> Mapping[str, object]:
+    narrow = {narrow_name(t): t.collation or default_collation() for t in schema if t.name in types.SINGLE_BYTE}
     sized = {t for t in schema if codec_of(t).frame(t) is Frame.SHORT}
     return {
         "join": b"".join,
@@ -142,4 +144,5 @@ def _environment(schema: tuple[SqlType, ...]) -> Mapping[str, object]:
         "pointer": write_pointer,
         "variant": encode_variant,
         **{f"lengths{declared_bytes(type_)}": _lengths(declared_bytes(type_)) for type_ in sized},
+        **{name: collation.encode for name, collation in narrow.items()},
     }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
-from mssql_cdc.sandbox.tds.collations import codec_name
+from mssql_cdc.sandbox.tds.collations import default_collation
 from mssql_cdc.sandbox.tds.wire import ProtocolError, decode_utf16
 
 TICKS_PER_DAY = 864_000_000_000
@@ -70,7 +70,7 @@ def time_size(scale: int) -> int:
     return 3 if scale <= 2 else 4 if scale <= 4 else 5
 
 
-# -- encoding: expressions over `v`; the names they use are in `ENVIRONMENT` ----------------------------------
+# -- encoding: expressions over `v`; the names they use are given by row_encoder.py ----------------------------------
 
 
 def _decimal(type_: SqlType) -> str:
@@ -102,8 +102,12 @@ def _datetimeoffset(type_: SqlType) -> str:
 
 
 def _single_byte(type_: SqlType) -> str:
-    codec = codec_name(type_.collation)
-    return f"v.encode() if v.isascii() else v.encode({codec!r}, 'replace')"
+    return f"v.encode() if v.isascii() else {narrow_name(type_)}(v)"
+
+
+def narrow_name(type_: SqlType) -> str:
+    """The name, in the expressions' environment, of the function that encodes this char, varchar or text."""
+    return f"narrow{(type_.collation or default_collation()).code_page}"
 
 
 def _national(_: SqlType) -> str:
@@ -248,7 +252,7 @@ def _read_guid(data: bytes, _: SqlType) -> uuid.UUID:
 
 
 def _read_single_byte(data: bytes, type_: SqlType) -> str:
-    return data.decode(codec_name(type_.collation), "replace")
+    return (type_.collation or default_collation()).decode(data)
 
 
 def _read_national(data: bytes, _: SqlType) -> str:

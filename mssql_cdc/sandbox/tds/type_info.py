@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
-from mssql_cdc.sandbox.tds.collations import codec_of_bytes, collation_bytes
+from mssql_cdc.sandbox.tds.collations import collation_bytes, collation_of_bytes
 from mssql_cdc.sandbox.tds.type_codecs import codec_of, decimal_size, declared_bytes
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar, us_varchar
 
@@ -60,7 +61,7 @@ class WireType:
     """A type as a client declared it: fixed forms have no length before the value."""
 
     type: SqlType
-    codec_name: str = ""  # of single-byte text: the client names the collation by number only
+    narrow: Collation | None = None  # its code page decodes single-byte text; the parameter has no collation
     fixed_size: int = 0
     is_null: bool = False
 
@@ -151,17 +152,17 @@ def _declared_length(size: int) -> int:
 
 def _read_text(name: str, reader: Reader) -> WireType:
     size = _declared_length(reader.u16())
-    codec = codec_of_bytes(reader.take(5))
+    collation = collation_of_bytes(reader.take(5))
     if name in types.NATIONAL:
         return WireType(SqlType(name, size if size == MAX else max(size // 2, 1)))
-    return WireType(SqlType(name, size), codec)
+    return WireType(SqlType(name, size), collation)
 
 
 def _read_legacy(name: str, reader: Reader) -> WireType:
     reader.skip(4)
     if name == "image":
         return WireType(SqlType(name, MAX))
-    return WireType(SqlType(name, MAX), codec_of_bytes(reader.take(5)))
+    return WireType(SqlType(name, MAX), collation_of_bytes(reader.take(5)))
 
 
 def _read_other(token: int, reader: Reader) -> WireType:

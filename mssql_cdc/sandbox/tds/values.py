@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import SqlType
-from mssql_cdc.sandbox.tds.collations import codec_of_bytes
+from mssql_cdc.sandbox.tds.collations import collation_of_bytes
 from mssql_cdc.sandbox.tds.type_codecs import Frame, InvalidValueError, codec_of, decimal_size, time_size
 from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
@@ -71,8 +71,8 @@ def read_parts(reader: Reader) -> bytes | None:
 def _decode(data: bytes, wire: WireType) -> object:
     type_ = wire.type
     _check_size(len(data), type_)
-    if wire.codec_name and type_.name in types.SINGLE_BYTE:
-        return data.decode(wire.codec_name, "replace")
+    if wire.narrow is not None and type_.name in types.SINGLE_BYTE:
+        return wire.narrow.decode(data)
     return codec_of(type_).decode(data, type_)
 
 
@@ -104,10 +104,10 @@ def _variant_base(reader: Reader) -> WireType:
     token = reader.u8()
     properties = Reader(reader.take(reader.u8()))
     if token in (0xA7, 0xAF, 0xE7, 0xEF):
-        codec = codec_of_bytes(properties.take(5))
+        collation = collation_of_bytes(properties.take(5))
         size = properties.u16()
         name = {0xA7: "varchar", 0xAF: "char", 0xE7: "nvarchar", 0xEF: "nchar"}[token]
-        return WireType(SqlType(name, max(size // 2, 1) if name[0] == "n" else size), codec)
+        return WireType(SqlType(name, max(size // 2, 1) if name[0] == "n" else size), collation)
     if token in (0xA5, 0xAD):
         size = properties.u16()
         return WireType(SqlType("varbinary" if token == 0xA5 else "binary", size))

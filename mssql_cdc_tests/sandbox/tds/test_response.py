@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from mssql_cdc.sandbox.engine import types
-from mssql_cdc.sandbox.engine.collation import Collation
+from mssql_cdc.sandbox.engine.collation import collation_named, known_collations
 from mssql_cdc.sandbox.engine.events import (
     Columns,
     Done,
@@ -19,7 +19,7 @@ from mssql_cdc.sandbox.engine.events import (
     Rows,
 )
 from mssql_cdc.sandbox.engine.types import MAX, ResultColumn, SqlType
-from mssql_cdc.sandbox.tds.collations import collation_bytes
+from mssql_cdc.sandbox.tds.collations import collation_bytes, collation_of_bytes
 from mssql_cdc.sandbox.tds.packets import HEADER_SIZE, PacketWriter
 from mssql_cdc.sandbox.tds.response import SLICE_BYTES, Response
 from mssql_cdc.sandbox.tds.tokens import column_metadata
@@ -171,14 +171,20 @@ def test_column_flags_and_user_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("collation", "expected"),
+    ("name", "expected"),
     [
-        (Collation("SQL_Latin1_General_CP1_CI_AS", False, True, False, True, 1252, 1033, 52), "0904d00034"),
-        (Collation("Latin1_General_CS_AS", True, True, False, False, 1252, 1033), "0904c00000"),
-        (Collation("Latin1_General_BIN", True, True, True, False, 1252, 1033), "0904000100"),
-        (Collation("Latin1_General_100_CI_AS_SC_UTF8", False, True, False, False, 65001, 1033, 0, 2), "0904d02400"),
+        ("SQL_Latin1_General_CP1_CI_AS", "0904d00034"),
+        ("Latin1_General_CS_AS", "0904c00000"),
+        ("Latin1_General_CI_AI_KS_WS", "0904300000"),
+        ("Latin1_General_BIN", "0904000100"),
+        ("Latin1_General_100_BIN2", "0904002200"),
+        ("Latin1_General_100_CI_AS_SC_UTF8", "0904d02400"),
     ],
-    ids=lambda v: getattr(v, "name", ""),
-)  # fmt: skip
-def test_collations_have_their_five_bytes(collation: Collation, expected: str) -> None:
-    assert collation_bytes(collation).hex() == expected
+)
+def test_collations_have_their_five_bytes(name: str, expected: str) -> None:
+    assert collation_bytes(collation_named(name)).hex() == expected
+
+
+def test_every_known_collation_keeps_its_code_page_on_the_way() -> None:
+    for collation in known_collations():
+        assert collation_of_bytes(collation_bytes(collation)).code_page == collation.code_page, collation.name
