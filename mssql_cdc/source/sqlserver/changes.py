@@ -19,6 +19,7 @@ from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.instances import CaptureInstance
+from mssql_cdc.source.sqlserver.order_guard import OrderGuard
 from mssql_cdc.source.sqlserver.pages import Place, page_statement
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import MAPPING, lsn, require_visible, text
@@ -66,11 +67,14 @@ class ChangeReader:
             self._require_held(bulk)
             times = _Times(bulk, self.connection.server_timezone)
             decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
+            guard = OrderGuard(self.instance.schema) if self.instance.change_table is None else None
             held: pa.RecordBatch | None = None
             for page in self._pages(bulk, plan):
                 times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
                 for raw in page:
                     for batch in decoder.push(raw):
+                        if guard is not None:
+                            guard.check(batch)
                         if held is not None:
                             yield held
                         held = batch

@@ -178,9 +178,7 @@ def snapshot_images(plan: RowPlan, raw: pa.RecordBatch) -> Images:
     return inserted_images(plan.columns, plan.decode(raw), raw.num_rows)
 
 
-def position_texts(
-    epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers
-) -> pa.StringArray:
+def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
     """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
 
     `commit` and `change` are hexadecimal digits, (n, 20) matrices.
