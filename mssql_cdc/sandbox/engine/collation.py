@@ -211,7 +211,11 @@ def collation_named(name: str) -> Collation:
 
 def known_collations() -> list[Collation]:
     """Common collations of every family, for sys.fn_helpcollations."""
-    names = [f"{family}_{flags}" for family in _FAMILIES for flags in ("BIN", "BIN2", "CI_AI", "CI_AS", "CS_AI", "CS_AS")]
-    names += [f"Latin1_General_100_{flags}" for flags in ("BIN2", "CI_AI", "CI_AS", "CS_AS", "CI_AS_SC", "CI_AS_SC_UTF8")]
+    names = [
+        f"{family}_{flags}" for family in _FAMILIES for flags in ("BIN", "BIN2", "CI_AI", "CI_AS", "CS_AI", "CS_AS")
+    ]
+    names += [
+        f"Latin1_General_100_{flags}" for flags in ("BIN2", "CI_AI", "CI_AS", "CS_AS", "CI_AS_SC", "CI_AS_SC_UTF8")
+    ]
     names += [f"{family}_{flags}" for family, (_, _, ids) in _SQL_FAMILIES.items() for flags in ids]
     return [collation_named(name) for name in sorted(names)]

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_SYMBOLS = " !\"#$%&()*,./:;?@[\\]^_`{|}~+<=>"
+_SYMBOLS = ' !"#$%&()*,./:;?@[\\]^_`{|}~+<=>'
 _SQL_SYMBOLS = " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _LETTERLIKE = {
     "ß": "ss", "ẞ": "ss", "æ": "ae", "Æ": "ae", "œ": "oe", "Œ": "oe", "þ": "th", "Þ": "th",

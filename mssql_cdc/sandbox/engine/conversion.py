@@ -31,9 +31,7 @@ _FORBIDDEN = {
 }  # fmt: skip
 
 
-def convert(
-    value: object, source: SqlType, target: SqlType, *, style: int | None = None, try_: bool = False
-) -> Any:
+def convert(value: object, source: SqlType, target: SqlType, *, style: int | None = None, try_: bool = False) -> Any:
     """The value in `target`'s storage form, as CAST or CONVERT gives it; character data is cut to length silently.
 
     `try_`: TRY_CAST and TRY_CONVERT: a value that cannot be converted is NULL; an impossible pair of types (529) still

@@ -91,7 +91,11 @@ def _to_decimal(source: SqlType, target: SqlType) -> Converter:
     def convert(value: Any) -> Decimal:
         try:
             exact = _float_digits(value) if isinstance(value, float) else Decimal(value)
-            result = quantize(exact, quantum) if exact == exact.to_integral_value() else exact.quantize(quantum, ROUND_HALF_UP, _CONTEXT)  # noqa: E501
+            result = (
+                quantize(exact, quantum)
+                if exact == exact.to_integral_value()
+                else exact.quantize(quantum, ROUND_HALF_UP, _CONTEXT)
+            )  # noqa: E501
         except (InvalidOperation, OverflowError, ValueError):
             raise error(8115, source=name, target="numeric", state=6) from None
         if not -limit < result < limit:
@@ -225,3 +229,8 @@ def _from_datetime(source: SqlType, target: SqlType) -> Converter:
     exact = to_number(SqlType("decimal", precision=38, scale=20), target)
     assert exact is not None
     return lambda value: exact((Decimal(value) / per_day).quantize(unit(20), ROUND_DOWN))
+
+
+def half_up(value: float, digits: int) -> Decimal:
+    """A float as decimal with `digits` digits behind the point, halves away from zero."""
+    return _float_digits(value).quantize(unit(digits), ROUND_HALF_UP, _CONTEXT)

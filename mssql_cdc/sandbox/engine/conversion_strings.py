@@ -118,9 +118,7 @@ def _from_number(source: SqlType, target: SqlType, style: int | None) -> Convert
     return convert
 
 
-def _from_binary(
-    source: SqlType, target: SqlType, style: int | None, fit: Callable[[str], str]
-) -> Converter | None:
+def _from_binary(source: SqlType, target: SqlType, style: int | None, fit: Callable[[str], str]) -> Converter | None:
     style = style or 0
     if style not in {0, 1, 2}:
         raise error(281, style=style, source=reported_name(source))

@@ -67,7 +67,9 @@ def from_moment(point: Moment, type_: SqlType) -> object:
         if day < MIN_DATETIME_DAYS:
             raise OutOfRangeError
         value = (day - DAYS_1900) * DATETIME_DAY + (ticks * 3 + 50_000) // 100_000
-        return _checked(value, (MIN_DATETIME_DAYS - DAYS_1900) * DATETIME_DAY, (MAX_DAYS + 1 - DAYS_1900) * DATETIME_DAY - 1)
+        return _checked(
+            value, (MIN_DATETIME_DAYS - DAYS_1900) * DATETIME_DAY, (MAX_DAYS + 1 - DAYS_1900) * DATETIME_DAY - 1
+        )
     if name == "smalldatetime":
         # 29.998 s and less round down, as the type works on datetime's 1/300 s.
         seconds300 = (ticks * 3 + 50_000) // 100_000

@@ -106,9 +106,7 @@ class Transaction:
         "variable_writes",
     )  # fmt: skip
 
-    def __init__(
-        self, manager: TransactionManager, id_: int, *, spid: int, isolation: Isolation, name: str
-    ) -> None:
+    def __init__(self, manager: TransactionManager, id_: int, *, spid: int, isolation: Isolation, name: str) -> None:
         self.manager = manager
         self.id = id_
         self.spid = spid

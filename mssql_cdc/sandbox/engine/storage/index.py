@@ -75,8 +75,7 @@ class Index:
         places = {column.name: place for place, column in enumerate(columns)}
         self.ordinals = tuple(places[name] for name, _ in self.columns)
         parts = [
-            _part(columns[place], descending=down)
-            for place, (_, down) in zip(self.ordinals, self.columns, strict=True)
+            _part(columns[place], descending=down) for place, (_, down) in zip(self.ordinals, self.columns, strict=True)
         ]
         self._parts = tuple(part or _same for part in parts)
         ordinals = self.ordinals

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
-def check_parents(
-    table: Table, transaction: Transaction, row: tuple, old: tuple | None, statement: str
-) -> None:
+def check_parents(table: Table, transaction: Transaction, row: tuple, old: tuple | None, statement: str) -> None:
     """Raise 547 unless every enabled foreign key of the row is NULL or finds its parent."""
     for key in table.foreign_keys:
         if not key.enabled:
@@ -33,9 +31,7 @@ def check_parents(
             raise _conflict(key, statement, parent=True)
 
 
-def parent_changed(
-    table: Table, transaction: Transaction, old: tuple, new: tuple | None, statement: str
-) -> None:
+def parent_changed(table: Table, transaction: Transaction, old: tuple, new: tuple | None, statement: str) -> None:
     """Apply the actions of the foreign keys that refer to a row that was deleted (`new` None) or updated."""
     for key in table.referenced_by:
         if not key.enabled:
@@ -156,7 +152,9 @@ def _conflict(key: ForeignKey, statement: str, *, parent: bool) -> SqlError:
     return error(
         547,
         statement=statement,
-        kind=("FOREIGN KEY" if parent else "REFERENCE").replace("REFERENCE", "SAME TABLE REFERENCE" if same else "REFERENCE")  # noqa: E501
+        kind=("FOREIGN KEY" if parent else "REFERENCE").replace(
+            "REFERENCE", "SAME TABLE REFERENCE" if same else "REFERENCE"
+        )  # noqa: E501
         + (same if parent else ""),
         constraint=key.name,
         database=other.database.name,

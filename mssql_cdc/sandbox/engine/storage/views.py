@@ -135,9 +135,7 @@ def _level(isolation: Isolation, hints: frozenset[str], *, for_update: bool) -> 
     return isolation
 
 
-def _locking_view(
-    transaction: Transaction, level: Isolation, hints: frozenset[str], *, for_update: bool
-) -> ReadView:
+def _locking_view(transaction: Transaction, level: Isolation, hints: frozenset[str], *, for_update: bool) -> ReadView:
     row = LockMode.X if "xlock" in hints else LockMode.U if for_update or "updlock" in hints else LockMode.S
     held = level >= Isolation.REPEATABLE_READ or bool(hints & {"updlock", "xlock"})
     writes = for_update or row is LockMode.X

@@ -225,8 +225,7 @@ def _check_unique(  # noqa: PLR0913 - private, called from two hot places
 def duplicate(table: Table, index: Index, row: tuple) -> SqlError:
     """Error 2627 for a constraint, 2601 for an index, with the duplicate's values."""
     values = ", ".join(
-        "<NULL>" if row[place] is None else display(row[place], table.columns[place].type)
-        for place in index.ordinals
+        "<NULL>" if row[place] is None else display(row[place], table.columns[place].type) for place in index.ordinals
     )
     if index.constraint:
         kind = "UNIQUE KEY" if index.constraint == "UNIQUE" else index.constraint

@@ -1,0 +1,428 @@
+"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, QUOTENAME, STRING_SPLIT's helper…
+
+What does not belong here: FORMAT (formatting.py), LIKE of the language (patterns.py has its matcher).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mssql_cdc.sandbox.engine.conversion_binary import encoder
+from mssql_cdc.sandbox.engine.conversion_strings import utf16_length
+from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, same_text, wide_text
+from mssql_cdc.sandbox.engine.functions.patterns import pattern_index
+from mssql_cdc.sandbox.engine.types import (
+    BIGINT, BINARIES, FLOAT, INT, LEGACY_LOBS, MAX, NATIONAL, STRINGS, SqlType, nvarchar, varchar,
+)  # fmt: skip
+from mssql_cdc.sandbox.errors import error
+
+registry = Registry()
+add = registry.add
+
+
+def _int_or_bigint(place: int) -> Callable[[Call], SqlType]:
+    return lambda call: BIGINT if call.types[place].length == MAX else INT
+
+
+@add("LEN", 1, result=_int_or_bigint(0))
+def _len(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    if call.types[0].name in BINARIES:
+        return lambda value: len(value.rstrip(b" "))
+    return lambda value: utf16_length(text(value).rstrip(" "))
+
+
+@add("DATALENGTH", 1, result=_int_or_bigint(0))
+def _datalength(call: Call) -> Callable[..., Any]:
+    return byte_length(call.types[0])
+
+
+def byte_length(type_: SqlType) -> Callable[[Any], int]:
+    """Function from a value to the bytes it takes in storage."""
+    from mssql_cdc.sandbox.engine.types import max_length
+
+    name = type_.name
+    if name in NATIONAL:
+        return lambda value: 2 * utf16_length(value)
+    if name in STRINGS:
+        collation = type_.collation
+        return lambda value: len(value) if value.isascii() or collation is None else len(collation.encode(value))
+    if name in BINARIES:
+        return len
+    if name == "sql_variant":
+        return lambda value: byte_length(value[0])(value[1])
+    if name in {"decimal", "numeric"}:
+        encode = encoder(type_)
+        assert encode is not None
+        return lambda _: max_length(type_)
+    size = max_length(type_)
+    return lambda _: size
+
+
+@add("LOWER", 1, result=same_text())
+def _lower(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value: text(value).lower()
+
+
+@add("UPPER", 1, result=same_text())
+def _upper(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    # 'ß'.upper() is two letters in Python, one in SQL Server.
+    return lambda value: "".join(c if len(c.upper()) > 1 else c.upper() for c in text(value))
+
+
+@add("LTRIM", 1, 2, result=same_text())
+def _ltrim(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value, characters=" ": text(value).lstrip(characters)
+
+
+@add("RTRIM", 1, 2, result=same_text())
+def _rtrim(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value, characters=" ": text(value).rstrip(characters)
+
+
+@add("TRIM", 1, 2, result=same_text())
+def _trim(call: Call) -> Callable[..., Any]:
+    """TRIM(text) and, as the compiler passes TRIM(characters FROM text), TRIM(text, characters)."""
+    text = call.as_text(0)
+    return lambda value, characters=" ": text(value).strip(characters)
+
+
+@add("LEFT", 2, result=same_text())
+def _left(call: Call) -> Callable[..., Any]:
+    text, count = call.as_text(0), call.to(1, BIGINT)
+
+    def left(value: Any, length: Any) -> str:
+        wanted = count(length)
+        if wanted < 0:
+            raise error(537)
+        return text(value)[:wanted]
+
+    return left
+
+
+@add("RIGHT", 2, result=same_text())
+def _right(call: Call) -> Callable[..., Any]:
+    text, count = call.as_text(0), call.to(1, BIGINT)
+
+    def right(value: Any, length: Any) -> str:
+        wanted = count(length)
+        if wanted < 0:
+            raise error(536, function="RIGHT")
+        return text(value)[-wanted:] if wanted else ""
+
+    return right
+
+
+def _substring_type(call: Call) -> SqlType:
+    type_ = call.types[0]
+    if type_.name in BINARIES:
+        return SqlType("varbinary", MAX if type_.name == "image" else type_.length or 8)
+    return same_text()(call)
+
+
+@add("SUBSTRING", 3, result=_substring_type)
+def _substring(call: Call) -> Callable[..., Any]:
+    binary = call.types[0].name in BINARIES
+    text = (lambda value: value) if binary else call.as_text(0)
+    first, count = call.to(1, BIGINT), call.to(2, BIGINT)
+
+    def substring(value: Any, start: Any, length: Any) -> Any:
+        begin, wanted = first(start) - 1, count(length)
+        if wanted < 0:
+            raise error(537)
+        return text(value)[max(0, begin) : max(0, begin + wanted)]
+
+    return substring
+
+
+@add("CHARINDEX", 2, 3, result=_int_or_bigint(1))
+def _charindex(call: Call) -> Callable[..., Any]:
+    needle, hay = call.as_text(0), call.as_text(1)
+    fold = folder(call)
+    first = call.to(2, BIGINT) if len(call.types) > 2 else None
+
+    def charindex(part: Any, whole: Any, start: Any = 1) -> int:
+        begin = max(0, (first(start) if first else 1) - 1)
+        return fold(hay(whole)).find(fold(needle(part)), begin) + 1 if needle(part) else 0
+
+    return charindex
+
+
+def folder(call: Call) -> Callable[[str], str]:
+    """Length-keeping case folding by the collation of the call's string arguments."""
+    collation = next((t.collation for t in call.types if t.collation is not None), call.collation)
+    if collation is None or collation.case_sensitive:
+        return lambda text: text
+    return lambda text: (
+        text.lower() if text.isascii() else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    )
+
+
+@add("PATINDEX", 2, result=_int_or_bigint(1))
+def _patindex(call: Call) -> Callable[..., Any]:
+    pattern, hay = call.as_text(0), call.as_text(1)
+    collation = next((t.collation for t in call.types if t.collation is not None), call.collation)
+    return lambda part, whole: pattern_index(pattern(part), hay(whole), collation)
+
+
+@add("REPLACE", 3, result=lambda call: wide_text(call, 0, 1, 2))
+def _replace(call: Call) -> Callable[..., Any]:
+    whole, old, new = call.as_text(0), call.as_text(1), call.as_text(2)
+    fold = folder(call)
+
+    def replace(value: Any, part: Any, by: Any) -> str:
+        text, wanted, other = whole(value), old(part), new(by)
+        if not wanted:
+            return text
+        folded, key = fold(text), fold(wanted)
+        out, place = [], 0
+        while (at := folded.find(key, place)) >= 0:
+            out += (text[place:at], other)
+            place = at + len(key)
+        return "".join((*out, text[place:]))
+
+    return replace
+
+
+@add("TRANSLATE", 3, result=same_text())
+def _translate(call: Call) -> Callable[..., Any]:
+    whole, old, new = call.as_text(0), call.as_text(1), call.as_text(2)
+
+    def translate(value: Any, characters: Any, others: Any) -> str:
+        source, target = old(characters), new(others)
+        if len(source) != len(target):
+            raise error(9828)
+        return whole(value).translate({ord(a): b for a, b in reversed(list(zip(source, target, strict=True)))})
+
+    return translate
+
+
+@add("REPLICATE", 2, result=lambda call: wide_text(call, 0))
+def _replicate(call: Call) -> Callable[..., Any]:
+    text, count = call.as_text(0), call.to(1, BIGINT)
+    type_ = wide_text(call, 0)
+
+    def replicate(value: Any, times: Any) -> str | None:
+        wanted = count(times)
+        if wanted < 0:
+            return None
+        result = text(value) * wanted
+        return result if type_.length == MAX else result[: type_.length]
+
+    return replicate
+
+
+@add("REVERSE", 1, result=same_text())
+def _reverse(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value: text(value)[::-1]
+
+
+@add("SPACE", 1, result=varchar(8000))
+def _space(call: Call) -> Callable[..., Any]:
+    count = call.to(0, BIGINT)
+    return lambda value: None if count(value) < 0 else " " * min(8000, count(value))
+
+
+@add("STUFF", 4, result=lambda call: wide_text(call, 0, 3), null_if_null=False)
+def _stuff(call: Call) -> Callable[..., Any]:
+    whole, new = call.as_text(0), call.as_text(3)
+    first, count = call.to(1, BIGINT), call.to(2, BIGINT)
+
+    def stuff(value: Any, start: Any, length: Any, part: Any) -> str | None:
+        if value is None or start is None or length is None:
+            return None
+        text, begin, wanted = whole(value), first(start), count(length)
+        if begin < 1 or wanted < 0 or begin > len(text):
+            return None
+        return text[: begin - 1] + ("" if part is None else new(part)) + text[begin - 1 + wanted :]
+
+    return stuff
+
+
+def _concat_type(call: Call) -> SqlType:
+    places = range(len(call.types))
+    types = [call.text_type(place) for place in places]
+    if any(type_.length == MAX for type_ in types):
+        return wide_text(call, *places, length=MAX)
+    national = any(type_.name in NATIONAL for type_ in types)
+    return wide_text(call, *places, length=min(sum(t.length for t in types) or 1, 4000 if national else 8000))
+
+
+@add("CONCAT", 2, 254, result=_concat_type, null_if_null=False)
+def _concat(call: Call) -> Callable[..., Any]:
+    parts = [call.as_text(place) for place in range(len(call.types))]
+    return lambda *values: "".join(part(value) for part, value in zip(parts, values, strict=True) if value is not None)
+
+
+@add("CONCAT_WS", 3, 254, result=_concat_type, null_if_null=False)
+def _concat_ws(call: Call) -> Callable[..., Any]:
+    parts = [call.as_text(place) for place in range(len(call.types))]
+
+    def concat_ws(separator: Any, *values: Any) -> str:
+        between = "" if separator is None else parts[0](separator)
+        return between.join(p(v) for p, v in zip(parts[1:], values, strict=True) if v is not None)
+
+    return concat_ws
+
+
+@add("ASCII", 1, result=INT)
+def _ascii(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+
+    def ascii_(value: Any) -> int | None:
+        first = text(value)[:1]
+        if not first:
+            return None
+        return call.collation.encode(first)[0] if call.collation else first.encode("cp1252", "replace")[0]
+
+    return ascii_
+
+
+@add("UNICODE", 1, result=INT)
+def _unicode(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value: ord(text(value)[0]) if text(value) else None
+
+
+@add("CHAR", 1, result=lambda call: SqlType("char", 1, collation=call.collation))
+def _char(call: Call) -> Callable[..., Any]:
+    number = call.to(0, INT)
+
+    def char(value: Any) -> str | None:
+        code = number(value)
+        if not 0 <= code <= 255:
+            return None
+        return call.collation.decode(bytes((code,))) if call.collation else bytes((code,)).decode("latin-1")
+
+    return char
+
+
+@add("NCHAR", 1, result=lambda call: SqlType("nchar", 1, collation=call.collation))
+def _nchar(call: Call) -> Callable[..., Any]:
+    number = call.to(0, INT)
+    return lambda value: chr(number(value)) if 0 <= number(value) <= 0x10FFFF else None
+
+
+@add("QUOTENAME", 1, 2, result=nvarchar(258))
+def _quotename(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    pairs = {"[": "[]", "]": "[]", "'": "''", '"': '""', "(": "()", ")": "()", "<": "<>", ">": "<>", "{": "{}",
+             "}": "{}", "`": "``"}  # fmt: skip
+
+    def quotename(value: Any, quote: str = "[") -> str | None:
+        name, pair = text(value), pairs.get(quote[:1])
+        if pair is None or len(name) > 128:
+            return None
+        return pair[0] + name.replace(pair[1], pair[1] * 2) + pair[1]
+
+    return quotename
+
+
+@add("PARSENAME", 2, result=nvarchar(128))
+def _parsename(call: Call) -> Callable[..., Any]:
+    text, number = call.as_text(0), call.to(1, INT)
+
+    def parsename(value: Any, part: Any) -> str | None:
+        pieces = _name_parts(text(value))
+        place = number(part)
+        if not 1 <= place <= 4 or len(pieces) > 4 or place > len(pieces):
+            return None
+        return pieces[-place] or None
+
+    return parsename
+
+
+def _name_parts(text: str) -> list[str]:
+    parts, current, closing = [], "", ""
+    for character in text:
+        if closing:
+            if character == closing:
+                closing = ""
+            else:
+                current += character
+        elif character in '["':
+            closing = "]" if character == "[" else '"'
+        elif character == ".":
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return [*parts, current]
+
+
+@add("STR", 1, 3, result=varchar(8000))
+def _str(call: Call) -> Callable[..., Any]:
+    number = call.to(0, FLOAT)
+
+    def str_(value: Any, length: int = 10, digits: int = 0) -> str:
+        from mssql_cdc.sandbox.engine.conversion_numbers import half_up
+
+        digits = min(digits, 16)
+        text = f"{half_up(number(value), digits):f}"
+        if len(text) > length:
+            whole = len(text.split(".")[0])
+            if whole > length:
+                return "*" * length
+            text = f"{half_up(number(value), max(0, length - whole - 1)):f}"
+        return text.rjust(length)
+
+    return str_
+
+
+@add("SOUNDEX", 1, result=varchar(4))
+def _soundex(call: Call) -> Callable[..., Any]:
+    text = call.as_text(0)
+    return lambda value: soundex(text(value))
+
+
+@add("DIFFERENCE", 2, result=INT)
+def _difference(call: Call) -> Callable[..., Any]:
+    one, two = call.as_text(0), call.as_text(1)
+    return lambda a, b: sum(x == y for x, y in zip(soundex(one(a)), soundex(two(b)), strict=True))
+
+
+_SOUNDS = {c: d for d, cs in enumerate(("", "BFPV", "CGJKQSXZ", "DT", "L", "MN", "R")) for c in cs}
+
+
+def soundex(text: str) -> str:
+    """The four-character sound code of a word; '0000' without letters."""
+    word = text.upper()
+    if not word[:1].isalpha():
+        return "0000"
+    code, last = word[0], _SOUNDS.get(word[0], 0)
+    for character in word[1:]:
+        if not character.isalpha():
+            break
+        sound = _SOUNDS.get(character, 0)
+        if sound and sound != last:
+            code += str(sound)
+        if character not in "HW":
+            last = sound
+    return code[:4].ljust(4, "0")
+
+
+@add("STRING_ESCAPE", 2, result=lambda call: wide_text(call, 0, length=MAX))
+def _string_escape(call: Call) -> Callable[..., Any]:
+    import json
+
+    text = call.as_text(0)
+    return lambda value, _kind: json.dumps(text(value), ensure_ascii=False)[1:-1].replace("/", "\\/")
+
+
+def string_split(text: str | None, separator: str, *, ordinal: bool = False) -> Iterator[tuple]:
+    """Rows of STRING_SPLIT: (value,) or (value, ordinal); error 214 unless the separator is one character."""
+    if len(separator) != 1:
+        raise error(214, name="separator", type="nchar(1)/nvarchar(1)")
+    if text is None:
+        return
+    for number, part in enumerate(text.split(separator), 1):
+        yield (part, number) if ordinal else (part,)
+
+
+__all__ = ["LEGACY_LOBS", "byte_length", "folder", "registry", "soundex", "string_split"]

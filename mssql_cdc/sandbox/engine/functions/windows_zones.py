@@ -1,0 +1,28 @@
+"""Windows names of time zones and their IANA names: the ones that AT TIME ZONE is commonly used with."""
+
+WINDOWS_ZONES = {
+    "utc": "UTC", "gmt standard time": "Europe/London", "greenwich standard time": "Atlantic/Reykjavik",
+    "w. europe standard time": "Europe/Berlin", "central europe standard time": "Europe/Budapest",
+    "romance standard time": "Europe/Paris", "central european standard time": "Europe/Warsaw",
+    "gtb standard time": "Europe/Bucharest", "e. europe standard time": "Europe/Chisinau",
+    "fle standard time": "Europe/Kiev", "turkey standard time": "Europe/Istanbul",
+    "russian standard time": "Europe/Moscow", "israel standard time": "Asia/Jerusalem",
+    "egypt standard time": "Africa/Cairo", "south africa standard time": "Africa/Johannesburg",
+    "arab standard time": "Asia/Riyadh", "arabian standard time": "Asia/Dubai", "iran standard time": "Asia/Tehran",
+    "pakistan standard time": "Asia/Karachi", "india standard time": "Asia/Calcutta",
+    "nepal standard time": "Asia/Katmandu", "bangladesh standard time": "Asia/Dhaka",
+    "se asia standard time": "Asia/Bangkok", "china standard time": "Asia/Shanghai",
+    "singapore standard time": "Asia/Singapore", "taipei standard time": "Asia/Taipei",
+    "w. australia standard time": "Australia/Perth", "tokyo standard time": "Asia/Tokyo",
+    "korea standard time": "Asia/Seoul", "cen. australia standard time": "Australia/Adelaide",
+    "aus central standard time": "Australia/Darwin", "e. australia standard time": "Australia/Brisbane",
+    "aus eastern standard time": "Australia/Sydney", "new zealand standard time": "Pacific/Auckland",
+    "hawaiian standard time": "Pacific/Honolulu", "alaskan standard time": "America/Anchorage",
+    "pacific standard time": "America/Los_Angeles", "us mountain standard time": "America/Phoenix",
+    "mountain standard time": "America/Denver", "central standard time": "America/Chicago",
+    "canada central standard time": "America/Regina", "central america standard time": "America/Guatemala",
+    "eastern standard time": "America/New_York", "us eastern standard time": "America/Indianapolis",
+    "sa pacific standard time": "America/Bogota", "atlantic standard time": "America/Halifax",
+    "newfoundland standard time": "America/St_Johns", "e. south america standard time": "America/Sao_Paulo",
+    "argentina standard time": "America/Buenos_Aires", "azores standard time": "Atlantic/Azores",
+}  # fmt: skip
