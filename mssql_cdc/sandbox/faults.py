@@ -202,8 +202,7 @@ PROCEDURES = (
     procedure("sandbox.drop_connection", "@spid int = NULL, @application nvarchar(128) = NULL", _drop_connection),
     procedure(
         "sandbox.fail_statement",
-        "@pattern nvarchar(4000), @number int = 1205, @nth int = 1, @times int = 1, "
-        "@application nvarchar(128) = NULL",
+        "@pattern nvarchar(4000), @number int = 1205, @nth int = 1, @times int = 1, @application nvarchar(128) = NULL",
         _fail_statement,
     ),
     procedure("sandbox.clear_faults", "", _clear_faults),

@@ -117,7 +117,9 @@ class SystemTableFunction:
     rows: Callable[..., Iterable[list[tuple]]]
 
 
-def function(name: str, result: str, arguments: str, compute: Callable[..., object], *, optional: int = 0) -> SystemFunction:
+def function(
+    name: str, result: str, arguments: str, compute: Callable[..., object], *, optional: int = 0
+) -> SystemFunction:
     """A scalar function; `arguments` are types separated by `;`."""
     types = tuple(column_type(text) for text in arguments.split(";") if text.strip())
     return SystemFunction(name, column_type(result), types, compute, optional)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.storage.objects import Schema
+from mssql_cdc.sandbox.engine.storage.objects import Schema, SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 
 if TYPE_CHECKING:
@@ -60,19 +60,22 @@ class ObjectRow:
 def all_objects(database: Database) -> Iterator[ObjectRow]:
     """Objects and constraints, in no particular order."""
     for item in database.objects():
-        code = "U" if isinstance(item, Table) else item.type_code
-        yield ObjectRow(
-            item.name,
-            item.object_id,
-            item.schema,
-            item.parent_object_id,
-            code,
-            item.create_date,
-            item.modify_date,
-            item.is_ms_shipped,
-        )
+        yield _row_of(item)
         if isinstance(item, Table):
             yield from constraint_rows(item)
+
+
+def _row_of(item: SchemaObject) -> ObjectRow:
+    return ObjectRow(
+        item.name,
+        item.object_id,
+        item.schema,
+        item.parent_object_id,
+        "U" if isinstance(item, Table) else item.type_code,
+        item.create_date,
+        item.modify_date,
+        item.is_ms_shipped,
+    )
 
 
 def constraint_rows(table: Table) -> Iterator[ObjectRow]:
@@ -115,3 +118,56 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
             parts.append(re.escape(character))
         position += 1
     return re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
+
+
+def split_name(text: str) -> list[str]:
+    """The parts of a multi-part name as SQL writes it: `db.[sch ema]."o.bj"`; omitted parts are empty."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        closing = {"[": "]", '"': '"'}.get(text[position : position + 1])
+        if closing is None:
+            end = text.find(".", position)
+            end = len(text) if end < 0 else end
+            parts.append(text[position:end].strip())
+            position = end
+        else:
+            part, position = _quoted_part(text, position + 1, closing)
+            parts.append(part)
+        if position >= len(text):
+            return parts
+        position += 1
+
+
+def _quoted_part(text: str, position: int, closing: str) -> tuple[str, int]:
+    characters: list[str] = []
+    while position < len(text):
+        if text[position] == closing:
+            if text[position + 1 : position + 2] != closing:
+                return "".join(characters), position + 1
+            position += 1
+        characters.append(text[position])
+        position += 1
+    return "".join(characters), position
+
+
+def find_object(database: Database, schemas: list[str], name: str) -> ObjectRow | None:
+    """The object or constraint of this name in the first schema which has it."""
+    key = database.collation.key
+    for schema in schemas:
+        item = database.find(schema, name)
+        if item is not None:
+            return _row_of(item)
+    wanted = [key(schema) for schema in schemas]
+    for row in all_objects(database):
+        if key(row.name) == key(name) and key(row.schema.name) in wanted:
+            return row
+    return None
+
+
+def object_by_id(database: Database, object_id: int) -> ObjectRow | None:
+    """The object or constraint with this id."""
+    item = database.object_by_id(object_id)
+    if item is not None:
+        return _row_of(item)
+    return next((row for row in all_objects(database) if row.object_id == object_id), None)

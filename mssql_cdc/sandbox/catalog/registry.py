@@ -47,9 +47,7 @@ _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
     for item in (*procedures.PROCEDURES, *cdc_procedures.PROCEDURES, *faults.PROCEDURES)
 }
 _SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
-_METADATA_FUNCTIONS: dict[str, SystemFunction] = {
-    item.name.casefold(): item for item in metadata_functions.FUNCTIONS
-}
+_METADATA_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.FUNCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +87,7 @@ class BoundTableFunction:
     definition: SystemTableFunction
     database: Database
 
-    def slices(
-        self, session: Session, transaction: Transaction | None, *values: object
-    ) -> Iterable[list[tuple]]:
+    def slices(self, session: Session, transaction: Transaction | None, *values: object) -> Iterable[list[tuple]]:
         """The rows for arguments in storage form of the argument types, in slices."""
         return self.definition.rows(Scope(self.database.server, self.database, session, transaction), *values)
 

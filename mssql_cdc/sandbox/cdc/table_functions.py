@@ -93,9 +93,7 @@ def all_changes(instance: CaptureInstance) -> SystemTableFunction:
 def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
     """The function over the net effect of an instance's changes."""
     captured = _captured_columns(instance)
-    places = [
-        next(place for place, column in enumerate(captured) if column.name == name) for name in instance.key
-    ]
+    places = [next(place for place, column in enumerate(captured) if column.name == name) for name in instance.key]
 
     def rows(scope: Scope, low: bytes | None, high: bytes | None, option: str | None) -> Slices:
         chosen = _check(scope, instance, "net", (low, high, option), NET_OPTIONS)
@@ -103,7 +101,9 @@ def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
         assert high is not None
         net_option: NetOption = next(known for known in NET_OPTIONS if known == chosen)
         changes = (
-            ChangeRow(row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], _key(row, places), row[layout.LEADING : -1])
+            ChangeRow(
+                row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], _key(row, places), row[layout.LEADING : -1]
+            )
             for slice_ in _reading(scope, instance, low, high)
             for row in slice_
         )

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
-from mssql_cdc.sandbox.catalog.security import is_member, is_owner, may_select
+from mssql_cdc.sandbox.catalog.measures import measures
+from mssql_cdc.sandbox.cdc.functions import may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DDL_HISTORY, LEADING
 from mssql_cdc.sandbox.cdc.messages import cdc_error
@@ -14,7 +15,7 @@ from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
 from mssql_cdc.sandbox.cdc.names import bracket_list
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture
 from mssql_cdc.sandbox.engine.events import Event
-from mssql_cdc.sandbox.engine.types import SqlType, reported_name
+from mssql_cdc.sandbox.engine.types import reported_name
 
 _HELP = columns(
     "source_schema sysname?, source_table sysname?, capture_instance sysname?, object_id int?, source_object_id int?, "
@@ -31,16 +32,6 @@ _DDL = columns(
     "source_schema sysname?, source_table sysname?, capture_instance sysname?, required_column_update bit?, "
     "ddl_command nvarchar(max)?, ddl_lsn binary(10)?, ddl_time datetime?"
 )
-
-
-def may_read(call: Call, instance: CaptureInstance) -> bool:
-    """Whether the caller may see an instance: the source's rows and the gating role."""
-    session, database = call.scope.session, call.scope.database
-    if is_owner(session, database):
-        return True
-    if instance.role is not None and not is_member(session, database, instance.role):
-        return False
-    return may_select(session, database, instance.source.schema.name, instance.source.name)
 
 
 def _help_row(instance: CaptureInstance) -> tuple:
@@ -77,7 +68,7 @@ async def _help_change_data_capture(call: Call) -> AsyncIterator[Event]:
         instances = capture.of_source(source.object_id)
         if not instances:
             raise cdc_error(22985, schema, table, procedure=name)
-    rows = [_help_row(instance) for instance in instances if may_read(call, instance)]
+    rows = [_help_row(instance) for instance in instances if may_see(call.scope, instance)]
     for event in result_set(_HELP, rows):
         yield event
 
@@ -85,33 +76,9 @@ async def _help_change_data_capture(call: Call) -> AsyncIterator[Event]:
 def _visible(call: Call, capture: DatabaseCapture, name: str) -> CaptureInstance:
     """The instance of the `@capture_instance` argument; error 22981 when it is unknown or hidden."""
     instance = capture.named(call.text("capture_instance") or "")
-    if instance is None or not may_read(call, instance):
+    if instance is None or not may_see(call.scope, instance):
         raise cdc_error(22981, procedure=name)
     return instance
-
-
-_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint", "decimal", "numeric", "money", "smallmoney"})
-_DATES = {"date": 0, "datetime": 3, "smalldatetime": 0}
-
-
-def _measures(type_: SqlType) -> tuple[int | None, int | None, int | None, int | None, int | None]:
-    """Character length, precision, radix, scale, datetime precision, as INFORMATION_SCHEMA.COLUMNS has them."""
-    name = type_.name
-    if name in ("char", "varchar", "nchar", "nvarchar", "binary", "varbinary"):
-        return type_.length, None, None, None, None
-    if name in ("text", "image"):
-        return 2147483647, None, None, None, None
-    if name == "ntext":
-        return 1073741823, None, None, None, None
-    if name == "xml":
-        return -1, None, None, None, None
-    if name in _INTEGERS:
-        return None, type_.precision, 10, type_.scale, None
-    if name in ("float", "real"):
-        return None, type_.precision, 2, None, None
-    if name in ("time", "datetime2", "datetimeoffset"):
-        return None, None, None, None, type_.scale
-    return None, None, None, None, _DATES.get(name)
 
 
 async def _get_captured_columns(call: Call) -> AsyncIterator[Event]:
@@ -123,6 +90,7 @@ async def _get_captured_columns(call: Call) -> AsyncIterator[Event]:
     for captured in instance.columns:
         kept = instance.change_table.columns[LEADING + captured.ordinal - 1].type
         type_ = source_types.get(captured.column_id, kept)
+        sizes = measures(type_)
         rows.append(
             (
                 instance.source.schema.name,
@@ -132,7 +100,11 @@ async def _get_captured_columns(call: Call) -> AsyncIterator[Event]:
                 captured.column_id,
                 captured.ordinal,
                 reported_name(type_),
-                *_measures(type_),
+                sizes.characters,
+                sizes.precision,
+                sizes.radix,
+                sizes.scale,
+                sizes.fraction,
             )
         )
     for event in result_set(_CAPTURED, rows):

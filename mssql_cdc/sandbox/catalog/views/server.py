@@ -1,0 +1,200 @@
+"""`sys.databases`, `sys.configurations`, the log's statistics, and what else describes the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.catalog.columns import column_type, columns
+from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction, view
+from mssql_cdc.sandbox.engine.log import lsn_text
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+
+_RECOVERY = {"FULL": 1, "BULK_LOGGED": 2, "SIMPLE": 3}
+_STATES = {"ONLINE": 0, "RESTORING": 1, "RECOVERING": 2, "OFFLINE": 6}
+_ACCESS = {"MULTI_USER": 0, "SINGLE_USER": 1, "RESTRICTED_USER": 2}
+
+
+def _databases(scope: Scope) -> Iterator[tuple]:
+    for database in scope.server.databases.values():
+        options = database.options
+        snapshot = options.allow_snapshot_isolation
+        yield (
+            database.name,
+            database.id,
+            b"\x01",
+            database.create_date,
+            options.compatibility_level,
+            database.collation.name,
+            _ACCESS[options.user_access],
+            options.user_access,
+            int(options.read_only),
+            _STATES[options.state],
+            options.state,
+            int(snapshot),
+            "ON" if snapshot else "OFF",
+            int(options.read_committed_snapshot),
+            _RECOVERY[options.recovery_model],
+            options.recovery_model,
+            int(database.name == "msdb"),
+            int(options.cdc_enabled),
+        )
+
+
+_CONFIGURATIONS = {
+    "max text repl size (B)": (1536, -1, 2147483647, 1, 0),
+    "clr enabled": (1562, 0, 1, 1, 0),
+    "show advanced options": (518, 0, 1, 1, 0),
+    "user options": (1534, 0, 32767, 1, 0),
+    "default language": (124, 0, 9999, 1, 0),
+    "nested triggers": (115, 0, 1, 1, 0),
+    "max degree of parallelism": (1539, 0, 32767, 1, 1),
+}
+
+
+def _configurations(scope: Scope) -> Iterator[tuple]:
+    for name, value in scope.server.config.items():
+        number, low, high, dynamic, advanced = _CONFIGURATIONS.get(name, (16000, 0, 2147483647, 1, 1))
+        integer = column_type("int")
+        variants = [(integer, item) for item in (value, low, high, value)]
+        yield (number, name, *variants, name, dynamic, advanced)
+
+
+def _collations(scope: Scope) -> Iterator[tuple]:
+    names = {scope.server.collation.name} | {db.collation.name for db in scope.server.databases.values()}
+    for name in sorted(names):
+        yield (name, name)
+
+
+def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+    yield (0, "mdy", 7, 0, "us_english", "English", 1033, 1033)
+
+
+def _servers(scope: Scope) -> Iterator[tuple]:
+    yield (0, scope.server.name, "SQL Server", "SQLNCLI", scope.server.name)
+
+
+def _sys_info(scope: Scope) -> Iterator[tuple]:
+    yield (2, 8388608, scope.server.start_time)
+
+
+def _host_info(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+    yield ("Linux", "Ubuntu", "22.04", "", 0, 0)
+
+
+def _master_files(scope: Scope) -> Iterator[tuple]:
+    for database in scope.server.databases.values():
+        yield from _files_of(database)
+
+
+def _database_files(scope: Scope) -> Iterator[tuple]:
+    for row in _files_of(scope.database):
+        yield row[1:]
+
+
+def _files_of(database: Database) -> Iterator[tuple]:
+    data = f"/var/opt/mssql/data/{database.name}"
+    yield (database.id, 1, 0, "ROWS", 1, database.name, f"{data}.mdf", 0, "ONLINE", 1024)
+    yield (database.id, 2, 1, "LOG", 0, f"{database.name}_log", f"{data}_log.ldf", 0, "ONLINE", 1024)
+
+
+def _log_stats(scope: Scope, database_id: int | None) -> Iterator[list[tuple]]:
+    """`sys.dm_db_log_stats(database_id)`: one row, of the current database when the id is NULL or 0."""
+    server = scope.server
+    database = scope.database if not database_id else server.database_by_id(database_id)
+    if database is None:
+        return
+    log = database.log
+    oldest = log.oldest_active_lsn or log.end_lsn
+    megabytes = log.records * 120 / 2**20
+    yield [
+        (
+            database.id,
+            str(server.instance_id).upper(),
+            database.options.recovery_model,
+            lsn_text(oldest),
+            lsn_text(log.end_lsn),
+            4,
+            max(8.0, megabytes),
+            1,
+            megabytes,
+            "REPLICATION" if log.capturing else "NOTHING",
+            lsn_text(oldest),
+            lsn_text(oldest),
+        )
+    ]
+
+
+TABLE_FUNCTIONS = (
+    SystemTableFunction(
+        "dm_db_log_stats",
+        columns(
+            "database_id int, recovery_unit_guid nvarchar(60)?, recovery_model nvarchar(60), log_min_lsn nvarchar(24)?, "
+            "log_end_lsn nvarchar(24)?, total_vlf_count bigint, total_log_size_mb float, active_vlf_count bigint, "
+            "active_log_size_mb float, log_truncation_holdup_reason nvarchar(60), log_recovery_lsn nvarchar(24)?, "
+            "log_checkpoint_lsn nvarchar(24)?"
+        ),
+        (column_type("int"),),
+        _log_stats,
+    ),
+)
+
+_FILE = (
+    "file_id int, type tinyint, type_desc nvarchar(60)?, data_space_id int, name sysname, "
+    "physical_name nvarchar(260), state tinyint?, state_desc nvarchar(60)?, size int"
+)
+
+VIEWS = (
+    view(
+        "sys.databases",
+        "name sysname, database_id int, source_database_id int? = NULL, owner_sid varbinary(85)?, create_date datetime, "
+        "compatibility_level tinyint, collation_name sysname?, user_access tinyint?, user_access_desc nvarchar(60)?, "
+        "is_read_only bit?, is_auto_close_on bit = 0, is_auto_shrink_on bit? = 0, state tinyint?, "
+        "state_desc nvarchar(60)?, is_in_standby bit? = 0, is_cleanly_shutdown bit? = 0, "
+        "is_supplemental_logging_enabled bit? = 0, snapshot_isolation_state tinyint?, "
+        "snapshot_isolation_state_desc nvarchar(60)?, is_read_committed_snapshot_on bit?, recovery_model tinyint?, "
+        "recovery_model_desc nvarchar(60)?, page_verify_option tinyint? = 2, "
+        "page_verify_option_desc nvarchar(60)? = 'CHECKSUM', is_auto_create_stats_on bit? = 1, "
+        "is_auto_update_stats_on bit? = 1, is_ansi_null_default_on bit? = 0, is_ansi_nulls_on bit? = 0, "
+        "is_ansi_padding_on bit? = 0, is_ansi_warnings_on bit? = 0, is_arithabort_on bit? = 0, "
+        "is_concat_null_yields_null_on bit? = 0, is_quoted_identifier_on bit? = 0, is_recursive_triggers_on bit? = 0, "
+        "is_fulltext_enabled bit? = 1, is_trustworthy_on bit?, is_published bit = 0, is_subscribed bit = 0, "
+        "is_merge_published bit = 0, is_distributor bit = 0, is_sync_with_backup bit = 0, is_broker_enabled bit = 1, "
+        "log_reuse_wait tinyint? = 0, log_reuse_wait_desc nvarchar(60)? = 'NOTHING', "
+        "is_date_correlation_on bit = 0, is_cdc_enabled bit, is_encrypted bit? = 0, replica_id uniqueidentifier? = NULL, "
+        "group_database_id uniqueidentifier? = NULL, containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
+        "delayed_durability int? = 0, delayed_durability_desc nvarchar(60)? = 'DISABLED', "
+        "is_change_feed_enabled bit? = 0, is_ledger_on bit? = 0",
+        _databases,
+    ),
+    view(
+        "sys.configurations",
+        "configuration_id int, name nvarchar(35), value sql_variant?, minimum sql_variant?, maximum sql_variant?, "
+        "value_in_use sql_variant?, description nvarchar(255), is_dynamic bit, is_advanced bit",
+        _configurations,
+    ),
+    view("sys.fn_helpcollations", "name sysname, description nvarchar(1000)", _collations),
+    view(
+        "sys.syslanguages",
+        "langid smallint, dateformat nchar(3), datefirst tinyint, upgrade int, name sysname, alias sysname, lcid int, "
+        "msglangid smallint",
+        _languages,
+    ),
+    view(
+        "sys.servers",
+        "server_id int, name sysname, product sysname, provider sysname, data_source nvarchar(4000)?, "
+        "is_linked bit = 0",
+        _servers,
+    ),
+    view("sys.dm_os_sys_info", "cpu_count int, physical_memory_kb bigint, sqlserver_start_time datetime", _sys_info),
+    view(
+        "sys.dm_os_host_info",
+        "host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256), "
+        "host_service_pack_level nvarchar(256), host_sku int?, os_language_version int",
+        _host_info,
+    ),
+    view("sys.master_files", "database_id int, " + _FILE, _master_files),
+    view("sys.database_files", _FILE, _database_files),
+)
