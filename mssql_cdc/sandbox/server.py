@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.session import Session
@@ -75,6 +76,7 @@ class SandboxServer:
             OSError: the address cannot be bound.
         """
         self._loop = asyncio.get_running_loop()
+        self.engine.catalog = Catalog(self.engine, capture_interval=self._capture_interval)
         self.engine.add_login(self.user, self.password, server_roles={"sysadmin"})
         await self._run_scripts()
         settings = ConnectionSettings(
@@ -93,6 +95,8 @@ class SandboxServer:
         if self._listener is not None:
             await self._listener.stop()
             self._listener = None
+        if self.engine.catalog is not None:
+            self.engine.catalog.close()
 
     def call(self, function: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
         """Run a coroutine in the server's event loop from another thread; its result."""

@@ -82,6 +82,10 @@ class Channel:
         """Wait until the client keeps up."""
         await self._writer.drain()
 
+    def abort(self) -> None:
+        """Cut the connection at once; what was not sent is lost."""
+        self._writer.transport.abort()
+
     def _send(self, data: bytes | bytearray) -> None:
         if data:
             self._writer.write(data if self._tls is None else self._tls.encrypt(data))

@@ -110,6 +110,7 @@ class Connection:
             self._channel.packets.add(login_refused(login, reason, server_name=server_name))
             await self._channel.finish()
             return None
+        session.on_kill = self._channel.abort
         self._channel.packets.spid = session.spid
         welcome = login_accepted(
             login, database=session.database, server_name=server_name, collation=self._settings.collation

@@ -10,6 +10,9 @@ from mssql_cdc.sandbox.tds.login import Login
 class Session(Protocol):
     """One logged-in client; runs one request at a time and reports by events."""
 
+    on_kill: Callable[[], None] | None
+    """Set by the connection: what a KILL of the session has to call, from the event loop's thread."""
+
     @property
     def spid(self) -> int:
         """The number by which the server knows the session."""

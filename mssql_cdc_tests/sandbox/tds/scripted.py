@@ -44,6 +44,7 @@ class Log:
     transactions: list[TmRequest] = field(default_factory=list)
     resets: list[bool] = field(default_factory=list)
     closed: int = 0
+    open: list["ScriptedSession"] = field(default_factory=list)
 
 
 class ScriptedSession:
@@ -58,6 +59,8 @@ class ScriptedSession:
         self._descriptors = iter(range(1, 1000))
         self._cancelled = asyncio.Event()
         self.transaction_descriptor = 0
+        self.on_kill: Callable[[], None] | None = None
+        log.open.append(self)
 
     async def batch(self, sql: str) -> AsyncGenerator[Event, None]:
         if sql.startswith("sp_datatype_info_100"):
@@ -111,9 +114,14 @@ class ScriptedSession:
 
     def close(self) -> None:
         self._log.closed += 1
+        self._log.open.remove(self)
 
     async def _answer(self, sql: str) -> AsyncIterator[Event]:
         self._cancelled.clear()
+        if sql == "kill":
+            for session in self._log.open:
+                if session is not self and session.on_kill is not None:
+                    session.on_kill()
         if sql == "wait" or sql.startswith("WAITFOR"):
             await self._cancelled.wait()
             return

@@ -1,5 +1,6 @@
 """Connections on real sockets: login, cancel, reset, and clients that misbehave."""
 
+import contextlib
 import socket
 import struct
 import time
@@ -182,6 +183,20 @@ def test_client_that_leaves_during_an_answer_leaves_its_session_closed() -> None
         with raw_client(port) as other:
             other.log_in(PASSWORD)
             assert_serves(other)
+    assert log.closed == 2
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_killed_session_loses_its_connection(busy: bool) -> None:  # noqa: FBT001
+    with serving(script) as (port, log), raw_client(port) as victim, raw_client(port) as killer:
+        victim.log_in(PASSWORD)
+        killer.log_in(PASSWORD)
+        if busy:
+            victim.batch("wait")
+        killer.batch("kill")
+        assert ROW in killer.receive()
+        with contextlib.suppress(ConnectionResetError):  # the same, seen earlier
+            assert victim.receive() == b""
     assert log.closed == 2
 
 
