@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.config import Connector, reveal
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,7 @@ class Database:
 
     connector: Connector
     catalog: str
+    source: SqlServerSource
     layout: Layout
     storage: Storage
     spark: Callable[[], SparkSession]
@@ -67,7 +69,12 @@ class Database:
         # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
         storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
-        return cls(connector, catalog, layout, storage, spark, run_id or uuid.uuid4().hex, log)
+        source = SqlServerSource(connector)
+        return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, log)
+
+    def session(self) -> AbstractContextManager[SqlServerSession]:
+        """A session on the database, for questions."""
+        return self.source.session(self.catalog)
 
     def named(self, run_id: str) -> Database:
         """The same database for another run."""

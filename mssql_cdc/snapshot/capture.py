@@ -40,7 +40,7 @@ from mssql_cdc.snapshot.plan import (
 )
 from mssql_cdc.source.sqlserver.log_end import LogMark
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
-from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+from mssql_cdc.source.sqlserver.source import SqlServerSession
 from mssql_cdc.spark.tasks import run_tasks
 
 CHUNK_ROWS = 200_000
@@ -92,7 +92,7 @@ class _Run:
 
 def take_positions(database: Database, tables: Collection[TableId], *, id_: str, epoch: int = 0) -> Offsets:
     """Let these tables stream from now on without reading their rows (snapshot modes without data, SNP-05)."""
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         captured = session.captured()
         members, offsets = _members(database, session)
     entries = {}
@@ -130,7 +130,7 @@ def capture(
         SourceUnavailableError, SourceError: the source could not be asked; what was committed stays.
         FencedError: another run holds these tables.
     """
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         run = _begin(database, session, tables, id_, epoch, signal, chunk_rows)
         try:
             _read_locked_tables(run)
@@ -353,7 +353,7 @@ def _read_locked_tables(run: _Run) -> None:
 
 def _task(run: _Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None) -> WriteTask:
     state, schema = run.states[table], run.schemas[table]
-    reader = SqlServerSource(run.database.connector).chunk_reader(
+    reader = run.database.source.chunk_reader(
         run.database.catalog,
         schema,
         chunk,
@@ -382,6 +382,7 @@ def _commit(run: _Run, table: TableId, chunks: list[int], low: Lsn, written: Wri
             "run_id": run.database.run_id,
             "operations": dict(written.operations),
         },
+        spark=run.database.spark,
     )
     run.done[table].append(GroupDone(tuple(chunks), low))
     run.rows[table] += written.rows

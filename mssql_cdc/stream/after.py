@@ -196,7 +196,7 @@ def _is_behind(database: Database, member: Member, history: SchemaHistory, up_to
 def _is_due(database: Database, member: Member) -> bool:
     """Whether `delta.current.interval` has passed since the current table's newest commit."""
     try:
-        table = DeltaTable(member.home.current, storage_options=database.storage.resolved(), without_files=True)
+        table = DeltaTable(member.home.current, storage_options=database.storage.resolved())
     except TableNotFoundError:
         return True
     newest = table.history(1)

@@ -20,7 +20,7 @@ from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, append_offsets
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.sqlserver.positions import require_held
-from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+from mssql_cdc.source.sqlserver.source import SqlServerSession
 from mssql_cdc.source.sqlserver.sql import require_visible
 from mssql_cdc.spark.tasks import TaskResult, run_tasks
 from mssql_cdc.stream.decisions import Range, Slice
@@ -79,7 +79,7 @@ def capture(database: Database, survey: Survey, decision: Range) -> RangeResult:
     outcomes: dict[TableId, TableOutcome] = {}
     witness = None
     if decision.slices:
-        with SqlServerSource(database.connector).session(database.catalog) as session:
+        with database.session() as session:
             session.control.execute(require_visible(decision.range.to), doing="looking for the end of the range")
             counts = _counts(session, survey, decision)
             outcomes = _read_and_commit(database, session, survey, decision, counts)
@@ -170,14 +170,13 @@ def _tasks(
     counts: Mapping[TableId, int],
 ) -> list[WriteTask]:
     """A table's tasks: adjoining sub-ranges, so that a large table does not run on one core alone."""
-    source = SqlServerSource(database.connector)
     instance = survey.instance(part.table, part.instance.object_id)
     whole = LsnRange(part.read_from, part.to, decision.range.epoch)
     wanted = min(-(-counts[part.table] // ROWS_PER_TASK), MOST_TASKS)
     ranges = session.split(instance, whole, wanted) if wanted > 1 else [whole]
     return [
         WriteTask(
-            source.change_reader(database.catalog, instance, sub, visible=decision.range.to),
+            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to),
             schema,
             state.target,
             state.batch + 1,
@@ -205,6 +204,7 @@ def _commit(
                 "run_id": database.run_id,
                 "operations": dict(written.operations),
             },
+            spark=database.spark,
         )
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)

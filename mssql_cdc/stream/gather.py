@@ -24,7 +24,7 @@ from mssql_cdc.snapshot.plan import SnapshotPolicy, policy_of
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
 from mssql_cdc.source.sqlserver.log_end import LogMark
 from mssql_cdc.source.sqlserver.positions import Standing, Witness
-from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+from mssql_cdc.source.sqlserver.source import SqlServerSession
 from mssql_cdc.stream.facts import Activity, Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.stream.signals import asked_snapshots
 
@@ -68,7 +68,7 @@ def survey(
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
     asked = asked_snapshots(database, offsets)
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         restored = _restored(session, offsets)
         closed = closed_tables(offsets)
         passed = [mark.lsn for mark in set(closed.values()) if session.passed(mark)]

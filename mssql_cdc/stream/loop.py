@@ -14,7 +14,6 @@ from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceUnavailableErro
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.snapshot import capture as snapshots
 from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc.stream.after import behind_current, count_transactions, merge_current, take_signals
 from mssql_cdc.stream.capture import RangeResult, capture, mark_status
 from mssql_cdc.stream.decisions import Decision, Lost, Range, Snapshot, Wait
@@ -133,7 +132,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
 
 def _catch_up(database: Database, end: float, timeout: float) -> None:
     follower = Follower(database)
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
     last: MssqlCdcError | None = None
@@ -145,20 +144,20 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
             last = None
         except SourceUnavailableError as error:
             last, seen = error, None
-        waits = seen is not None and goal is not None and isinstance(follower.decision, Wait)
-        if waits and _reached(seen, goal) and _current(database, seen):
+        waits = isinstance(follower.decision, Wait)
+        if seen and goal and waits and _reached(seen, goal) and _current(database, seen):
             break
         if time.monotonic() > end:
             what = last or getattr(follower.decision, "reason", None) or f"position {goal or mark.lsn}"
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
-        if last is not None or isinstance(follower.decision, Wait):
+        if last is not None or waits:
             time.sleep(IDLE_SECONDS)
     _raise_lost(follower)
 
 
 def _goal(database: Database, mark: LogMark) -> Lsn | None:
     """What was captured once a scan had passed the mark; None as long as none has."""
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         if session.passed(mark):
             return session.captured()
         standing = session.standing()

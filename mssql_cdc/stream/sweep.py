@@ -10,22 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
-
-import pyarrow as pa
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.tables import SNAPSHOT, Member
-from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.current import apply
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import commit, facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lsn import Lsn, snapshot_position_text
-from mssql_cdc.schema import TableId, TableSchema, change_log_schema, current_names
-from mssql_cdc.spark.session import private_session
+from mssql_cdc.lake.sweep import Sweep, sweep_files
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.stream.gather import closed_tables
-
-_LAST_CHUNK = 16**6 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +33,7 @@ class Due:
     number: int
     low: Lsn
     epoch: int
+    at: datetime
 
     @property
     def mark(self) -> str:
@@ -54,10 +52,10 @@ def sweep_due(database: Database, members: Mapping[TableId, Member], offsets: Of
         schema = load_history(database.layout, database.storage).newest(due.table)
         if schema is None or not schema.key_columns:
             continue
-        rows = _gone(database, member, schema, due, state.batch + 1)
-        files = write_files(rows, state.target)
+        sweep = Sweep(due.number, due.epoch, due.low, due.at)
+        files = sweep_files(database.spark(), member.home, schema, state, sweep)
         facts = {"kind": "sweep", "sweep": due.mark, "epoch": due.epoch, "run_id": database.run_id}
-        after = commit(state, files, facts)
+        after = commit(state, files, facts, spark=database.spark)
         count = sum(file.rows for file in files)
         if count:
             database.log(f"{due.table}: {count} rows of before the snapshot are gone at the source")
@@ -73,7 +71,7 @@ def _due(members: Mapping[TableId, Member], offsets: Offsets) -> Iterator[Due]:
     for row in offsets.rows:
         for name, wanted in (json.loads(row.facts).get("sweep", {}) if row.facts else {}).items():
             if name in by_name:
-                newest[name] = Due(by_name[name], wanted["number"], Lsn.parse(wanted["low"]), row.epoch)
+                newest[name] = Due(by_name[name], wanted["number"], Lsn.parse(wanted["low"]), row.epoch, row.at)
     closed = closed_tables(offsets)
     for name, due in newest.items():
         entry = offsets.entry(name)
@@ -86,47 +84,8 @@ def _is_sweep(entry: Mapping[str, Any], mark: str) -> bool:
     return bool(facts and facts.get("sweep") == mark)
 
 
-def _gone(database: Database, member: Member, schema: TableSchema, due: Due, batch: int) -> Iterator[pa.RecordBatch]:
-    """The synthetic deletes, in change-log form, from the current table's rows below the bound."""
-    bound = snapshot_position_text(due.epoch, due.low, number=due.number)
-    shape = change_log_schema(schema)
-    stored = current_names(schema)
-    number = 0
-    with private_session(database.spark()) as session:
-        table = session.read.format("delta").load(member.home.current)
-        found = table.where(table["_pos"] < bound).toArrow()
-    for current in found.to_batches():
-        rows = []
-        for row in current.to_pylist():
-            position = snapshot_position_text(due.epoch, due.low, number=due.number, chunk=_LAST_CHUNK, row=number)
-            rows.append(_delete(row, schema, stored, due, batch, position))
-            number += 1
-        yield pa.RecordBatch.from_pylist(rows, schema=shape)
-
-
-def _delete(
-    row: Mapping[str, Any], schema: TableSchema, stored: Mapping[str, str], due: Due, batch: int, position: str
-) -> dict[str, Any]:
-    before = {name: row[stored[name]] for name in stored}
-    return {
-        "_pos": position,
-        "_batch": batch,
-        "_schema": schema.version,
-        "_key": row["_key"],
-        "op": "d",
-        "source": {"commit_lsn": due.low.text},
-        "key": {name: before.get(name) for name in schema.key_columns},
-        "before": before,
-        "_snapshot": due.mark,
-        "_unavailable": row["_unavailable"],
-        "_exact": {"before": row["_exact"], "after": None} if row["_exact"] else None,
-    }
-
-
 def _merge_now(database: Database, member: Member, schema: TableSchema, batch: int) -> None:
     """Apply the deletes at once: they belong to no range, so no cut would bring them."""
-    from mssql_cdc.lake.current import apply
-
     versions = load_history(database.layout, database.storage).versions[schema.table_id.text]
     apply(
         database.spark(),

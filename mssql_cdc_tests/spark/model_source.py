@@ -1,0 +1,210 @@
+"""A source that is a Python list: commits, capture lag, cleanup and faults at will, for the lake's side of capture.
+
+It answers what `SqlServerSession` answers and its readers run in Spark tasks, so every interleaving of runs can be
+played with the real planner, the real commits and the real MERGE. What SQL Server itself does is not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.errors import DataLostError, SourceError, SourceUnavailableError
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.sqlserver.chunks import Chunk
+from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
+from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.sqlserver.positions import Standing, Witness
+from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
+
+AT = datetime(2026, 1, 2, 3, 4, 5)
+
+
+def number_of(value: Lsn) -> int:
+    return int.from_bytes(value.raw, "big")
+
+
+@dataclass
+class ModelTable:
+    """One table: its rows now, its capture instance."""
+
+    name: str
+    start: int
+    object_id: int
+    rows: dict[int, str] = field(default_factory=dict)
+    minimum: int = 0
+    enabled: bool = True
+
+    def captured(self) -> CapturedTable:
+        schema = TableSchema(
+            TableId("shop", "dbo", self.name),
+            (column("id", "int"), column("name", "nvarchar", length=50)),
+            ("id",),
+            object_id=self.object_id,
+            capture_object_id=self.object_id + 1000,
+            instance=f"dbo_{self.name}",
+            from_lsn=lsn(self.start).text,
+        )
+        instance = CaptureInstance(
+            f"dbo_{self.name}", self.object_id + 1000, ("cdc", f"{self.name}_CT"), self.object_id, AT,
+            lsn(self.start), schema, (1, 2),
+        )  # fmt: skip
+        return CapturedTable(schema.table_id, self.object_id, (instance,))
+
+
+@dataclass(frozen=True)
+class ModelReader:
+    """Rows that were there when the reader was made; `fault` is raised instead."""
+
+    schema: TableSchema
+    changes: tuple[Change, ...]
+    fault: str | None = None
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        if self.fault:
+            raise SourceError(self.fault)
+        if self.changes:
+            yield neutral(self.schema, *self.changes)
+
+
+class ModelSource:
+    """The source. The log is a list of (number, table, op, before, after); numbers grow by one."""
+
+    def __init__(self, *names: str) -> None:
+        self.tables: dict[str, ModelTable] = {}
+        self.log: list[tuple[int, str, Change]] = []
+        self.number = 10
+        self.captured = 10
+        self.scans = 0
+        self.faults: dict[str, str] = {}
+        self.down = False
+        self.before_read: Callable[[], None] = lambda: None
+        for name in names:
+            self.enable(name)
+
+    # -- what applications do -------------------------------------------------------------------------------
+
+    def enable(self, name: str) -> None:
+        self.number += 1
+        self.tables[name] = ModelTable(name, self.number, 100 + len(self.tables))
+        self.tables[name].minimum = self.number
+
+    def put(self, name: str, key: int, value: str | None) -> None:
+        """Insert, update or (None) delete a row, in a transaction of its own."""
+        table = self.tables[name]
+        old = table.rows.get(key)
+        before = None if old is None else {"id": key, "name": old}
+        after = None if value is None else {"id": key, "name": value}
+        if before is None and after is None:
+            return
+        op = "c" if before is None else "d" if after is None else "u"
+        self.number += 1
+        self.log.append((self.number, name, Change(self.number, op, before, after)))
+        if value is None:
+            del table.rows[key]
+        else:
+            table.rows[key] = value
+
+    def capture(self, upto: int | None = None) -> None:
+        """The capture job runs (up to a commit)."""
+        self.captured = max([n for n, _, _ in self.log if upto is None or n <= upto], default=self.captured)
+        self.scans += 1
+
+    def cleanup(self, below: int) -> None:
+        for table in self.tables.values():
+            table.minimum = max(table.minimum, below)
+
+    # -- the source's protocol ------------------------------------------------------------------------------
+
+    @contextmanager
+    def session(self, catalog: str) -> Iterator[ModelSession]:
+        if self.down:
+            raise SourceUnavailableError("the model is down")
+        yield ModelSession(self)
+
+    def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
+        self.before_read()
+        name = instance.schema.table_id.name
+        if lsn(self.tables[name].minimum) > wanted.from_.increment():
+            raise DataLostError(f"{name}: cleaned up")
+        found = tuple(c for n, t, c in self.log if t == name and lsn(n) in wanted)
+        return ModelReader(instance.schema, found, self.faults.get(name))
+
+    def chunk_reader(
+        self, catalog: str, schema: TableSchema, chunk: Chunk, *, snapshot_number: int, position: Lsn, **more: Any
+    ) -> ModelReader:
+        name = schema.table_id.name
+        low, high = (None if b is None else int(b[0]) for b in (chunk.lower, chunk.upper))
+        found = [
+            Change(number_of(position), "r", None, {"id": key, "name": value}, sequence=n, snapshot=snapshot_number)
+            for n, (key, value) in enumerate(sorted(self.tables[name].rows.items()))
+            if (low is None or key > low) and (high is None or key <= high)
+        ]
+        self.before_read()
+        return ModelReader(schema, tuple(found), self.faults.get(name))
+
+
+@dataclass(frozen=True)
+class ModelControl:
+    """Takes the visibility check of rule A2; the model's readers always see everything."""
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        assert "THROW 50001" in sql
+
+
+@dataclass(frozen=True)
+class ModelSession:
+    source: ModelSource
+    control: ModelControl = ModelControl()
+
+    def tables(self) -> list[CapturedTable]:
+        return [t.captured() for t in self.source.tables.values() if t.enabled]
+
+    def minima(self) -> dict[str, Lsn | None]:
+        return {f"dbo_{t.name}": lsn(t.minimum) for t in self.source.tables.values() if t.enabled}
+
+    def captured(self) -> Lsn:
+        return lsn(self.source.captured)
+
+    def standing(self) -> Standing:
+        return Standing(self.captured(), None, self.captured())
+
+    def mark(self) -> LogMark:
+        return LogMark(lsn(self.source.number), AT, 1, self.source.scans)
+
+    def passed(self, known: LogMark) -> bool:
+        done = number_of(known.lsn) <= self.source.captured
+        idle = not any(n > self.source.captured for n, _, _ in self.source.log)
+        return done or (self.source.scans > known.empty_scans and idle)
+
+    def witness(self, to: Lsn) -> Witness | None:
+        return None
+
+    def server_time(self) -> datetime:
+        return AT.replace(tzinfo=UTC)
+
+    def newest_before(self, wanted: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
+        return dict.fromkeys(wanted)
+
+    def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
+        return {
+            i.name: sum(1 for n, t, _ in self.source.log if f"dbo_{t}" == i.name and lsn(n) in wanted)
+            for i, wanted in parts
+        }
+
+    def row_bound(self, parts: object, to: Lsn) -> Lsn | None:
+        return None
+
+    def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
+        return [wanted]
+
+    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int, **more: Any) -> list[Chunk]:
+        keys = sorted(self.source.tables[schema.table_id.name].rows)[rows_per_chunk - 1 :: rows_per_chunk]
+        edges = [None, *[(str(key),) for key in keys], None]
+        return [Chunk(n, edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
