@@ -53,5 +53,6 @@ WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_o
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 DDL_HISTORY = """
-SELECT source_object_id, object_id, required_column_update, ddl_command, ddl_lsn, CONVERT(varchar(30), ddl_time, 126)
-FROM cdc.ddl_history WHERE ddl_lsn > ? AND ddl_lsn <= ? ORDER BY ddl_lsn"""
+SELECT source_object_id, object_id, required_column_update, ddl_command, ddl_lsn,
+       CONVERT(varchar(30), ddl_time, 126) AS ddl_time
+FROM cdc.ddl_history WHERE ddl_lsn > {from_} AND ddl_lsn <= {to} ORDER BY ddl_lsn, object_id"""

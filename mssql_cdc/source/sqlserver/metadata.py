@@ -13,11 +13,12 @@ from typing import Any
 
 from mssql_cdc.config.model import Filters
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lsn import ZERO_LSN, Lsn
+from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_texts as texts
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
+from mssql_cdc.source.sqlserver.sql import lsn
 
 _COMMAND_ID = "__$command_id"
 
@@ -84,6 +85,27 @@ def captured_tables(control: Control, filters: Filters | None = None) -> list[Ca
     if filters is None:
         return sorted(found, key=lambda table: table.table_id)
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """One DDL statement on a captured table, as CDC noted it; once per capture instance of the table."""
+
+    source_object_id: int
+    object_id: int
+    column_updated: bool
+    command: str
+    lsn: Lsn
+    at: str
+
+
+def ddl_history(control: Control, wanted: LsnRange) -> list[Ddl]:
+    """DDL in a range; CDC writes it asynchronously, so the newest may still be missing."""
+    sql = texts.DDL_HISTORY.format(from_=lsn(wanted.from_), to=lsn(wanted.to))
+    return [
+        Ddl(row[0], row[1], bool(row[2]), row[3], _lsn(row[4]), row[5])
+        for row in control.rows(sql, doing="reading the history of DDL")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
