@@ -37,8 +37,8 @@ def load_connector(path: str | Path) -> Connector:
     return connector_from_mapping(name, config)
 
 
-def load_connectors(folder: str | Path) -> tuple[Connector, ...]:
-    """Every connector of a folder, by file name; `<stem>.tables.json` files are lists of tables, not connectors.
+def load_connectors(folder: str | Path) -> dict[Path, Connector]:
+    """Every connector of a folder by its file, in the order of names; `<stem>.tables.json` files are lists of tables.
 
     Raises:
         ConfigurationError: a file is wrong, or two connectors share a `topic.prefix` (their paths would collide).
@@ -47,7 +47,7 @@ def load_connectors(folder: str | Path) -> tuple[Connector, ...]:
     if not folder.is_dir():
         raise ConfigurationError(f"{folder}: no such folder; put one Debezium JSON file per connector there")
     paths = [one for one in sorted(folder.glob("*.json")) if not one.name.endswith(".tables.json")]
-    connectors: list[Connector] = []
+    connectors: dict[Path, Connector] = {}
     owners: dict[str, Path] = {}
     for path in paths:
         connector = load_connector(path)
@@ -57,8 +57,8 @@ def load_connectors(folder: str | Path) -> tuple[Connector, ...]:
                 f"{path}: topic.prefix {connector.topic_prefix!r} is taken by {owners[key]}; give each its own"
             )
         owners[key] = path
-        connectors.append(connector)
-    return tuple(connectors)
+        connectors[path] = connector
+    return connectors
 
 
 def _read(path: Path) -> dict[str, object]:

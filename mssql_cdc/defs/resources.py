@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 
 from mssql_cdc.spark.session import SparkSettings, start_session
-
-Result = TypeVar("Result")
 
 
 class SparkResource(LazyPySparkResource):
@@ -35,10 +32,14 @@ class SparkResource(LazyPySparkResource):
             )
         return self._started
 
-    @property
-    def session_factory(self) -> Callable[[], Any]:
-        """For code that must not start Spark before it knows that there is work."""
-        return lambda: self.spark_session
+    def start(self) -> Any:
+        """The session, for code that must not start Spark before it knows that there is work."""
+        return self.spark_session
+
+    def cancel_jobs(self) -> None:
+        """Cancels what Spark is working on, from any thread."""
+        if self._started is not None:
+            self._started.sparkContext.cancelAllJobs()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
         """Stops the session: a later run must not inherit its static confs."""

@@ -105,7 +105,7 @@ def test_folder_gives_its_connectors_and_leaves_table_lists_alone(tmp_path: Path
     write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "b"})
     write(tmp_path, "a.json", MINIMAL | {"topic.prefix": "a"})
     write(tmp_path, "a.tables.json", {"tables": []})
-    assert [one.topic_prefix for one in load_connectors(tmp_path)] == ["a", "b"]
+    assert [one.topic_prefix for one in load_connectors(tmp_path).values()] == ["a", "b"]
 
 
 def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""The code location: one connector per file of the folder that `MSSQL_CDC_CONNECTORS` names. Asks no database."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from mssql_cdc.config import load_connectors
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.stream.discover import read_table_list, table_list_path
+
+FOLDER_VARIABLE = "MSSQL_CDC_CONNECTORS"
+DEFAULT_FOLDER = "connectors"
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """All connectors of the folder; an empty or missing folder gives an empty location."""
+    folder = Path(os.environ.get(FOLDER_VARIABLE, DEFAULT_FOLDER))
+    if not folder.is_dir():
+        return dg.Definitions()
+    connectors = load_connectors(folder)
+    missing = [path for path in connectors if not table_list_path(path).exists()]
+    if missing:
+        commands = "\n".join(f"  mssql-cdc discover --config {path}" for path in missing)
+        raise ConfigurationError(f"These connectors have no table list yet; run\n{commands}\nand reload the location")
+    parts = [build_definitions(connector, tables=read_table_list(path)) for path, connector in connectors.items()]
+    return dg.Definitions.merge(*parts) if parts else dg.Definitions()
