@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.engine.events import Message as MessageEvent
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.tds import tokens
 from mssql_cdc.sandbox.tds.channel import Channel
+from mssql_cdc.sandbox.tds.decoders import InvalidValueError
 from mssql_cdc.sandbox.tds.login import Login, parse_login
 from mssql_cdc.sandbox.tds.login_response import login_accepted, login_refused
 from mssql_cdc.sandbox.tds.packets import Message, PacketType
@@ -26,7 +27,6 @@ from mssql_cdc.sandbox.tds.requests import parse_batch, parse_rpc, parse_transac
 from mssql_cdc.sandbox.tds.response import Response
 from mssql_cdc.sandbox.tds.session import Session, SessionFactory
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken
-from mssql_cdc.sandbox.tds.type_codecs import InvalidValueError
 from mssql_cdc.sandbox.tds.wire import ProtocolError
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine.events import RpcParameter, TmKind, TmRequest
-from mssql_cdc.sandbox.tds.type_codecs import InvalidValueError
+from mssql_cdc.sandbox.tds.decoders import InvalidValueError
 from mssql_cdc.sandbox.tds.type_info import read_type_info
 from mssql_cdc.sandbox.tds.values import read_value
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, decode_utf16

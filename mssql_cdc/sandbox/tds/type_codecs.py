@@ -5,23 +5,14 @@ framed bytes (row encoders are compiled from these), and a function that reads t
 What a NULL looks like and how lengths are written belongs to the frame. TYPE_INFO is type_info.py.
 """
 
-import decimal
 import enum
-import math
-import struct
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
+from mssql_cdc.sandbox.tds import decoders
 from mssql_cdc.sandbox.tds.collations import default_collation
-from mssql_cdc.sandbox.tds.wire import ProtocolError, decode_utf16
-
-TICKS_PER_DAY = 864_000_000_000
-DATETIME_TICKS_PER_DAY = 25_920_000
-MINUTES_PER_DAY = 1440
-LAST_DAY = 3_652_058  # 9999-12-31
-_WIDE = decimal.Context(prec=80)
+from mssql_cdc.sandbox.tds.decoders import DATETIME_TICKS_PER_DAY, MINUTES_PER_DAY, TICKS_PER_DAY, time_size
 
 
 class Frame(enum.Enum):
@@ -43,10 +34,6 @@ NULLS: Mapping[Frame, bytes] = {
 }
 
 
-class InvalidValueError(ValueError):
-    """Well-formed bytes that are no value of the declared type (SQL Server: error 8023)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Codec:
     """One type: wire token, frame for a given type, expression to encode, function to decode."""
@@ -63,11 +50,6 @@ class Codec:
 def decimal_size(precision: int) -> int:
     """Bytes of the magnitude of a decimal of that precision."""
     return 4 if precision <= 9 else 8 if precision <= 19 else 12 if precision <= 28 else 16
-
-
-def time_size(scale: int) -> int:
-    """Bytes of a time of day of that scale."""
-    return 3 if scale <= 2 else 4 if scale <= 4 else 5
 
 
 # -- encoding: expressions over `v`; the names they use are given by row_encoder.py ----------------------------------
@@ -172,106 +154,6 @@ class LengthTable(dict[int, bytes]):
         return packed
 
 
-# -- decoding -------------------------------------------------------------------------------------------------
-
-
-def _read_int(data: bytes, _: SqlType) -> int:
-    return int.from_bytes(data, "little", signed=len(data) > 1)
-
-
-def _read_bit(data: bytes, _: SqlType) -> int:
-    return int(data[0] != 0)
-
-
-def _read_float(data: bytes, _: SqlType) -> float:
-    value = struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
-    if not math.isfinite(value):
-        raise InvalidValueError(f"{value} is no value of float or real")
-    return value
-
-
-def _read_money(data: bytes, _: SqlType) -> decimal.Decimal:
-    if len(data) == 4:
-        amount = int.from_bytes(data, "little", signed=True)
-    else:
-        high, low = struct.unpack("<iI", data)
-        amount = high << 32 | low
-    return _WIDE.scaleb(decimal.Decimal(amount), -4)
-
-
-def _read_decimal(data: bytes, type_: SqlType) -> decimal.Decimal:
-    magnitude = int.from_bytes(data[1:], "little")
-    if magnitude >= 10**type_.precision:
-        raise InvalidValueError(f"{magnitude} has more than {type_.precision} digits")
-    value = _WIDE.scaleb(decimal.Decimal(magnitude), -type_.scale)
-    return value if data[0] else _WIDE.minus(value)
-
-
-def _read_datetime(data: bytes, _: SqlType) -> int:
-    days, ticks = struct.unpack("<iI", data)
-    if not -53690 <= days <= 2958463 or ticks >= DATETIME_TICKS_PER_DAY:
-        raise InvalidValueError(f"{days} days and {ticks} ticks are no datetime")
-    return days * DATETIME_TICKS_PER_DAY + ticks
-
-
-def _read_smalldatetime(data: bytes, _: SqlType) -> int:
-    days, minutes = struct.unpack("<HH", data)
-    if minutes >= MINUTES_PER_DAY:
-        raise InvalidValueError(f"minute {minutes} is no smalldatetime")
-    return days * MINUTES_PER_DAY + minutes
-
-
-def _read_date(data: bytes, _: SqlType) -> int:
-    days = int.from_bytes(data, "little")
-    if days > LAST_DAY:
-        raise InvalidValueError(f"{days} days after 0001-01-01 are no date")
-    return days
-
-
-def _read_time(data: bytes, type_: SqlType) -> int:
-    ticks = int.from_bytes(data, "little") * 10 ** (7 - type_.scale)
-    if ticks >= TICKS_PER_DAY:
-        raise InvalidValueError(f"{ticks} ticks are no time of day")
-    return ticks
-
-
-def _read_datetime2(data: bytes, type_: SqlType) -> int:
-    size = time_size(type_.scale)
-    return _read_date(data[size : size + 3], type_) * TICKS_PER_DAY + _read_time(data[:size], type_)
-
-
-def _read_datetimeoffset(data: bytes, type_: SqlType) -> tuple[int, int]:
-    offset = int.from_bytes(data[-2:], "little", signed=True)
-    if not -840 <= offset <= 840:
-        raise InvalidValueError(f"{offset} minutes are no time zone offset")
-    return _read_datetime2(data[:-2], type_), offset
-
-
-def _read_guid(data: bytes, _: SqlType) -> uuid.UUID:
-    return uuid.UUID(bytes_le=data)
-
-
-def _read_single_byte(data: bytes, type_: SqlType) -> str:
-    return (type_.collation or default_collation()).decode(data)
-
-
-def _read_national(data: bytes, _: SqlType) -> str:
-    return decode_utf16(data)
-
-
-def _read_xml(data: bytes, _: SqlType) -> str:
-    # Microsoft's driver sends a byte-order mark, others do not.
-    return decode_utf16(data.removeprefix(b"\xff\xfe"))
-
-
-def _read_raw(data: bytes, _: SqlType) -> bytes:
-    return data
-
-
-def _read_variant(data: bytes, type_: SqlType) -> object:
-    raise ProtocolError(f"{type_.name} has its own reader ({len(data)} bytes)")
-
-
 # -- the table ------------------------------------------------------------------------------------------------
 
 
@@ -293,42 +175,42 @@ _POINTER = _always(Frame.POINTER)
 _DATETIME = f"days_ticks(8, v // {DATETIME_TICKS_PER_DAY}, v % {DATETIME_TICKS_PER_DAY})"
 _SMALLDATETIME = f"days_minutes(4, v // {MINUTES_PER_DAY}, v % {MINUTES_PER_DAY})"
 _MONEY = "days_ticks(8, (m := int(scaleb(v, 4))) >> 32, m & 0xFFFFFFFF)"
-_UDT = Codec(0xF0, _PARTS, _parts(_raw), _read_raw)
+_UDT = Codec(0xF0, _PARTS, _parts(_raw), decoders.read_raw)
 
 CODECS: Mapping[str, Codec] = {
-    "bit": _fixed(0x68, "one_byte[v]", _read_bit),
-    "tinyint": _fixed(0x26, "one_byte[v]", _read_int),
-    "smallint": _fixed(0x26, "int16(2, v)", _read_int),
-    "int": _fixed(0x26, "int32(4, v)", _read_int),
-    "bigint": _fixed(0x26, "int64(8, v)", _read_int),
-    "real": _fixed(0x6D, "float32(4, v)", _read_float),
-    "float": _fixed(0x6D, "float64(8, v)", _read_float),
-    "smallmoney": _fixed(0x6E, "int32(4, int(scaleb(v, 4)))", _read_money),
-    "money": _fixed(0x6E, _MONEY, _read_money),
-    "decimal": Codec(0x6A, _BYTE, _decimal, _read_decimal),
-    "numeric": Codec(0x6C, _BYTE, _decimal, _read_decimal),
-    "smalldatetime": _fixed(0x6F, _SMALLDATETIME, _read_smalldatetime),
-    "datetime": _fixed(0x6F, _DATETIME, _read_datetime),
-    "date": _fixed(0x28, "(v << 8 | 3).to_bytes(4, 'little')", _read_date),
-    "time": Codec(0x29, _BYTE, _time, _read_time),
-    "datetime2": Codec(0x2A, _BYTE, _datetime2, _read_datetime2),
-    "datetimeoffset": Codec(0x2B, _BYTE, _datetimeoffset, _read_datetimeoffset),
-    "uniqueidentifier": _fixed(0x24, r"b'\x10' + v.bytes_le", _read_guid),
-    "char": Codec(0xAF, _by_length, _sized(_single_byte), _read_single_byte),
-    "varchar": Codec(0xA7, _by_length, _sized(_single_byte), _read_single_byte),
-    "nchar": Codec(0xEF, _by_length, _sized(_national), _read_national),
-    "nvarchar": Codec(0xE7, _by_length, _sized(_national), _read_national),
-    "binary": Codec(0xAD, _by_length, _sized(_raw), _read_raw),
-    "varbinary": Codec(0xA5, _by_length, _sized(_raw), _read_raw),
-    "rowversion": Codec(0xAD, _always(Frame.SHORT), _sized(_raw), _read_raw),
-    "text": Codec(0x23, _POINTER, _pointer(_single_byte), _read_single_byte),
-    "ntext": Codec(0x63, _POINTER, _pointer(_national), _read_national),
-    "image": Codec(0x22, _POINTER, _pointer(_raw), _read_raw),
-    "xml": Codec(0xF1, _PARTS, _parts(_national), _read_xml),
+    "bit": _fixed(0x68, "one_byte[v]", decoders.read_bit),
+    "tinyint": _fixed(0x26, "one_byte[v]", decoders.read_int),
+    "smallint": _fixed(0x26, "int16(2, v)", decoders.read_int),
+    "int": _fixed(0x26, "int32(4, v)", decoders.read_int),
+    "bigint": _fixed(0x26, "int64(8, v)", decoders.read_int),
+    "real": _fixed(0x6D, "float32(4, v)", decoders.read_float),
+    "float": _fixed(0x6D, "float64(8, v)", decoders.read_float),
+    "smallmoney": _fixed(0x6E, "int32(4, int(scaleb(v, 4)))", decoders.read_money),
+    "money": _fixed(0x6E, _MONEY, decoders.read_money),
+    "decimal": Codec(0x6A, _BYTE, _decimal, decoders.read_decimal),
+    "numeric": Codec(0x6C, _BYTE, _decimal, decoders.read_decimal),
+    "smalldatetime": _fixed(0x6F, _SMALLDATETIME, decoders.read_smalldatetime),
+    "datetime": _fixed(0x6F, _DATETIME, decoders.read_datetime),
+    "date": _fixed(0x28, "(v << 8 | 3).to_bytes(4, 'little')", decoders.read_date),
+    "time": Codec(0x29, _BYTE, _time, decoders.read_time),
+    "datetime2": Codec(0x2A, _BYTE, _datetime2, decoders.read_datetime2),
+    "datetimeoffset": Codec(0x2B, _BYTE, _datetimeoffset, decoders.read_datetimeoffset),
+    "uniqueidentifier": _fixed(0x24, r"b'\x10' + v.bytes_le", decoders.read_guid),
+    "char": Codec(0xAF, _by_length, _sized(_single_byte), decoders.read_single_byte),
+    "varchar": Codec(0xA7, _by_length, _sized(_single_byte), decoders.read_single_byte),
+    "nchar": Codec(0xEF, _by_length, _sized(_national), decoders.read_national),
+    "nvarchar": Codec(0xE7, _by_length, _sized(_national), decoders.read_national),
+    "binary": Codec(0xAD, _by_length, _sized(_raw), decoders.read_raw),
+    "varbinary": Codec(0xA5, _by_length, _sized(_raw), decoders.read_raw),
+    "rowversion": Codec(0xAD, _always(Frame.SHORT), _sized(_raw), decoders.read_raw),
+    "text": Codec(0x23, _POINTER, _pointer(_single_byte), decoders.read_single_byte),
+    "ntext": Codec(0x63, _POINTER, _pointer(_national), decoders.read_national),
+    "image": Codec(0x22, _POINTER, _pointer(_raw), decoders.read_raw),
+    "xml": Codec(0xF1, _PARTS, _parts(_national), decoders.read_xml),
     "hierarchyid": _UDT,
     "geometry": _UDT,
     "geography": _UDT,
-    "sql_variant": Codec(0x62, _always(Frame.VARIANT), lambda _: "variant(v)", _read_variant),
+    "sql_variant": Codec(0x62, _always(Frame.VARIANT), lambda _: "variant(v)", decoders.read_variant),
 }
 
 

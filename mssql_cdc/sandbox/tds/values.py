@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.tds.collations import collation_of_bytes
-from mssql_cdc.sandbox.tds.type_codecs import Frame, InvalidValueError, codec_of, decimal_size, time_size
+from mssql_cdc.sandbox.tds.decoders import InvalidValueError, time_size
+from mssql_cdc.sandbox.tds.type_codecs import Frame, codec_of, decimal_size
 from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
 

@@ -15,7 +15,7 @@ import pytest
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
 from mssql_cdc.sandbox.engine.types import MAX, ResultColumn, SqlType
-from mssql_cdc.sandbox.tds.type_codecs import TICKS_PER_DAY
+from mssql_cdc.sandbox.tds.decoders import TICKS_PER_DAY
 from mssql_cdc_tests.sandbox.tds.drivers import DRIVERS, driver
 from mssql_cdc_tests.sandbox.tds.scripted import serving
 

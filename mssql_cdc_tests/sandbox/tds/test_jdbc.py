@@ -8,7 +8,7 @@ import pytest
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Rows
 from mssql_cdc.sandbox.engine.types import MAX, ResultColumn, SqlType
-from mssql_cdc.sandbox.tds.type_codecs import TICKS_PER_DAY
+from mssql_cdc.sandbox.tds.decoders import TICKS_PER_DAY
 from mssql_cdc_tests.sandbox.tds import test_drivers
 from mssql_cdc_tests.sandbox.tds.jdbc import probe
 from mssql_cdc_tests.sandbox.tds.scripted import PASSWORD, serving

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.events import RpcParameter, TmRequest
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
+from mssql_cdc.sandbox.tds.decoders import InvalidValueError
 from mssql_cdc.sandbox.tds.requests import parse_batch, parse_rpc, parse_transaction_request, read_headers
 from mssql_cdc.sandbox.tds.row_encoder import encode_value
-from mssql_cdc.sandbox.tds.type_codecs import InvalidValueError
 from mssql_cdc.sandbox.tds.type_info import type_info
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar, us_varchar
 from mssql_cdc_tests.sandbox.tds.raw_client import HEADERS

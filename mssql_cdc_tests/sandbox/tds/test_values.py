@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import MAX, SqlType
+from mssql_cdc.sandbox.tds.decoders import TICKS_PER_DAY, InvalidValueError
 from mssql_cdc.sandbox.tds.row_encoder import NBC_ROW, ROW, encode_value, row_encoder
-from mssql_cdc.sandbox.tds.type_codecs import CODECS, TICKS_PER_DAY, InvalidValueError
+from mssql_cdc.sandbox.tds.type_codecs import CODECS
 from mssql_cdc.sandbox.tds.type_info import read_type_info, type_info
 from mssql_cdc.sandbox.tds.values import read_value
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar
