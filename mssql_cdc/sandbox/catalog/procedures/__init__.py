@@ -1,0 +1,11 @@
+"""Stored procedures of the catalogue, by family."""
+
+from mssql_cdc.sandbox.catalog.procedures import describe, keys, server, tables, types
+
+PROCEDURES = (
+    *describe.PROCEDURES,
+    *keys.PROCEDURES,
+    *server.PROCEDURES,
+    *tables.PROCEDURES,
+    *types.PROCEDURES,
+)
