@@ -95,7 +95,7 @@ def _file(
     names = [name for name in physical.names if name in present]
     for group in range(file.num_row_groups):
         for found in file.read_row_group(group, columns=names, use_threads=False).to_batches():
-            batch = _lift(found, physical, logical)
+            batch = lift(found, physical, logical)
             if batches is not None:
                 number = batch.column("_batch")
                 inside = pc.and_(pc.greater(number, batches.after), pc.less_equal(number, batches.up_to))
@@ -104,7 +104,7 @@ def _file(
                 yield batch if columns is None else batch.select(list(columns))
 
 
-def _lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
+def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
     """A file's batch in the table's shape: columns that came later are NULL, widened types are wide."""
     arrays = []
     for stored, field in zip(physical, logical, strict=True):

@@ -1,1 +1,8 @@
-"""Debezium records, rendered from the lake up to the last complete cut; nothing here writes to the lake."""
+"""Debezium records, rendered from the lake up to the last complete cut; nothing here writes to the lake.
+
+`write_records` is the way in. Modes of the configuration shape records here and never a Delta table.
+"""
+
+from mssql_cdc.records.write import database_records, write_records
+
+__all__ = ["database_records", "write_records"]

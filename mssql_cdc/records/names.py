@@ -1,0 +1,73 @@
+"""Names in records: topics, field names, Java's order of names (TOP-01 to TOP-08)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mssql_cdc.config import Connector
+from mssql_cdc.config.model import NameAdjustment
+from mssql_cdc.schema import TableId
+
+_MAX_TOPIC = 249
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._\-]")
+
+
+def data_topic(connector: Connector, table_id: TableId) -> str:
+    """`<prefix>.<db>.<schema>.<table>`."""
+    parts = [connector.topic_prefix, table_id.catalog or "", table_id.schema, table_id.name]
+    return sanitized(connector.records.topic_delimiter.join(parts))
+
+
+def transaction_topic(connector: Connector) -> str:
+    """`<prefix>.transaction`, or as `topic.transaction` says."""
+    return sanitized(
+        connector.records.topic_delimiter.join([connector.topic_prefix, connector.records.transaction_topic])
+    )
+
+
+def schema_change_topic(connector: Connector) -> str:
+    """`<prefix>`."""
+    return sanitized(connector.topic_prefix)
+
+
+def sanitized(topic: str) -> str:
+    """The topic with `_` for characters that Kafka refuses, at most 249 characters."""
+    return _NOT_IN_TOPICS.sub("_", topic)[:_MAX_TOPIC]
+
+
+def field_name(name: str, mode: NameAdjustment) -> str:
+    """A column's name as a field name (`field.name.adjustment.mode`)."""
+    if mode == "avro":
+        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        return f"_{name}" if name[:1].isdigit() else name
+    if mode == "avro_unicode":
+        name = "".join(c if re.match(r"[A-Za-z0-9]", c) else _unicode(c) for c in name)
+        return f"{_unicode(name[0])}{name[1:]}" if name[:1].isdigit() else name
+    return name
+
+
+def java_order(names: Iterable[str]) -> list[str]:
+    """The names in the order in which Java's `HashMap` hands them out: Debezium lists collections so."""
+    names = list(names)
+    size = 16
+    while len(names) > size * 3 // 4:
+        size *= 2
+    return sorted(names, key=lambda name: _spread(name) & (size - 1))
+
+
+def _spread(name: str) -> int:
+    code = 0
+    raw = name.encode("utf-16-be")
+    for high, low in zip(raw[::2], raw[1::2], strict=True):
+        code = (code * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    return code ^ code >> 16
+
+
+def _unicode(character: str) -> str:
+    return "".join(f"_u{unit.hex().upper()}" for unit in _units(character))
+
+
+def _units(character: str) -> Iterable[bytes]:
+    raw = character.encode("utf-16-be")
+    return (raw[i : i + 2] for i in range(0, len(raw), 2))

@@ -1,0 +1,57 @@
+"""Numbers that Debezium counts while it streams: serial numbers of events, and transactions (EVT-15, TXN-01 to TXN-08).
+
+They need every table of the database in one order, which is why the lake does not keep them (rule F28).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mssql_cdc.records.names import java_order
+
+
+@dataclass(slots=True)
+class SerialNumbers:
+    """`event_serial_no`: the ordinal inside one (commit, change) LSN, 1 per row and 2 per update."""
+
+    _position: tuple[str | None, str | None] = (None, None)
+    _number: int = 0
+
+    def next(self, commit_lsn: str | None, change_lsn: str | None, count: int) -> int:
+        """The number of the next event, which takes `count` rows of the change table."""
+        same = self._position == (commit_lsn, change_lsn)
+        self._number = self._number + count if same else count
+        self._position = (commit_lsn, change_lsn)
+        return self._number
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The open transaction: its id (the commit LSN) and how many events each table had so far."""
+
+    id: str | None = None
+    events: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All events so far."""
+        return sum(self.events.values())
+
+    def begin(self, transaction_id: str) -> None:
+        """Open a transaction."""
+        self.id, self.events = transaction_id, {}
+
+    def count(self, collection: str) -> dict[str, Any]:
+        """Count one event; its `transaction` block."""
+        self.events[collection] = self.events.get(collection, 0) + 1
+        return {"id": self.id, "total_order": self.total, "data_collection_order": self.events[collection]}
+
+    def collections(self) -> list[dict[str, Any]]:
+        """`data_collections` of the END record."""
+        return [{"data_collection": n, "event_count": self.events[n]} for n in java_order(self.events)]
+
+    def offset(self) -> dict[str, Any]:
+        """What a record's offset says of the transaction (TXN-08)."""
+        orders = {f"transaction_data_collection_order_{name}": count for name, count in self.events.items()}
+        return {"transaction_id": self.id, **orders}

@@ -1,0 +1,178 @@
+"""The change logs of a database as one ordered stream of bounded batches (rules A4, B11).
+
+A *piece* is one row group of a change log's file. Files are written in position order, but several tasks write side by
+side and OPTIMIZE joins files, so nothing is assumed of their order: pieces know the bounds of their positions, and
+windows over those bounds are read, sorted and merged one after another. What rows mean is decided in `rows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.read import lift
+from mssql_cdc.lake.storage import Storage, file_system
+from mssql_cdc.schema import TableId
+
+WINDOW_ROWS = 100_000
+"""About how many rows of all tables together are held in memory at once."""
+SWEEP = "sweep:"
+_LOWEST, _HIGHEST = "", "g"  # Every position is made of hexadecimal digits.
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One row group: its file, its number in it, its rows, the smallest and largest `_pos`, its snapshots."""
+
+    path: str
+    group: int
+    rows: int
+    first: str
+    last: str
+    snapshots: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which rows of a change log are meant: `_pos <= cut` and `_batch <= batch` (rule A4)."""
+
+    cut: str
+    batch: int
+
+
+class ChangeLog:
+    """The change log of one table as it is now; reads no more than its files' footers until rows are asked for."""
+
+    def __init__(self, table_id: TableId, uri: str, limits: Limits, storage: Storage) -> None:
+        self.table_id = table_id
+        self.limits = limits
+        table = DeltaTable(uri, storage_options=storage.resolved())
+        schema_json = table.schema().to_json()
+        self._logical = arrow_of(schema_json)
+        self._physical = file_schema(schema_json, self._logical)
+        self._system: pa_fs.FileSystem = file_system(uri, storage)
+        paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+        self.pieces = tuple(
+            piece for path in sorted(paths) for piece in self._pieces(path) if piece.first <= limits.cut
+        )
+
+    def read(self, pieces: Iterable[Piece], low: str, high: str) -> pa.RecordBatch:
+        """The rows of these pieces with `low < _pos <= high` and within the limits, in position order."""
+        high = min(high, self.limits.cut)
+        found = [self._rows(piece, low, high) for piece in pieces]
+        found = [batch for batch in found if batch.num_rows]
+        if not found:
+            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self._logical], schema=self._logical)
+        rows = found[0] if len(found) == 1 else pa.concat_batches(found)
+        return rows.take(pc.sort_indices(rows, sort_keys=[("_pos", "ascending")]))
+
+    def _rows(self, piece: Piece, low: str, high: str) -> pa.RecordBatch:
+        with self._system.open_input_file(piece.path) as source:
+            file = pq.ParquetFile(source)
+            present = set(file.schema_arrow.names)
+            table = file.read_row_group(
+                piece.group, columns=[n for n in self._physical.names if n in present], use_threads=False
+            )
+        batches = [lift(batch, self._physical, self._logical) for batch in table.combine_chunks().to_batches()]
+        rows = pa.concat_batches(batches) if len(batches) != 1 else batches[0]
+        pos = rows.column("_pos")
+        wanted = pc.and_(pc.greater(pos, low), pc.less_equal(pos, high))
+        return rows.filter(pc.and_(wanted, pc.less_equal(rows.column("_batch"), self.limits.batch)))
+
+    def _pieces(self, path: str) -> Iterator[Piece]:
+        pos, snapshot = (self._physical.field(self._logical.get_field_index(n)).name for n in ("_pos", "_snapshot"))
+        with self._system.open_input_file(path) as source:
+            file = pq.ParquetFile(source)
+            places = {file.metadata.schema.column(i).path: i for i in range(len(file.metadata.schema))}
+            for group in range(file.num_row_groups):
+                facts = file.metadata.row_group(group)
+                bounds = facts.column(places[pos]).statistics
+                first, last = _bounds(bounds)
+                marks = facts.column(places[snapshot]).statistics
+                names: frozenset[str] = frozenset()
+                if marks is None or not marks.has_null_count or marks.null_count < facts.num_rows:
+                    column = file.read_row_group(group, columns=[snapshot], use_threads=False).column(0)
+                    names = frozenset(name for name in pc.unique(column).to_pylist() if name is not None)
+                yield Piece(path, group, facts.num_rows, first, last, names)
+
+
+def _bounds(statistics: Any) -> tuple[str, str]:
+    if statistics is None or not statistics.has_min_max:
+        return _LOWEST, _HIGHEST
+    return str(statistics.min), str(statistics.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one table in position order."""
+
+    log: ChangeLog
+    rows: pa.RecordBatch
+
+
+def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> Iterator[list[Batch]]:
+    """Windows of changes in position order: per window one batch for each table that has rows in it.
+
+    Rows of snapshots are left out except incremental ones, which belong to the stream; so are rows of sweeps, which
+    Debezium does not know (rule C19).
+    """
+    pieces = [(log, piece) for log in logs for piece in log.pieces]
+    low = _LOWEST
+    for high in window_ends([piece for _, piece in pieces], window_rows):
+        batches = []
+        for log in logs:
+            inside = [p for p in log.pieces if p.last > low and p.first <= high]
+            rows = log.read(inside, low, high) if inside else None
+            if rows is not None:
+                rows = rows.filter(_is_streamed(rows.column("_snapshot")))
+                if rows.num_rows:
+                    batches.append(Batch(log, rows))
+        if batches:
+            yield batches
+        low = high
+
+
+def snapshot_rows(log: ChangeLog, number: str, *, window_rows: int = WINDOW_ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of one snapshot of one table, in position order, in bounded batches."""
+    pieces = [piece for piece in log.pieces if number in piece.snapshots]
+    low = _LOWEST
+    for high in window_ends(pieces, window_rows):
+        rows = log.read([p for p in pieces if p.last > low and p.first <= high], low, high)
+        rows = rows.filter(pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False))
+        if rows.num_rows:
+            yield rows
+        low = high
+
+
+def snapshot_numbers(log: ChangeLog) -> set[str]:
+    """The snapshots, incremental ones and sweeps not counted, that wrote rows of the table."""
+    return {number for piece in log.pieces for number in piece.snapshots if number.isdigit()}
+
+
+def window_ends(pieces: Iterable[Piece], window_rows: int) -> list[str]:
+    """Ascending positions that cut the pieces into windows of about `window_rows` rows, the last behind all."""
+    ends: list[str] = []
+    rows = 0
+    for piece in sorted(pieces, key=lambda piece: piece.last):
+        rows += piece.rows
+        if rows >= window_rows:
+            # Both rows of a split key change (operations 3 and 4) stay in one window.
+            end = f"{piece.last[:-1]}f"
+            if not ends or end > ends[-1]:
+                ends.append(end)
+            rows = 0
+    return [*ends, _HIGHEST]
+
+
+def _is_streamed(snapshots: pa.Array) -> pa.Array:
+    names = pc.unique(snapshots).to_pylist()
+    streamed_ones = [name for name in names if name is None or not (name.isdigit() or name.startswith(SWEEP))]
+    return pc.is_in(snapshots, value_set=pa.array(streamed_ones, pa.string()))

@@ -1,0 +1,245 @@
+"""Rows of a change log as Debezium sees them: columns converted, keys taken, split key changes put together again.
+
+Whole batches are converted column by column; a `Row` holds JSON values. Their order, numbers and envelopes are the
+business of `stream.py` and `envelope.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.events.arrays import map_value
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.records.converters import Convert, Values, converter
+from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.names import data_topic, field_name
+from mssql_cdc.schema import Column, TableId, TableSchema, lossy
+
+SLICE_ROWS = 5_000
+Image = dict[str, Any]
+Side = Literal["before", "after"]
+_BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
+
+
+@dataclass(slots=True)
+class Row:
+    """One change: images and keys with their JSON values, and where it stands.
+
+    `count` is what it adds to `event_serial_no`: 2 for an update, which takes two rows of the change table (EVT-15).
+    """
+
+    shape: TableShape
+    pos: str
+    op: str
+    batch: int
+    commit_us: int | None
+    commit_lsn: str | None
+    change_lsn: str | None
+    before: Image | None
+    after: Image | None
+    key_before: Image | None
+    key_after: Image | None
+    snapshot: str | None
+    operation: int | None
+    count: int = 1
+
+    @property
+    def key(self) -> Image | None:
+        """The key of the newest image."""
+        return self.key_before if self.after is None else self.key_after
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A column whose before image CDC leaves out unless the update changed it (TYP-05), and what stands there then."""
+
+    column: str
+    field: str
+    instead: Any
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """How the rows of one version of a table are rendered."""
+
+    schema: TableSchema
+    topic: str
+    fields: tuple[tuple[str, Column, Convert], ...]
+    key_fields: tuple[tuple[str, Column, Convert], ...]
+    large: tuple[Large, ...] = ()
+
+    @property
+    def table_id(self) -> TableId:
+        """The table."""
+        return self.schema.table_id
+
+    @classmethod
+    def of(cls, schema: TableSchema, connector: Connector) -> TableShape:
+        """The shape of a version under the connector's modes."""
+        settings, table = connector.records, schema.table_id
+
+        def fields(columns: Sequence[Column]) -> tuple[tuple[str, Column, Convert], ...]:
+            found = [(field_name(c.name, settings.field_name_adjustment), c, converter(c, settings)) for c in columns]
+            names = [name for name, _, _ in found]
+            if len(set(names)) < len(names):
+                raise SchemaError(f"{table}: field.name.adjustment.mode makes two columns one of {sorted(names)}")
+            return tuple((name, column, convert) for name, column, convert in found if convert is not None)
+
+        own = settings.keys.columns_for(
+            table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
+        )
+        value_fields = fields(schema.value_columns)
+        return cls(
+            schema=schema,
+            topic=data_topic(connector, table),
+            fields=value_fields,
+            key_fields=fields([schema.column(name) for name in own or schema.key_columns]),
+            large=tuple(
+                Large(column.name, name, None if column.nullable else value_of_null(column, settings))
+                for name, column, _ in value_fields
+                if _is_large(column)
+            ),
+        )
+
+
+def _is_large(column: Column) -> bool:
+    return column.type.is_max or column.type.is_old_lob or column.type.name in {"xml", "json"}
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of all tables and versions of one database."""
+
+    history: SchemaHistory
+    connector: Connector
+    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict)
+
+    def of(self, table_id: TableId, version: int) -> TableShape:
+        """The shape of a version (raises SchemaError when the history does not have it)."""
+        shape = self._known.get((table_id, version))
+        if shape is None:
+            shape = TableShape.of(self.history.version(table_id, version), self.connector)
+            self._known[table_id, version] = shape
+        return shape
+
+
+def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
+    """The batch's rows in their order; a split key change comes back as the update that it was."""
+    split: Row | None = None
+    for start in range(0, batch.num_rows, SLICE_ROWS):
+        for row in _slice_rows(batch.slice(start, SLICE_ROWS), table_id, shapes):
+            if row.op == "d" and row.operation == _BEFORE_SPLIT:
+                split = row
+                continue
+            if split is not None:
+                row, split = _joined(split, row), None  # noqa: PLW2901 - the pair is one row
+            yield row
+    if split is not None:
+        raise SchemaError(f"{table_id}: the key change at {split.pos} has only one of its two rows in the change log")
+
+
+def _joined(first: Row, second: Row) -> Row:
+    """The update that rule B13 stored as a delete and a create."""
+    if second.op != "c" or second.operation != _AFTER_SPLIT or second.pos[:-1] != first.pos[:-1]:
+        raise SchemaError(f"{first.shape.table_id}: the delete of a key change at {first.pos} has no create behind it")
+    assert first.before is not None
+    assert second.after is not None
+    second.op, second.count = "u", 2
+    second.before, second.key_before = first.before, first.key_before
+    for large in second.shape.large:
+        # Untouched large values are equal in both rows; the change table's before image does not have them.
+        if second.before[large.field] == second.after[large.field]:
+            second.before[large.field] = large.instead
+    return second
+
+
+def _slice_rows(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
+    versions = batch.column("_schema").to_pylist()
+    start = 0
+    for end in range(1, len(versions) + 1):
+        if end == len(versions) or versions[end] != versions[start]:
+            yield from _same_version(batch.slice(start, end - start), shapes.of(table_id, versions[start]))
+            start = end
+
+
+def _same_version(batch: pa.RecordBatch, shape: TableShape) -> Iterator[Row]:
+    source = batch.column("source")
+    operations = batch.column("op").to_pylist()
+    before, key_before = _images(batch, shape, "before")
+    after, key_after = _images(batch, shape, "after")
+    if shape.large:
+        _hide_untouched(before, operations, batch.column("_changed").to_pylist(), shape)
+    columns = zip(
+        batch.column("_pos").to_pylist(),
+        operations,
+        batch.column("_batch").to_pylist(),
+        batch.column("_commit_ts").view(pa.int64()).to_pylist(),
+        source.field("commit_lsn").to_pylist(),
+        source.field("change_lsn").to_pylist(),
+        before,
+        after,
+        key_before,
+        key_after,
+        batch.column("_snapshot").to_pylist(),
+        source.field("operation").to_pylist(),
+        strict=True,
+    )
+    for values in columns:
+        yield Row(shape, *values, count=2 if values[1] == "u" else 1)
+
+
+def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[Image | None], list[Image | None]]:
+    """One image and one key per row; None where the row has no such image."""
+    image = batch.column(side)
+    present = image.is_valid()
+    if not pc.any(present).as_py():
+        nothing: list[Image | None] = [None] * len(image)
+        return nothing, nothing
+    exact = batch.column("_exact").field(side)
+
+    def values(column: Column, convert: Convert) -> Values:
+        where = image.type.get_field_index(column.name)
+        if column.excluded or where < 0:  # A key column that a column filter hides: only the key has it (EVT-03).
+            return convert(batch.column("key").field(column.name), None)
+        texts = map_value(exact, column.name) if lossy(column.type) != "never" else None
+        return convert(image.field(where), texts)
+
+    names = [name for name, _, _ in shape.fields]
+    columns = [values(column, convert) for _, column, convert in shape.fields]
+    keys = [name for name, _, _ in shape.key_fields]
+    known = dict(zip(names, columns, strict=True))
+    key_columns = [
+        known[name] if name in known else values(column, convert) for name, column, convert in shape.key_fields
+    ]
+    mask = present.to_pylist()
+    images = _dicts(names, columns, mask)
+    return images, _dicts(keys, key_columns, mask) if keys else [None] * len(mask)
+
+
+def _dicts(names: list[str], columns: list[Values], mask: list[bool]) -> list[Image | None]:
+    if not columns:
+        return [{} if here else None for here in mask]
+    rows = zip(*columns, strict=True)
+    return [dict(zip(names, row, strict=True)) if here else None for here, row in zip(mask, rows, strict=True)]
+
+
+def _hide_untouched(
+    before: list[Image | None], operations: list[str], changed: list[list[str] | None], shape: TableShape
+) -> None:
+    """Unchanged large values are NULL in the before image of an update, as Debezium 3.3.1 shows them.
+
+    The lake knows them all the same: the source room copies them from the after image.
+    """
+    for image, op, names in zip(before, operations, changed, strict=True):
+        if image is None or op != "u":
+            continue
+        for large in shape.large:
+            if names is None or large.column not in names:
+                image[large.field] = large.instead

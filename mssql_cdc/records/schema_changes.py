@@ -1,0 +1,124 @@
+"""Schema change records: when each version of a table becomes known to Debezium's consumers (SCH-05 to SCH-10, EVO-05).
+
+A version is announced with a snapshot's CREATE, or in the stream just before the first event at or behind its capture
+instance's start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.records.envelope import Envelopes, Record, SourceInfo
+from mssql_cdc.records.names import schema_change_topic
+from mssql_cdc.records.structure import table_structure
+from mssql_cdc.records.times import microseconds
+from mssql_cdc.schema import TableId, TableSchema
+
+STREAMING_DDL = "N/A"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One row of `_schema_history`: the schema, the structure as Debezium tells it, when it was written."""
+
+    schema: TableSchema
+    structure: Mapping[str, Any]
+    at: datetime
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], schema: TableSchema) -> Version:
+        """From the table's row; `debezium` wins over what is derived from the columns."""
+        kept = row.get("debezium")
+        return cls(schema, json.loads(kept) if kept else table_structure(schema), row["at"])
+
+    @property
+    def table_id(self) -> TableId:
+        """The table."""
+        return self.schema.table_id
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A schema change in the stream: it comes before every row whose `_pos` is larger than `position`."""
+
+    position: str
+    type: Literal["CREATE", "ALTER"]
+    version: Version
+
+
+def announcements(
+    versions: Mapping[TableId, Sequence[Version]], snapshotted: Iterable[TableId], epoch_at: Callable[[datetime], int]
+) -> list[Announcement]:
+    """The schema changes of the stream in order; the first versions of `snapshotted` tables came with their snapshot.
+
+    `epoch_at` says which epoch it was when a version was written. A new version whose structure is the old one's is not announced (SCH-10).
+    """
+    known = set(snapshotted)
+    found: list[Announcement] = []
+    for table_id, own in versions.items():
+        previous: Version | None = None
+        for version in own:
+            if previous is None:
+                if table_id not in known:
+                    found.append(Announcement(_start(version, epoch_at), "CREATE", version))
+            elif version.structure != previous.structure:
+                found.append(Announcement(_start(version, epoch_at), "ALTER", version))
+            previous = version
+    return sorted(found, key=lambda one: (one.position, one.version.table_id))
+
+
+def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
+    """The record of a schema change in the stream; its source block is the newest event's."""
+    version = announcement.version
+    if envelopes.newest is None:
+        envelopes.newest = _source_of(version, None, "false")
+    offset = envelopes.streaming_offset()
+    return _record(announcement.type, version, envelopes, ddl=STREAMING_DDL, offset=offset)
+
+
+def snapshot_record(
+    version: Version, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
+) -> Record:
+    """The CREATE record of a table in a snapshot."""
+    envelopes.newest = _source_of(version, commit_lsn, marker)
+    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
+    return _record("CREATE", version, envelopes, ddl=None, offset=offset)
+
+
+def _record(
+    change: Literal["CREATE", "ALTER"], version: Version, envelopes: Envelopes, *, ddl: str | None, offset: Record
+) -> Record:
+    table = version.table_id
+    value = {
+        "source": envelopes.source_block(),
+        "ts_ms": microseconds(version.at) // 1000,
+        "databaseName": table.catalog,
+        "schemaName": table.schema,
+        "ddl": ddl,
+        "tableChanges": [
+            {
+                "type": change,
+                "id": ".".join(f'"{part}"' for part in (table.catalog, table.schema, table.name) if part is not None),
+                "table": dict(version.structure),
+            }
+        ],
+    }
+    topic = schema_change_topic(envelopes.connector)
+    key = {"databaseName": table.catalog}
+    return envelopes.record(topic, key, value, offset=offset, headers=envelopes.context(), partition=0)
+
+
+def _source_of(version: Version, commit_lsn: str | None, marker: str) -> SourceInfo:
+    table = version.table_id
+    return SourceInfo(table.catalog or "", table.schema, table.name, microseconds(version.at), marker, commit_lsn)
+
+
+def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
+    """The position behind which the version holds: in front of every row of its instance's first LSN."""
+    start = version.schema.from_lsn
+    return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"

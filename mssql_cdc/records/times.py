@@ -1,0 +1,51 @@
+"""When events were captured: the time of the `_offsets` row that holds their batch stands for Debezium's own clock."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from mssql_cdc.lake.offsets import Offsets
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def stamps(micros: int | None) -> dict[str, int | None]:
+    """`ts_ms`, `ts_us` and `ts_ns` of one moment."""
+    if micros is None:
+        return {"ts_ms": None, "ts_us": None, "ts_ns": None}
+    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+
+
+@dataclass(frozen=True)
+class CaptureTimes:
+    """Per table (by `TableId.text`): the batches that its offsets entries name, ascending, and their times."""
+
+    batches: dict[str, list[int]]
+    times: dict[str, list[int]]
+
+    @classmethod
+    def of(cls, offsets: Offsets) -> CaptureTimes:
+        """From all offsets rows."""
+        found: dict[str, dict[int, int]] = {}
+        for row in offsets.rows:
+            for table, entry in row.tables.items():
+                if entry.batch is not None:
+                    found.setdefault(table, {}).setdefault(entry.batch, microseconds(row.at))
+        ordered = {table: sorted(times.items()) for table, times in found.items()}
+        return cls(
+            {table: [batch for batch, _ in items] for table, items in ordered.items()},
+            {table: [time for _, time in items] for table, items in ordered.items()},
+        )
+
+    def of_batch(self, table: str, batch: int) -> int | None:
+        """Microseconds since 1970 of the first offsets row that holds this batch of the table."""
+        batches = self.batches.get(table, [])
+        place = bisect.bisect_left(batches, batch)
+        return self.times[table][place] if place < len(batches) else None

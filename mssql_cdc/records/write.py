@@ -1,0 +1,159 @@
+"""The records of a connector's databases, in order, from the lake alone (rules A4, B11, F28)."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import TextIO
+
+from deltalake import DeltaTable
+
+from mssql_cdc.config import Connector, reveal
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, load_offsets
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.envelope import Envelopes, Record
+from mssql_cdc.records.pieces import ChangeLog, Limits, streamed
+from mssql_cdc.records.rows import Row, Shapes, rows_of
+from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
+from mssql_cdc.records.snapshots import Block, block_records, blocks
+from mssql_cdc.records.times import CaptureTimes
+from mssql_cdc.schema import TableId, TableSchema
+
+
+def write_records(
+    connector: Connector,
+    *,
+    output: TextIO,
+    warehouse: str | None = None,
+    databases: Sequence[str] | None = None,
+) -> int:
+    """Write every record up to the last complete cut of each database, one JSON object per line; their number.
+
+    Args:
+        connector: the configuration; its modes shape the records.
+        output: where the lines go (UTF-8).
+        warehouse: instead of `delta.warehouse`.
+        databases: only these of the connector's databases.
+    """
+    count = 0
+    for database in databases if databases is not None else connector.databases:
+        for record in database_records(connector, database, warehouse=warehouse):
+            output.write(line_of(record))
+            output.write("\n")
+            count += 1
+    return count
+
+
+def line_of(record: Record) -> str:
+    """One line of JSON; lone surrogates, which UTF-8 cannot carry, are written as escapes."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(record, separators=(",", ":"))
+    return text
+
+
+def database_records(connector: Connector, database: str, *, warehouse: str | None = None) -> Iterator[Record]:
+    """The records of one database in Debezium's order; none before its first complete cut."""
+    storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
+    layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
+    offsets = load_offsets(layout, storage)
+    cut = offsets.last_cut()
+    if cut is None:
+        return
+    view = _View.of(connector, layout, offsets, cut, storage)
+    yield from view.records(Envelopes(connector, database))
+
+
+@dataclass(frozen=True)
+class _View:
+    """One database at a cut."""
+
+    logs: Mapping[TableId, ChangeLog]
+    versions: Mapping[TableId, Sequence[Version]]
+    shapes: Shapes
+    times: CaptureTimes
+    blocks: Sequence[Block]
+    announcements: Sequence[Announcement]
+    end: str
+
+    @classmethod
+    def of(cls, connector: Connector, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage) -> _View:
+        end = cut_text(cut.epoch, Lsn.parse(cut.to or ""))
+        versions = _versions(layout, storage)
+        order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
+        logs = {table: log for table in order if (log := _log(table, layout, offsets, cut, end, storage)) is not None}
+        found = blocks(logs, offsets, order)
+        snapshotted = {table for block in found for table in block.tables}
+        history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
+        changes = (
+            announcements(versions, snapshotted, partial(_epoch_at, offsets))
+            if connector.records.schema_changes
+            else []
+        )
+        return cls(logs, versions, Shapes(history, connector), CaptureTimes.of(offsets), found, changes, end)
+
+    def records(self, envelopes: Envelopes) -> Iterator[Record]:
+        """Snapshots, schema changes and changes, merged by position."""
+        marks: list[tuple[str, int, Block | Announcement]] = [(b.position, 0, b) for b in self.blocks]
+        marks += [(a.position, 1, a) for a in self.announcements]
+        marks.sort(key=lambda mark: mark[:2], reverse=True)
+        for row in self._changes():
+            while marks and marks[-1][0] <= row.pos:
+                yield from self._marked(marks.pop()[2], envelopes)
+            yield from envelopes.change(row, self.times.of_batch(row.shape.table_id.text, row.batch))
+        while marks and marks[-1][0] <= self.end:
+            yield from self._marked(marks.pop()[2], envelopes)
+
+    def _changes(self) -> Iterator[Row]:
+        """All streamed changes in the one order (B11)."""
+        for window in streamed(list(self.logs.values())):
+            yield from heapq.merge(
+                *(rows_of(batch.rows, batch.log.table_id, self.shapes) for batch in window), key=attrgetter("pos")
+            )
+
+    def _marked(self, mark: Block | Announcement, envelopes: Envelopes) -> Iterator[Record]:
+        if isinstance(mark, Announcement):
+            yield streamed_record(mark, envelopes)
+            return
+        yield from block_records(
+            mark, logs=self.logs, versions=self.versions, shapes=self.shapes, times=self.times, envelopes=envelopes
+        )
+
+
+def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
+    """Every version of every table, in order; the tables by their newest names."""
+    found: dict[TableId, list[Version]] = defaultdict(list)
+    for row in small_table(layout, "schema_history", storage).rows():
+        schema = TableSchema.from_json(row["columns"])
+        found[schema.table_id].append(Version.of_row(row, schema))
+    return dict(found)
+
+
+def _log(
+    table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, end: str, storage: Storage
+) -> ChangeLog | None:
+    """The table's change log up to the cut; None when it had none then."""
+    entry, batch = offsets.entry(table.text), offsets.cut_batch(table.text, cut)
+    if entry is None or batch is None:
+        return None
+    uri = layout.home(table, folder=entry.folder).changes
+    if not DeltaTable.is_deltatable(uri, storage.resolved()):
+        return None
+    return ChangeLog(table, uri, Limits(end, batch), storage)
+
+
+def _epoch_at(offsets: Offsets, at: datetime) -> int:
+    """The epoch of the newest offsets row at that time."""
+    return max((row.epoch for row in offsets.rows if row.at <= at), default=0)
