@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from mssql_cdc.schema.types import SqlServerType
 
 _JAVA_STRING_HEADER = b"\xac\xed\x00\x05"
+_SUPPLEMENTARY = r"[\x{10000}-\x{10FFFF}]"
 _JAVA_SHORT, _JAVA_LONG = b"\x74", b"\x7c"
 
 
@@ -43,10 +44,8 @@ class Truncate:
             return pc.binary_slice(values, 0, self.length)
         if not sql_type.is_character:
             return values
-        # Four bytes in UTF-8 are two units in Java: only texts which may hold such characters need the slow way.
-        if (pc.max(pc.binary_length(values)).as_py() or 0) <= self.length:
-            return values
-        wide = pc.greater(pc.binary_length(values), pc.multiply(pc.utf8_length(values), 2))
+        # Every other text is as long for Java as for us: only these need the slow way.
+        wide = pc.match_substring_regex(values, _SUPPLEMENTARY)
         cut = pc.utf8_slice_codeunits(values, 0, self.length)
         if not pc.any(wide).as_py():
             return cut

@@ -1,0 +1,32 @@
+"""Exit codes, and errors that come back from tasks by name."""
+
+from __future__ import annotations
+
+from mssql_cdc import errors
+
+
+def test_errors_have_the_exit_codes_that_the_command_line_promises():
+    codes = {
+        errors.MssqlCdcError: 1,
+        errors.ConfigurationError: 2,
+        errors.SourceUnavailableError: 3,
+        errors.StaleReaderError: 3,
+        errors.DataLostError: 4,
+        errors.TamperedTableError: 4,
+        errors.CheckDiffersError: 5,
+    }
+    assert {kind: kind.exit_code for kind in codes} == codes
+
+
+def test_errors_only_unavailability_is_worth_a_second_try():
+    kinds = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.MssqlCdcError)]
+    assert {kind.__name__ for kind in kinds if kind.retriable} == {
+        "SourceUnavailableError",
+        "StaleReaderError",
+        "InterruptedRunError",
+    }
+
+
+def test_error_named_finds_the_class_and_names_a_stranger():
+    assert type(errors.error_named("FencedError", "x")) is errors.FencedError
+    assert str(errors.error_named("OSError", "disk full")) == "OSError: disk full"
