@@ -1,31 +1,35 @@
-"""What the server says it is: version, edition, and the answers of `SERVERPROPERTY`.
+"""What the server says it is: the text of `@@VERSION`, and what `SERVERPROPERTY` answers on every server.
 
-Values are SQL Server 2022 Developer Edition's. What depends on a running server (its name) is filled in by
-`functions`.
+Version, edition and name are the server's own (`Server.version`); `functions.properties` adds them.
 """
 
 from __future__ import annotations
 
-PRODUCT_VERSION = "16.0.4149.4"
-PRODUCT_LEVEL = "RTM"
-EDITION = "Developer Edition (64-bit)"
-ENGINE_EDITION = 3
-COLLATION = "SQL_Latin1_General_CP1_CI_AS"
-VERSION_TEXT = (
-    "Microsoft SQL Server 2022 (RTM-CU15-GDR) (KB5046862) - 16.0.4149.4 (X64) \n"
-    "\tOct 15 2024 15:50:59 \n"
-    "\tCopyright (C) 2022 Microsoft Corporation\n"
-    "\tDeveloper Edition (64-bit) on Linux (Ubuntu 22.04.4 LTS) <X64>"
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.server import Server
+
+_BUILD = "RTM-CU15-GDR) (KB5046862"
+_BUILT = "Oct 15 2024 15:50:59"
+
+
+def version_text(server: Server) -> str:
+    """The text of `@@VERSION`."""
+    version = server.version
+    return (
+        f"Microsoft SQL Server {version.year} ({_BUILD}) - {version.version} (X64) \n"
+        f"\t{_BUILT} \n"
+        f"\tCopyright (C) {version.year} Microsoft Corporation\n"
+        f"\t{version.edition} on Linux (Ubuntu 22.04.4 LTS) <X64>"
+    )
+
 
 PROPERTIES: dict[str, str | int | None] = {
     "buildclrversion": "v4.0.30319",
-    "collation": COLLATION,
     "collationid": 872468488,
     "comparisonstyle": 196609,
-    "edition": EDITION,
     "editionid": -2117995310,
-    "engineedition": ENGINE_EDITION,
     "filestreamconfiguredlevel": 0,
     "filestreameffectivelevel": 0,
     "hadrmanagerstatus": 2,
@@ -48,12 +52,8 @@ PROPERTIES: dict[str, str | int | None] = {
     "numlicenses": None,
     "productbuild": "4149",
     "productbuildtype": "GDR",
-    "productlevel": PRODUCT_LEVEL,
-    "productmajorversion": "16",
     "productminorversion": "0",
-    "productupdatelevel": "CU15",
     "productupdatereference": "KB5046862",
-    "productversion": PRODUCT_VERSION,
     "resourcelastupdatedatetime": None,
     "resourceversion": "16.00.4149",
     "sqlcharset": 1,
@@ -61,4 +61,4 @@ PROPERTIES: dict[str, str | int | None] = {
     "sqlsortorder": 52,
     "sqlsortordername": "nocase_iso",
 }
-"""SERVERPROPERTY by lower-case name; a name that is not here gives NULL."""
+"""SERVERPROPERTY by lower-case name, but for the server's own; a name that is nowhere gives NULL."""

@@ -94,7 +94,7 @@ class BoundTableFunction:
 
 @dataclass(slots=True)
 class ProcedureRun:
-    """One execution of a system procedure: read `events` to the end, then `outputs` (by parameter name) and `status`."""
+    """One execution of a system procedure: read `events` to the end, then `outputs` and `status`."""
 
     call: Call
     definition: SystemProcedure

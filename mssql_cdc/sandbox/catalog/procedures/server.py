@@ -86,7 +86,8 @@ async def _helptext(call: Call) -> AsyncIterator[Event]:
     found = resolve_object(call.scope, name)
     item = found[0].object_by_id(found[1].object_id) if found is not None else None
     if found is None:
-        text = f"The object '{name}' does not exist in database '{call.scope.database.name}' or is invalid for this operation."
+        where = call.scope.database.name
+        text = f"The object '{name}' does not exist in database '{where}' or is invalid for this operation."
         raise SqlError(15009, text, procedure="sp_helptext")
     if item is None or not item.text:
         raise SqlError(15197, f"There is no text for object '{name}'.", procedure="sp_helptext")

@@ -15,7 +15,8 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn
 
 _TABLES = columns(
-    "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname?, TABLE_TYPE varchar(32)?, REMARKS varchar(254)?"
+    "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname?, TABLE_TYPE varchar(32)?, "
+    "REMARKS varchar(254)?"
 )
 _COLUMNS_COMMON = (
     "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname, COLUMN_NAME sysname, DATA_TYPE smallint, "

@@ -131,8 +131,9 @@ TABLE_FUNCTIONS = (
     SystemTableFunction(
         "dm_db_log_stats",
         columns(
-            "database_id int, recovery_unit_guid nvarchar(60)?, recovery_model nvarchar(60), log_min_lsn nvarchar(24)?, "
-            "log_end_lsn nvarchar(24)?, total_vlf_count bigint, total_log_size_mb float, active_vlf_count bigint, "
+            "database_id int, recovery_unit_guid nvarchar(60)?, recovery_model nvarchar(60), "
+            "log_min_lsn nvarchar(24)?, log_end_lsn nvarchar(24)?, "
+            "total_vlf_count bigint, total_log_size_mb float, active_vlf_count bigint, "
             "active_log_size_mb float, log_truncation_holdup_reason nvarchar(60), log_recovery_lsn nvarchar(24)?, "
             "log_checkpoint_lsn nvarchar(24)?"
         ),
@@ -149,8 +150,9 @@ _FILE = (
 VIEWS = (
     view(
         "sys.databases",
-        "name sysname, database_id int, source_database_id int? = NULL, owner_sid varbinary(85)?, create_date datetime, "
-        "compatibility_level tinyint, collation_name sysname?, user_access tinyint?, user_access_desc nvarchar(60)?, "
+        "name sysname, database_id int, source_database_id int? = NULL, owner_sid varbinary(85)?, "
+        "create_date datetime, compatibility_level tinyint, collation_name sysname?, user_access tinyint?, "
+        "user_access_desc nvarchar(60)?, "
         "is_read_only bit?, is_auto_close_on bit = 0, is_auto_shrink_on bit? = 0, state tinyint?, "
         "state_desc nvarchar(60)?, is_in_standby bit? = 0, is_cleanly_shutdown bit? = 0, "
         "is_supplemental_logging_enabled bit? = 0, snapshot_isolation_state tinyint?, "
@@ -163,8 +165,8 @@ VIEWS = (
         "is_fulltext_enabled bit? = 1, is_trustworthy_on bit?, is_published bit = 0, is_subscribed bit = 0, "
         "is_merge_published bit = 0, is_distributor bit = 0, is_sync_with_backup bit = 0, is_broker_enabled bit = 1, "
         "log_reuse_wait tinyint? = 0, log_reuse_wait_desc nvarchar(60)? = 'NOTHING', "
-        "is_date_correlation_on bit = 0, is_cdc_enabled bit, is_encrypted bit? = 0, replica_id uniqueidentifier? = NULL, "
-        "group_database_id uniqueidentifier? = NULL, containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
+        "is_date_correlation_on bit = 0, is_cdc_enabled bit, is_encrypted bit? = 0, "
+        "replica_id uniqueidentifier? = NULL, group_database_id uniqueidentifier? = NULL, containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
         "delayed_durability int? = 0, delayed_durability_desc nvarchar(60)? = 'DISABLED', "
         "is_change_feed_enabled bit? = 0, is_ledger_on bit? = 0",
         _databases,

@@ -36,7 +36,7 @@ def _objects(scope: Scope) -> Iterator[tuple]:
 def _tables(scope: Scope) -> Iterator[tuple]:
     rows = {row.object_id: row for row in all_objects(scope.database) if row.type_code == "U"}
     for table in scope.database.tables():
-        temporal = table.temporal_type if hasattr(table, "temporal_type") else 0
+        temporal = table.properties.get("temporal_type", 0)
         yield (
             *_object_values(rows[table.object_id]),
             table.next_column_id - 1,
