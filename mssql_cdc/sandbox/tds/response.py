@@ -68,7 +68,7 @@ class Response:
         if isinstance(event, Done):
             self._hold_statement(event)
         elif isinstance(event, ProcDone):
-            self._hold(DoneToken.DONEPROC, error=event.error, in_transaction=event.in_transaction)
+            self._hold_procedure(error=event.error, in_transaction=event.in_transaction)
         else:
             self._release(DoneStatus.MORE)
             self._writer.add(self._token(event))
@@ -78,13 +78,15 @@ class Response:
     def end_call(self, *, in_transaction: bool) -> None:
         """A remote procedure call ends: make sure that its last token is DONEPROC."""
         if self._held is None or self._held[0] is not DoneToken.DONEPROC:
-            self._hold(DoneToken.DONEPROC, error=self._failed, in_transaction=in_transaction)
+            self._hold_procedure(error=self._failed, in_transaction=in_transaction)
 
     def finish(self, *, in_transaction: bool) -> None:
         """The response is complete: release the last DONE, or add one."""
         if self._held is None or self._held[0] is DoneToken.DONEINPROC:
-            token = DoneToken.DONEPROC if self._rpc else DoneToken.DONE
-            self._hold(token, error=self._failed, in_transaction=in_transaction)
+            if self._rpc:
+                self._hold_procedure(error=self._failed, in_transaction=in_transaction)
+            else:
+                self._hold(DoneToken.DONE, error=self._failed, in_transaction=in_transaction)
         self._release(DoneStatus.FINAL)
 
     def abandon(self) -> None:
@@ -136,6 +138,9 @@ class Response:
         self._hold(
             token, error=event.error, in_transaction=event.in_transaction, command=event.command, count=event.count
         )
+
+    def _hold_procedure(self, *, error: bool, in_transaction: bool) -> None:
+        self._hold(DoneToken.DONEPROC, error=error, in_transaction=in_transaction, command="execute")
 
     def _hold(
         self, token: DoneToken, *, error: bool, in_transaction: bool, command: str = "", count: int | None = None

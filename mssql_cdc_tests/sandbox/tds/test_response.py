@@ -78,13 +78,13 @@ def test_call_ends_with_status_outputs_and_doneproc() -> None:
         done(DONEINPROC, MORE | COUNT, count=1, command=0xC1)
         + b"\x79" + struct.pack("<i", -6)
         + b"\xac\0\0" + b_varchar("@h") + b"\x01" + bytes(4) + b"\x01\0" + b"\x26\x04\x04\x07\0\0\0"
-        + done(DONEPROC, 0)
+        + done(DONEPROC, 0, command=0xE0)
     )  # fmt: skip
 
 
 def test_call_that_forgets_its_end_gets_one() -> None:
     assert answer(Done(1, "insert"), rpc=True) == done(DONEINPROC, MORE | COUNT, count=1, command=0xC3) + done(
-        DONEPROC, 0
+        DONEPROC, 0, command=0xE0
     )
 
 
@@ -98,14 +98,16 @@ def test_several_calls_in_one_message_each_end_and_only_the_last_finally() -> No
         response.end_call(in_transaction=False)
     response.finish(in_transaction=False)
     status = b"\x79" + bytes(4)
-    assert bytes(writer.finish())[8:] == status + done(DONEPROC, MORE) + status + done(DONEPROC, 0)
+    assert bytes(writer.finish())[8:] == status + done(DONEPROC, MORE, command=0xE0) + status + done(
+        DONEPROC, 0, command=0xE0
+    )
 
 
 def test_procedure_in_a_batch_ends_its_own_way() -> None:
     assert answer(Done(3, in_procedure=True), ReturnStatus(0), ProcDone(), Done(1, "insert")) == (
         done(DONEINPROC, MORE | COUNT, count=3, command=0xC1)
         + b"\x79" + bytes(4)
-        + done(DONEPROC, MORE)
+        + done(DONEPROC, MORE, command=0xE0)
         + done(DONE, COUNT, count=1, command=0xC3)
     )  # fmt: skip
 
