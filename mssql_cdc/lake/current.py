@@ -23,16 +23,15 @@ from mssql_cdc.lake.fold import FoldPlan, fold, insert_values, update_values
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import (
     KEY,
+    MAPPING,
     OWNER,
     STATS,
     TableState,
-    create_mapped_table,
-    create_table,
     facts_of,
     load_state,
 )
 from mssql_cdc.lake.read import BatchSlice, scan
-from mssql_cdc.lake.spark_commit import txn_confs
+from mssql_cdc.lake.spark_log import create_with_spark, txn_confs
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
@@ -143,7 +142,7 @@ def _prepare(
     state = load_state(home.current, owner=owner, storage=storage)
     wanted = current_schema(newest)
     if state is None:
-        _create(session, home, newest, owner, deletion_vectors, storage)
+        _create(session, home, newest, owner, deletion_vectors)
         state = load_state(home.current, owner=owner, storage=storage)
         if state is None:
             raise StorageError(f"{home.current} was created and is not there")
@@ -156,22 +155,14 @@ def _prepare(
         originals = {stored: name for name, stored in current_names(newest).items()}
         _mark_unknown(session, home.current, [originals.get(path[0], path[0]) for path, _ in change.added])
         state = load_state(home.current, owner=owner, storage=storage) or state
-    return evolve(state, wanted, lambda: session)
+    return evolve(state, wanted, lambda: session, committer="spark")
 
 
-def _create(
-    session: SparkSession,
-    home: TableHome,
-    newest: TableSchema,
-    owner: str,
-    deletion_vectors: str,
-    storage: Storage,
-) -> None:
+def _create(session: SparkSession, home: TableHome, newest: TableSchema, owner: str, deletion_vectors: str) -> None:
     properties = {
         OWNER: owner,
         KEY: newest.key_fingerprint or "",
         STATS: "_key,_pos,_batch",
-        "delta.feature.timestampNtz": "supported",
         "delta.enableDeletionVectors": deletion_vectors,
     }
     renamed = {name: stored for name, stored in current_names(newest).items() if name != stored}
@@ -179,10 +170,9 @@ def _create(
         properties[_RENAMED] = json.dumps(renamed)
     schema = current_schema(newest)
     if needs_mapping(schema):
-        with private_session(session) as private:
-            create_mapped_table(private, home.current, schema, properties)
-        return
-    create_table(home.current, schema, owner=owner, properties=properties, storage=storage)
+        properties[MAPPING] = "name"
+    with private_session(session) as private:
+        create_with_spark(private, home.current, schema, properties)
 
 
 def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str]) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, Schema
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
-from mssql_cdc.lake.log import WIDENING, SparkStarter, TableState, refresh
+from mssql_cdc.lake.log import MAPPING, TIMESTAMP_NTZ, WIDENING, SparkStarter, TableState, refresh
 
 Path = tuple[str, ...]
-_MAPPING = "delta.columnMapping.mode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,13 @@ def schema_change(schema_json: str, wanted: pa.Schema) -> SchemaChange:
     )
 
 
-def evolve(state: TableState, wanted: pa.Schema, spark: SparkStarter | None = None) -> TableState:
+def evolve(
+    state: TableState,
+    wanted: pa.Schema,
+    spark: SparkStarter | None = None,
+    *,
+    committer: Literal["deltalake", "spark"] = "deltalake",
+) -> TableState:
     """Give the table what it lacks for rows of `wanted`; the same state when it lacks nothing.
 
     Raises:
@@ -54,9 +60,9 @@ def evolve(state: TableState, wanted: pa.Schema, spark: SparkStarter | None = No
     change = schema_change(state.schema_json, wanted)
     if not change:
         return state
-    mapped = state.properties.get(_MAPPING, "none") != "none"
+    mapped = state.properties.get(MAPPING, "none") != "none"
     odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
-    if not (mapped or odd or change.widened or state.needs_spark):
+    if committer == "deltalake" and not (mapped or odd or change.widened or state.needs_spark):
         _add_columns(state, change)
         return refresh(state)
     if spark is None:
@@ -120,7 +126,9 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
         if change.widened and state.properties.get(WIDENING) != "true":
             properties.append(f"'{WIDENING}' = 'true'")
         if map_names:
-            properties.append(f"'{_MAPPING}' = 'name'")
+            properties.append(f"'{MAPPING}' = 'name'")
+        if any(kind == pa.timestamp("us") for _, kind in (*change.added, *change.widened)):
+            properties.append(f"'{TIMESTAMP_NTZ}' = 'supported'")
         if properties:
             session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
         if change.added:

@@ -76,10 +76,12 @@ def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[D
         statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
         with system.open_output_stream(path) as sink:
             with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
-                while batch is not None and sink.tell() < target.file_bytes:
+                full = False
+                while batch is not None and not full:
                     writer.write_batch(conform(batch, schema), row_group_size=target.row_group_rows)
                     statistics.add(batch)
                     batch = next(pending, None)
+                    full = sink.tell() >= target.file_bytes
             size = sink.tell()
         files.append(DataFile(path, size, statistics.rows, int(time.time() * 1000), statistics.to_json()))
     return files

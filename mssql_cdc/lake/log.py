@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 OWNER = "mssql_cdc.owner"
 KEY = "mssql_cdc.key"
 WIDENING = "delta.enableTypeWidening"
+MAPPING = "delta.columnMapping.mode"
+TIMESTAMP_NTZ = "delta.feature.timestampNtz"
 STATS = "delta.dataSkippingStatsColumns"
 CHANGE_LOG_STATS = ("_pos", "_commit_ts", "_batch", "_schema", "_key", "op")
 CHANGE_LOG_PROPERTIES = {
     "delta.appendOnly": "true",
-    "delta.feature.timestampNtz": "supported",
     "delta.checkpointInterval": "50",
 }
 SparkStarter = Callable[[], "SparkSession"]
@@ -151,7 +152,7 @@ def commit(
     if state.needs_spark:
         if spark is None:
             raise StorageError(f"{state.uri} has a widened column: it must be committed to with Spark")
-        from mssql_cdc.lake.spark_commit import commit_with_spark
+        from mssql_cdc.lake.spark_log import commit_with_spark
 
         commit_with_spark(spark(), state.uri, files, app_id=_counter(state.owner), facts=facts)
         return _settle(state, mark, None)
@@ -193,7 +194,9 @@ def create_table(
     if needs_mapping(schema):
         if spark is None:
             raise StorageError(f"The columns of {uri} need column mapping: the table must be created with Spark")
-        create_mapped_table(spark(), uri, schema, wanted)
+        from mssql_cdc.lake.spark_log import create_with_spark
+
+        create_with_spark(spark(), uri, schema, {**wanted, MAPPING: "name"})
         return
     file_system(uri, storage)  # Local folders must exist; object stores have none.
     # "ignore" also settles the race of two creators: the put-if-absent of version 0 has one winner.
@@ -205,18 +208,6 @@ def create_table(
         storage_options=storage.resolved(),
         raise_if_key_not_exists=False,
     )
-
-
-def create_mapped_table(session: SparkSession, uri: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-    """Create a table with column mapping; only Spark's Delta can."""
-    from delta.tables import DeltaTable as SparkDeltaTable
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    builder = SparkDeltaTable.createIfNotExists(session).location(uri)
-    builder = builder.addColumns(from_arrow_schema(schema, prefer_timestamp_ntz=True))
-    for name, value in {**properties, "delta.columnMapping.mode": "name"}.items():
-        builder = builder.property(name, value)
-    builder.execute()
 
 
 def _app_id(owner: str, writer: str) -> str:

@@ -53,6 +53,13 @@ def test_current_inserts_updates_and_deletes_over_several_batches(spark: SparkSe
     assert current.applied_batch(home, schema) == 2
 
 
+def test_current_protocol_asks_of_readers_only_what_it_uses(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    assert set(DeltaTable(home.current).protocol().reader_features or ()) == {"deletionVectors", "timestampNtz"}
+
+
 def test_current_applying_again_is_no_commit(spark: SparkSession, tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
@@ -127,7 +134,12 @@ def test_current_new_column_is_unknown_in_rows_that_were_there(spark: SparkSessi
     current.apply(spark, home, [old, new], up_to=state.batch)
     found = rows_of(spark, home.current)
     told = {k: (None if r["price"] is None else float(r["price"]), r["_unavailable"]) for k, r in found.items()}
-    assert told == {"1:1": (None, ["price"]), "1:2": (5.0, None), "1:3": (None, ["price"]), "1:4": (None, ["price"])}
+    assert told == {
+        "1:1": (None, ["price", "at"]),
+        "1:2": (5.0, None),
+        "1:3": (None, ["price", "at"]),
+        "1:4": (None, ["price", "at"]),
+    }
 
 
 def test_current_widened_column_keeps_its_values(spark: SparkSession, tmp_path: Path):

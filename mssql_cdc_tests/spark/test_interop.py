@@ -29,7 +29,40 @@ def row(number: int, name: str = "a") -> dict[str, object]:
 
 def test_spark_reads_every_type_that_we_write(spark: SparkSession, tmp_path: Path):
     home = home_in(tmp_path)
-    kinds = ["bit", "tinyint", "smallint", "int", "bigint", "money", "smallmoney", "real", "float", "char", "varchar", "nchar", "nvarchar", "text", "ntext", "xml", "uniqueidentifier", "binary", "varbinary", "image", "rowversion", "date", "datetime", "smalldatetime", "datetime2", "datetimeoffset", "time", "sql_variant", "hierarchyid", "geometry", "geography", "json"]
+    kinds = [
+        "bit",
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "money",
+        "smallmoney",
+        "real",
+        "float",
+        "char",
+        "varchar",
+        "nchar",
+        "nvarchar",
+        "text",
+        "ntext",
+        "xml",
+        "uniqueidentifier",
+        "binary",
+        "varbinary",
+        "image",
+        "rowversion",
+        "date",
+        "datetime",
+        "smalldatetime",
+        "datetime2",
+        "datetimeoffset",
+        "time",
+        "sql_variant",
+        "hierarchyid",
+        "geometry",
+        "geography",
+        "json",
+    ]
     schema = orders(
         column("id", "int"), column("amount", "decimal", precision=38, scale=10), *(column(k, k) for k in kinds)
     )

@@ -1,7 +1,7 @@
-"""Committing already written files with Spark, for tables with features that `deltalake` cannot commit to.
+"""What only Spark can do to a log: create current tables and tables with column mapping, commit to widened ones.
 
-That is type widening alone today. Spark copies the rows into files of its own; it costs a second write, and keeps one
-widened column from ending the capture of its table.
+`deltalake` refuses column mapping and type widening, and gives tables with deletion vectors features that they do not
+use and that readers then must know. Changing schemas is in `lake/evolution.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from mssql_cdc.lake.files import DataFile
+from mssql_cdc.lake.log import TIMESTAMP_NTZ
 from mssql_cdc.spark.session import private_session
 from mssql_cdc.spark.tasks import interruptible
 
@@ -27,11 +30,25 @@ def txn_confs(app_id: str, version: int, facts: Mapping[str, Any]) -> dict[str, 
     return {TXN_APP: app_id, TXN_VERSION: str(version), USER_METADATA: json.dumps(dict(facts))}
 
 
+def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+    """Create the table with this schema and these properties; nothing happens when it exists."""
+    from delta.tables import DeltaTable
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    builder = DeltaTable.createIfNotExists(session).location(uri)
+    builder = builder.addColumns(from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    # Spark adds this feature to no existing table by itself: a datetime column may come later.
+    for name, value in {**properties, TIMESTAMP_NTZ: "supported"}.items():
+        builder = builder.property(name, value)
+    builder.execute()
+
+
 def commit_with_spark(
     session: SparkSession, uri: str, files: Sequence[DataFile], *, app_id: str, facts: Mapping[str, Any]
 ) -> None:
     """Append the rows of the files in one commit with the txn `app_id` at `facts["batch"]`.
 
+    Spark copies the rows into files of its own: a second write is the price of a widened column.
     Spark skips the write silently when the version is there already: the caller reads the commit back.
     """
     with private_session(session, txn_confs(app_id, facts["batch"], facts)) as private:

@@ -1,0 +1,274 @@
+"""Commits: fencing, batch numbers, metadata, statistics, evolution (rules A3, A5, A6, B15)."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc.errors import FencedError, SchemaError, StorageError, TamperedTableError
+from mssql_cdc.lake.delta_schema import arrow_of, delta_json
+from mssql_cdc.lake.evolution import evolve, schema_change
+from mssql_cdc.lake.files import FileTarget, write_files
+from mssql_cdc.lake.log import commit, create_table, load_state, refresh
+from mssql_cdc.lake.read import BatchSlice, read_table, scan
+from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
+from mssql_cdc.lsn import Position
+from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
+
+
+def row(number: int, name: str = "a") -> dict[str, object]:
+    return {"id": number, "name": name, "note": "n"}
+
+
+def keys(uri: str) -> list[str]:
+    return sorted(read_table(uri, columns=["_key"]).column("_key").to_pylist())
+
+
+def test_new_table_has_no_commits_of_ours(tmp_path: Path):
+    state = change_log(home_in(tmp_path), orders())
+    assert (state.batch, state.own_batch, state.own, state.to) == (0, 0, None, None)
+    assert state.properties["delta.appendOnly"] == "true"
+    assert load_state(str(tmp_path / "nowhere"), owner="x") is None
+
+
+def test_protocol_asks_of_readers_only_what_the_columns_need(tmp_path: Path):
+    home, plain = home_in(tmp_path), orders()
+    state = change_log(home, plain)
+    assert DeltaTable(state.uri).protocol().min_reader_version == 1
+    dated = orders(*plain.columns, column("at", "datetime"), version=2)
+    state = append(evolve(state, change_log_schema(dated)), dated, Change(1, "c", after=row(1)))
+    assert DeltaTable(state.uri).protocol().reader_features == ["timestampNtz"]
+    assert set(DeltaTable(state.uri).protocol().writer_features or ()) == {"timestampNtz", "appendOnly"}
+
+
+def test_commit_keeps_rows_and_facts_together(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    append(change_log(home, schema), schema, Change(5, "c", after=row(1)), run_id="r1", partition="p")
+    again = change_log(home, schema)
+    assert again.own is not None
+    assert (again.to, again.own["run_id"], again.own["partition"], again.own["rows"]) == (lsn(5).text, "r1", "p", 1)
+    assert (again.batch, again.own["batch"]) == (1, 1)
+    assert keys(home.changes) == ["1:1"]
+
+
+def test_commit_without_rows_moves_the_position(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = commit(change_log(home, schema), [], {"to": "x"})
+    assert (state.to, state.batch) == ("x", 1)
+    assert change_log(home, schema).to == "x"
+
+
+def test_late_run_cannot_append(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    late = change_log(home, schema)
+    state = change_log(home, schema)
+    for number in (1, 2, 3):
+        state = append(state, schema, Change(number, "c", after=row(number)))
+    with pytest.raises(FencedError, match="Another run"):
+        append(late, schema, Change(1, "c", after=row(1)))
+    assert keys(home.changes) == ["1:1", "1:2", "1:3"]
+
+
+def test_state_can_be_used_once_only(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    append(state, schema, Change(1, "c", after=row(1)))
+    with pytest.raises(FencedError, match="used before"):
+        append(state, schema, Change(1, "c", after=row(1)))
+
+
+def test_of_many_runs_at_once_one_commits(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    states = [change_log(home, schema) for _ in range(6)]
+
+    def run(number: int) -> bool:
+        try:
+            append(states[number], schema, Change(1, "c", after=row(number)))
+        except FencedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(run, range(6))) == 1
+    assert len(keys(home.changes)) == 1
+
+
+def test_snapshot_and_stream_never_share_a_batch_number(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    stream, snapshot = change_log(home, schema), change_log(home, schema, writer="snapshot")
+    append(snapshot, schema, Change(1, "r", after=row(1)))
+    with pytest.raises(FencedError):
+        append(stream, schema, Change(2, "c", after=row(2)))
+    stream = change_log(home, schema)
+    assert (stream.batch, stream.own_batch, stream.to) == (1, 0, None)
+    append(stream, schema, Change(2, "c", after=row(2)))
+    assert change_log(home, schema, writer="snapshot").to == lsn(1).text
+    assert sorted(read_table(home.changes, columns=["_batch"]).column("_batch").to_pylist()) == [1, 2]
+
+
+def test_killed_before_the_commit_leaves_garbage_and_no_rows(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    batch = pa.RecordBatch.from_pylist([], schema=change_log_schema(schema))
+    assert write_files([batch], state.target) == []
+    filled = pa.RecordBatch.from_pylist([{"_batch": 1, "op": "c"}], schema=change_log_schema(schema))
+    assert len(write_files([filled], state.target)) == 1
+    append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    assert keys(home.changes) == ["1:1"]
+
+
+def test_killed_after_the_commit_the_next_run_goes_on_behind_it(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    append(change_log(home, schema), schema, Change(7, "c", after=row(1)))
+    # No offsets row was written; the log alone says where to go on.
+    assert change_log(home, schema).to == lsn(7).text
+
+
+def test_another_connector_never_writes_to_the_same_table(tmp_path: Path):
+    home = home_in(tmp_path)
+    change_log(home, orders())
+    with pytest.raises(StorageError, match="belongs to"):
+        load_state(home.changes, owner="mssql_cdc:other:shop/dbo/orders")
+
+
+def test_facts_are_found_behind_many_commits_of_another_writer(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    append(change_log(home, schema), schema, Change(3, "c", after=row(1)))
+    snapshot = change_log(home, schema, writer="snapshot")
+    for _ in range(70):
+        snapshot = commit(snapshot, [], {"snapshot": {"chunk": 1}})
+    assert change_log(home, schema).to == lsn(3).text
+
+
+def test_position_is_found_in_the_rows_when_the_facts_are_gone(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(3, "c", after=row(1)), Change(4, "c", after=row(2)))
+    state = append(state, schema, Change(9, "r", after=row(3)))
+    found = last_streamed_position(state)
+    assert found is not None
+    assert Position.parse(found).commit_lsn == lsn(4)
+
+
+def test_statistics_bound_what_the_file_holds(tmp_path: Path):
+    schema = pa.schema([("_pos", pa.string()), ("_batch", pa.int64()), ("x", pa.string())])
+    rows = [{"_pos": "b" * 40, "_batch": 2, "x": "1"}, {"_pos": "a" * 40, "_batch": 5}, {"_pos": None, "_batch": 3}]
+    target = FileTarget(str(tmp_path), stats_columns=("_pos", "_batch", "missing"))
+    (file,) = write_files([pa.RecordBatch.from_pylist(rows, schema=schema)], target)
+    stats = json.loads(file.stats)
+    assert stats["numRecords"] == file.rows == 3
+    assert stats["nullCount"] == {"_pos": 1, "_batch": 0}
+    assert stats["minValues"] == {"_pos": "a" * 32, "_batch": 2}
+    assert stats["maxValues"]["_batch"] == 5
+    assert len(stats["maxValues"]["_pos"]) == 33
+    assert stats["maxValues"]["_pos"] > "b" * 40
+    assert (tmp_path / file.path).stat().st_size == file.size
+
+
+def test_files_are_cut_by_size_and_small_batches_share_a_row_group(tmp_path: Path):
+    schema = pa.schema([("x", pa.string())])
+    one = pa.RecordBatch.from_pylist([{"x": str(n) * 20} for n in range(100)], schema=schema)
+    target = FileTarget(str(tmp_path), file_bytes=1, row_group_rows=200)
+    files = write_files([one] * 5, target)
+    assert [file.rows for file in files] == [200, 200, 100]
+    assert pq.ParquetFile(tmp_path / files[0].path).num_row_groups == 1
+
+
+def test_failing_reader_fails_the_write(tmp_path: Path):
+    def broken():
+        yield pa.RecordBatch.from_pylist([{"x": 1}])
+        raise RuntimeError("cleanup took the rows")
+
+    with pytest.raises(RuntimeError, match="cleanup"):
+        write_files(broken(), FileTarget(str(tmp_path)))
+
+
+def test_scan_reads_the_batches_that_are_asked_for(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    for number in (1, 2, 3, 4):
+        state = append(state, schema, Change(number, "c", after=row(number)))
+    found = [b.to_pylist() for b in scan(home.changes, batches=BatchSlice(1, 3), columns=["_key"])]
+    assert found == [[{"_key": "1:2"}], [{"_key": "1:3"}]]
+
+
+def test_added_column_is_null_in_old_rows(tmp_path: Path):
+    home, old = home_in(tmp_path), orders()
+    new = orders(*old.columns, column("price", "int"), version=2)
+    state = append(change_log(home, old), old, Change(1, "c", after=row(1)))
+    state = evolve(state, change_log_schema(new))
+    assert evolve(state, change_log_schema(new)) is state
+    state = append(state, new, Change(2, "c", after={**row(2), "price": 5}))
+    state = append(state, old, Change(3, "c", after=row(3)))  # An older instance still delivers the old shape.
+    assert (state.batch, state.to) == (3, lsn(3).text)
+    after = [r["after"]["price"] for r in read_table(home.changes).sort_by("_pos").to_pylist()]
+    assert after == [None, 5, None]
+    verify_untouched(state, table_id=state.table_id, delta_version=1)
+
+
+def test_run_that_began_before_a_schema_change_still_commits_or_is_fenced(tmp_path: Path):
+    home, old = home_in(tmp_path), orders()
+    new = orders(*old.columns, column("price", "int"), version=2)
+    late = change_log(home, old)
+    append(evolve(change_log(home, old), change_log_schema(new)), new, Change(1, "c", after=row(1)))
+    with pytest.raises(FencedError):
+        append(late, old, Change(1, "c", after=row(1)))
+
+
+def test_file_for_a_column_that_the_table_lacks_is_refused(tmp_path: Path):
+    home, old = home_in(tmp_path), orders()
+    new = orders(*old.columns, column("price", "int"), version=2)
+    with pytest.raises(SchemaError, match=r"after.price|before.price"):
+        append(change_log(home, old), new, Change(1, "c", after=row(1)))
+
+
+def test_narrower_values_are_written_as_the_tables_type(tmp_path: Path):
+    wide, narrow = orders(column("id", "bigint")), orders(column("id", "int"), version=2)
+    home = home_in(tmp_path)
+    state = append(change_log(home, wide), wide, Change(1, "c", after={"id": 2**40}))
+    append(state, narrow, Change(2, "c", after={"id": 2}))
+    after = [r["after"]["id"] for r in read_table(home.changes).sort_by("_pos").to_pylist()]
+    assert after == [2**40, 2]
+
+
+def test_type_that_cannot_be_widened_is_an_error_with_advice():
+    text = delta_json(change_log_schema(orders(column("id", "int"), column("x", "int"))))
+    with pytest.raises(SchemaError, match=r"before\.x is int32 .* became string"):
+        schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "varchar", length=5))))
+    change = schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "bigint"))))
+    assert [path for path, _ in change.widened] == [("before", "x"), ("after", "x")]
+
+
+def test_delta_schema_text_and_arrow_schema_are_two_forms_of_one(tmp_path: Path):
+    schema = change_log_schema(orders())
+    assert arrow_of(delta_json(schema)) == schema
+
+
+def test_names_that_need_mapping_need_spark(tmp_path: Path):
+    with pytest.raises(StorageError, match="Spark"):
+        create_table(str(tmp_path / "t"), pa.schema([("a b", pa.int32())]), owner="mssql_cdc:x", properties={})
+
+
+def test_replaced_or_rolled_back_table_is_found(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    verify_untouched(state, table_id=None, delta_version=None)
+    with pytest.raises(TamperedTableError, match="was replaced"):
+        verify_untouched(state, table_id="another", delta_version=1)
+    with pytest.raises(TamperedTableError, match="went back"):
+        verify_untouched(state, table_id=state.table_id, delta_version=9)
+
+
+def test_checkpoints_do_not_hide_the_progress(tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = change_log(home, schema)
+    for number in range(1, 56):
+        state = commit(state, [], {"to": lsn(number).text})
+    assert (Path(home.changes) / "_delta_log" / "_last_checkpoint").exists()
+    assert refresh(state).batch == change_log(home, schema).batch == 55

@@ -1,0 +1,146 @@
+"""`_offsets`: sparse rows, newest entry wins, complete cuts, lost appends (rules A1, A3, A4)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, Reached, append_offsets, cut_of, load_offsets
+from mssql_cdc_tests.lake_kit import AT
+
+
+def layout(folder: Path) -> Layout:
+    return Layout(str(folder), "server1", "shop")
+
+
+def offset_row(to: str, **tables: Entry) -> OffsetRow:
+    return OffsetRow("range", AT, tables, to=to)
+
+
+def at(to: str, **more: Any) -> Entry:
+    return Entry("streaming", to=to, **more)
+
+
+def test_offsets_of_a_new_database_are_empty(tmp_path: Path):
+    found = load_offsets(layout(tmp_path))
+    assert (found.rows, found.entry("a"), found.position("a"), found.last_cut()) == ((), None, None, None)
+    assert not (tmp_path / "server1").exists()
+
+
+def test_rows_survive_storage(tmp_path: Path):
+    row = OffsetRow(
+        "snapshot",
+        AT,
+        {"a": Entry("snapshot", "05", 1, "id", 3, 4, 5, 2, "dbo/a", "why")},
+        to="05",
+        epoch=1,
+        scanned="06",
+        partition="p",
+        run_id="r",
+        witness="{}",
+        facts="[]",
+    )
+    written = append_offsets(layout(tmp_path), row, seen=Offsets((), {}))
+    assert load_offsets(layout(tmp_path)) == written
+    assert written.rows[0].tables == row.tables
+    assert written.rows[0].number == 1
+
+
+def test_run_over_a_subset_advances_its_own_tables_only_and_writes_no_cut(tmp_path: Path):
+    place, members = layout(tmp_path), ["a", "b"]
+    seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
+    seen = append_offsets(place, offset_row("02", a=at("02")), seen=seen, members=members)
+    assert [row.complete for row in seen.rows] == [True, False]
+    assert (seen.position("a"), seen.position("b")) == (Reached(0, "02"), Reached(0, "01"))
+    assert seen.last_cut() == seen.rows[0]
+
+
+def test_table_that_offsets_do_not_know_has_no_position_whatever_the_database_reached(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = append_offsets(place, offset_row("09", a=at("09")), seen=load_offsets(place), members=["a"])
+    assert seen.position("b") is None
+    assert seen.position("b", own=Reached(0, "04")) == Reached(0, "04")
+
+
+def test_position_is_the_larger_of_the_tables_own_commit_and_its_entry(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = append_offsets(place, offset_row("05", a=at("05")), seen=load_offsets(place))
+    assert seen.position("a", Reached(0, "07")) == Reached(0, "07")
+    assert seen.position("a", Reached(0, "03")) == Reached(0, "05")
+    assert seen.position("a", Reached(1, "01")) == Reached(1, "01")
+
+
+def test_cut_names_failed_members_and_does_not_wait_for_them():
+    entries = {"a": at("1"), "b": Entry("failed"), "c": Entry("snapshot"), "d": Entry("excluded"), "e": Entry("lost")}
+    assert cut_of(entries, "abcde", {"a"}) == (True, ("b",))
+    assert cut_of(entries, "abcde", set()) == (False, ("b",))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcd"), st.sampled_from(["streaming", "snapshot", "failed", "excluded"]), max_size=4
+    ),
+    st.sets(st.sampled_from("abcd")),
+)
+def test_cut_is_complete_exactly_when_no_streaming_member_was_left_out(statuses: Any, took_part: set[str]):
+    entries = {name: Entry(status) for name, status in statuses.items()}
+    complete, _ = cut_of(entries, "abcd", took_part)
+    assert complete == all(name in took_part for name, entry in entries.items() if entry.status == "streaming")
+
+
+def test_lost_append_of_other_tables_tries_the_next_number(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = load_offsets(place)
+    append_offsets(place, offset_row("01", a=at("01")), seen=seen, members=["a", "b"])
+    after = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=["a", "b"])
+    assert [row.number for row in after.rows] == [1, 2]
+    assert load_offsets(place) == after
+
+
+def test_lost_append_of_the_same_table_is_fenced(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = load_offsets(place)
+    append_offsets(place, offset_row("01", a=at("01")), seen=seen)
+    with pytest.raises(FencedError, match=r"\['a'\]"):
+        append_offsets(place, offset_row("02", a=at("02"), b=at("02")), seen=seen)
+
+
+def test_range_and_snapshots_may_write_at_once(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = append_offsets(place, offset_row("00", z=at("00")), seen=load_offsets(place))
+
+    def run(name: str) -> int:
+        return append_offsets(place, offset_row("01", **{name: at("01")}), seen=seen).rows[-1].number
+
+    with ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(run, "abcd"))
+    assert sorted(numbers) == [2, 3, 4, 5]
+    assert set(load_offsets(place).entries) == set("abcdz")
+
+
+def test_batch_at_a_cut_ignores_later_rows(tmp_path: Path):
+    place, members = layout(tmp_path), ["a", "b"]
+    seen = load_offsets(place)
+    seen = append_offsets(place, offset_row("01", a=at("01", batch=4), b=at("01")), seen=seen, members=members)
+    seen = append_offsets(place, offset_row("02", a=at("02", batch=5)), seen=seen, members=members)
+    cut = seen.last_cut()
+    assert cut is not None
+    assert seen.cut_batch("a", cut) == 4
+    assert seen.cut_batch("b", cut) is None
+
+
+def test_many_rows_are_joined_and_none_is_lost(tmp_path: Path):
+    place, seen = layout(tmp_path), load_offsets(layout(tmp_path))
+    for number in range(1, 103):
+        seen = append_offsets(place, offset_row(f"{number:03}", a=at(f"{number:03}")), seen=seen, members=["a"])
+    again = load_offsets(place)
+    assert [row.number for row in again.rows] == list(range(1, 103))
+    assert again == seen
+    assert again.position("a") == Reached(0, "102")
