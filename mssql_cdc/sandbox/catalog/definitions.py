@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -115,6 +116,7 @@ class SystemTableFunction:
     columns: tuple[ResultColumn, ...]
     arguments: tuple[SqlType, ...]
     rows: Callable[..., Iterable[list[tuple]]]
+    table: Table | None = None
 
 
 def function(

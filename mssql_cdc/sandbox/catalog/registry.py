@@ -87,6 +87,12 @@ class BoundTableFunction:
     definition: SystemTableFunction
     database: Database
 
+    @property
+    def depends_on(self) -> tuple[str, str, str] | None:
+        """The table whose columns the function shows: a compiled statement lasts as long as it does."""
+        table = self.definition.table
+        return None if table is None else (table.database.name, table.schema.name, table.name)
+
     def slices(self, session: Session, transaction: Transaction | None, *values: object) -> Iterable[list[tuple]]:
         """The rows for arguments in storage form of the argument types, in slices."""
         return self.definition.rows(Scope(self.database.server, self.database, session, transaction), *values)

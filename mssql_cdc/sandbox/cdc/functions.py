@@ -1,7 +1,7 @@
 """The scalar functions `sys.fn_cdc_*`.
 
-Sources: the functions' pages [doc]; odd cases measured [fab]: 208 when the database is not enabled, zeros for an unknown
-instance, NULL for a new one until the capture job has met it.
+Sources: the functions' pages [doc]; odd cases measured [fab]: 208 when the database is not enabled, zeros for an
+unknown instance, NULL for a new one until the capture job has met it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def min_lsn(scope: Scope, name: str | None) -> bytes | None:
 
 
 def _shifted(by: int):
-    def compute(scope: Scope, lsn: bytes | None) -> bytes | None:
+    def compute(_scope: Scope, lsn: bytes | None) -> bytes | None:
         if lsn is None:
             return None
         return ((int.from_bytes(lsn.ljust(10, b"\0")[:10], "big") + by) % _LSN_SPACE).to_bytes(10, "big")

@@ -87,7 +87,9 @@ def all_changes(instance: CaptureInstance) -> SystemTableFunction:
             ]
 
     name = layout.ALL_CHANGES + instance.name
-    return SystemTableFunction(name, _ALL_LEADING + _captured_columns(instance), _ARGUMENTS, rows)
+    return SystemTableFunction(
+        name, _ALL_LEADING + _captured_columns(instance), _ARGUMENTS, rows, instance.change_table
+    )
 
 
 def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
@@ -111,7 +113,7 @@ def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
         yield [(row.start_lsn, row.operation, row.mask, *row.values) for row in result]
 
     name = layout.NET_CHANGES + instance.name
-    return SystemTableFunction(name, _NET_LEADING + captured, _ARGUMENTS, rows)
+    return SystemTableFunction(name, _NET_LEADING + captured, _ARGUMENTS, rows, instance.change_table)
 
 
 def _key(row: tuple, places: list[int]) -> tuple:

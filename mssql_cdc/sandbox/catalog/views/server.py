@@ -166,7 +166,8 @@ VIEWS = (
         "is_merge_published bit = 0, is_distributor bit = 0, is_sync_with_backup bit = 0, is_broker_enabled bit = 1, "
         "log_reuse_wait tinyint? = 0, log_reuse_wait_desc nvarchar(60)? = 'NOTHING', "
         "is_date_correlation_on bit = 0, is_cdc_enabled bit, is_encrypted bit? = 0, "
-        "replica_id uniqueidentifier? = NULL, group_database_id uniqueidentifier? = NULL, containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
+        "replica_id uniqueidentifier? = NULL, group_database_id uniqueidentifier? = NULL, "
+        "containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
         "delayed_durability int? = 0, delayed_durability_desc nvarchar(60)? = 'DISABLED', "
         "is_change_feed_enabled bit? = 0, is_ledger_on bit? = 0",
         _databases,

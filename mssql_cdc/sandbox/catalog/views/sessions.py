@@ -36,9 +36,9 @@ def _sessions(scope: Scope) -> Iterator[tuple]:
             "running" if session is scope.session else "sleeping",
             made,
             now,
-            int(getattr(session, "isolation", 2)),
-            int(getattr(session, "lock_timeout", -1)),
-            int(getattr(session, "deadlock_priority", 0)),
+            int(session.transactions.isolation),
+            session.options.lock_timeout,
+            session.options.deadlock_priority,
             session.login,
             session.current_database.id,
             open_transactions(scope, session.spid),
@@ -70,7 +70,7 @@ def _requests(scope: Scope) -> Iterator[tuple]:
             blocked.blocking_spid if blocked is not None else 0,
             f"LCK_M_{blocked.mode.value}" if blocked is not None else None,
             open_transactions(scope, session.spid),
-            int(getattr(session, "isolation", 2)),
+            int(session.transactions.isolation),
         )
 
 
@@ -97,11 +97,13 @@ VIEWS = (
         "session_id smallint, login_time datetime, host_name nvarchar(128)?, program_name nvarchar(128)?, "
         "host_process_id int? = NULL, client_version int? = 7, client_interface_name nvarchar(32)? = 'ODBC', "
         "security_id varbinary(85), login_name nvarchar(128), nt_domain nvarchar(128)? = NULL, "
-        "nt_user_name nvarchar(128)? = NULL, status nvarchar(30), context_info varbinary(128)? = NULL, cpu_time int = 0, "
-        "memory_usage int = 4, total_scheduled_time int = 0, total_elapsed_time int = 0, endpoint_id int = 4, "
+        "nt_user_name nvarchar(128)? = NULL, status nvarchar(30), context_info varbinary(128)? = NULL, "
+        "cpu_time int = 0, memory_usage int = 4, total_scheduled_time int = 0, total_elapsed_time int = 0, "
+        "endpoint_id int = 4, "
         "last_request_start_time datetime, last_request_end_time datetime?, reads bigint = 0, writes bigint = 0, "
-        "logical_reads bigint = 0, is_user_process bit = 1, text_size int = -1, language nvarchar(128)? = 'us_english', "
-        "date_format nvarchar(3)? = 'mdy', date_first smallint = 7, quoted_identifier bit = 1, arithabort bit = 1, "
+        "logical_reads bigint = 0, is_user_process bit = 1, text_size int = -1, "
+        "language nvarchar(128)? = 'us_english', date_format nvarchar(3)? = 'mdy', date_first smallint = 7, "
+        "quoted_identifier bit = 1, arithabort bit = 1, "
         "ansi_null_dflt_on bit = 1, ansi_defaults bit = 0, ansi_warnings bit = 1, ansi_padding bit = 1, "
         "ansi_nulls bit = 1, concat_null_yields_null bit = 1, transaction_isolation_level smallint, lock_timeout int, "
         "deadlock_priority int, row_count bigint = 0, prev_error int = 0, original_login_name nvarchar(128), "
@@ -110,7 +112,8 @@ VIEWS = (
     ),
     view(
         "sys.dm_exec_connections",
-        "session_id int?, connect_time datetime, net_transport nvarchar(40) = 'TCP', protocol_type nvarchar(40)? = 'TSQL', "
+        "session_id int?, connect_time datetime, net_transport nvarchar(40) = 'TCP', "
+        "protocol_type nvarchar(40)? = 'TSQL', "
         "protocol_version int? = 1946157060, encrypt_option nvarchar(40), auth_scheme nvarchar(40) = 'SQL', "
         "net_packet_size int? = 4096, client_net_address varchar(48)? = '127.0.0.1', "
         "local_net_address varchar(48)? = '127.0.0.1'",

@@ -100,8 +100,8 @@ VIEWS = (
     ),
     view(
         "sys.dm_tran_active_snapshot_database_transactions",
-        "transaction_id bigint?, transaction_sequence_num bigint?, commit_sequence_num bigint? = NULL, session_id int?, "
-        "is_snapshot bit? = 1",
+        "transaction_id bigint?, transaction_sequence_num bigint?, commit_sequence_num bigint? = NULL, "
+        "session_id int?, is_snapshot bit? = 1",
         _snapshot_transactions,
     ),
     view(

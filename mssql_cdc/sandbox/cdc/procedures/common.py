@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from mssql_cdc.sandbox.catalog.definitions import Call
 from mssql_cdc.sandbox.catalog.security import is_owner, is_sysadmin
 from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.engine.locks import MustWait
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
     from mssql_cdc.sandbox.cdc.service import CdcService
+    from mssql_cdc.sandbox.engine.transaction import Transaction
+
+T = TypeVar("T")
 
 
 def service(call: Call) -> CdcService:
@@ -44,3 +49,36 @@ def required_text(call: Call, name: str, *, procedure: str) -> str:
     if not value:
         raise cdc_error(22963, "@" + name, procedure=procedure)
     return value
+
+
+async def run(call: Call, name: str, work: Callable[[Transaction], T]) -> T:
+    """Do `work` as one statement: in the session's transaction if one is open, else in its own.
+
+    Waits for locks as long as the session's LOCK_TIMEOUT allows, and starts over.
+    """
+    session = call.scope.session
+    while True:
+        current = session.transactions.current
+        transaction = current or call.scope.server.transactions.begin(name=name, spid=session.spid)
+        transaction.begin_statement()
+        try:
+            result = work(transaction)
+        except MustWait as waiting:
+            _give_up(transaction, own=current is None)
+            timeout = session.options.lock_timeout
+            await waiting.request.wait(None if timeout < 0 else timeout / 1000)
+            continue
+        except BaseException:
+            _give_up(transaction, own=current is None)
+            raise
+        transaction.end_statement()
+        if current is None:
+            transaction.commit()
+        return result
+
+
+def _give_up(transaction: Transaction, *, own: bool) -> None:
+    if own:
+        transaction.rollback()
+    else:
+        transaction.undo_statement()

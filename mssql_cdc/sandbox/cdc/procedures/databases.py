@@ -9,9 +9,9 @@ from mssql_cdc.sandbox.cdc.enable_database import disable_database, enable_datab
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import SCHEMA
 from mssql_cdc.sandbox.cdc.messages import MESSAGES, cdc_error
-from mssql_cdc.sandbox.cdc.metadata import own_transaction
-from mssql_cdc.sandbox.cdc.procedures.common import require_sysadmin, service
+from mssql_cdc.sandbox.cdc.procedures.common import require_sysadmin, run, service
 from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.engine.transaction import Transaction
 
 _ENABLE = "sp_cdc_enable_db_internal"
 
@@ -28,9 +28,13 @@ async def _enable_db(call: Call) -> AsyncIterator[Event]:
         return
     if SCHEMA in database.schemas or SCHEMA in database.principals:
         raise cdc_error(22906, database.name, procedure=_ENABLE)
-    with own_transaction(call.scope.server, "sp_cdc_enable_db", spid=call.scope.session.spid) as transaction:
-        capture = enable_database(database, transaction)
-    service(call).add(capture)
+    cdc = service(call)
+
+    def enable(transaction: Transaction) -> None:
+        transaction.on_undo(lambda: cdc.remove(database))
+        cdc.add(enable_database(database, transaction))
+
+    await run(call, "sp_cdc_enable_db", enable)
 
 
 async def _disable_db(call: Call) -> AsyncIterator[Event]:
@@ -40,12 +44,19 @@ async def _disable_db(call: Call) -> AsyncIterator[Event]:
         _, text = MESSAGES[22901]
         yield Message(22901, 1, 10, text % database.name, "sp_cdc_disable_db", 1)
         return
-    with own_transaction(call.scope.server, "sp_cdc_disable_db", spid=call.scope.session.spid) as transaction:
+    cdc = service(call)
+    capture = cdc.capture(database)
+
+    def disable(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         jobs.drop(database, "capture")
         jobs.drop(database, "cleanup")
         disable_database(database, transaction)
-    service(call).remove(database)
+        if capture is not None:
+            transaction.on_undo(lambda: cdc.add(capture))
+        cdc.remove(database)
+
+    await run(call, "sp_cdc_disable_db", disable)
 
 
 PROCEDURES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure, result_set
@@ -11,9 +11,9 @@ from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobChange, JobType, cha
 from mssql_cdc.sandbox.cdc.job_table import JobRow, JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, cdc_error
-from mssql_cdc.sandbox.cdc.metadata import own_transaction
-from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, service
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, run, service
 from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.engine.transaction import Transaction
 
 AGENT_ERROR = 22022
 _SETTINGS = (
@@ -48,6 +48,14 @@ def _job(call: Call, jobs: JobTable, job_type: JobType, *, procedure_name: str) 
     return job
 
 
+async def _existing(call: Call, job_type: JobType, name: str) -> JobRow:
+    """The job as it is stored now."""
+    server = call.scope.server
+    return await run(
+        call, name, lambda transaction: _job(call, JobTable(server, transaction), job_type, procedure_name=name)
+    )
+
+
 async def _add_job(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_add_job"
     require_owner(call, procedure=name)
@@ -56,12 +64,15 @@ async def _add_job(call: Call) -> AsyncIterator[Event]:
     change = _change(call)
     check_change(job_type, change, procedure=name)
     settings = changed(DEFAULTS[job_type], change)
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
+
+    def add(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         if jobs.job(capture.database, job_type) is None:
             jobs.add(capture.database, job_type, settings)
+
+    await run(call, name, add)
     if call.number("start_job"):
-        for event in _start(call, capture, job_type):
+        async for event in _start(call, capture, job_type):
             yield event
 
 
@@ -70,10 +81,13 @@ async def _drop_job(call: Call) -> AsyncIterator[Event]:
     require_owner(call, procedure=name)
     capture = require_capture(call, procedure=name)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
+
+    def drop(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         _job(call, jobs, job_type, procedure_name=name)
         jobs.drop(capture.database, job_type)
+
+    await run(call, name, drop)
     agent = service(call).agent
     agent.stop(capture, job_type)
     if job_type == "cleanup":
@@ -90,10 +104,13 @@ async def _change_job(call: Call) -> AsyncIterator[Event]:
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
     change = _change(call)
     check_change(job_type, change, procedure=name)
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
+
+    def alter(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         job = _job(call, jobs, job_type, procedure_name=name)
         jobs.change(call.scope.database, job_type, changed(job.settings, change))
+
+    await run(call, name, alter)
     return
     yield  # an async generator without events
 
@@ -105,14 +122,13 @@ def _refusal(call: Call, job: str, reason: str) -> Message:
     return Message(AGENT_ERROR, 1, 16, text, "sp_sqlagent_notify", 1)
 
 
-def _start(call: Call, capture: DatabaseCapture, job_type: JobType) -> Iterator[Event]:
+async def _start(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
     name = "sp_cdc_start_job"
     cdc = service(call)
     if not call.scope.server.agent_running:
         yield Message(AGENT_ERROR, 1, 16, AGENT_NOT_RUNNING, "sp_sqlagent_notify", 1)
         return
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
-        job = _job(call, JobTable(call.scope.server, transaction), job_type, procedure_name=name)
+    job = await _existing(call, job_type, name)
     label = job_name(capture.database.name, job_type)
     if cdc.agent.is_running(capture, job_type):
         reason = "run job {job} (from User {login}) refused because the job is already running from a request by User "
@@ -128,7 +144,7 @@ async def _start_job(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_start_job"
     require_owner(call, procedure=name)
     capture = require_capture(call, procedure=name)
-    for event in _start(call, capture, check_job_type(call.arguments["job_type"], procedure=name)):
+    async for event in _start(call, capture, check_job_type(call.arguments["job_type"], procedure=name)):
         yield event
 
 
@@ -137,8 +153,7 @@ async def _stop_job(call: Call) -> AsyncIterator[Event]:
     require_owner(call, procedure=name)
     capture = require_capture(call, procedure=name)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
-        _job(call, JobTable(call.scope.server, transaction), job_type, procedure_name=name)
+    await _existing(call, job_type, name)
     label = job_name(capture.database.name, job_type)
     agent = service(call).agent
     if not agent.is_running(capture, job_type):
@@ -155,8 +170,7 @@ async def _help_jobs(call: Call) -> AsyncIterator[Event]:
     require_owner(call, procedure=name)
     require_capture(call, procedure=name)
     database = call.scope.database
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
-        jobs = JobTable(call.scope.server, transaction).jobs(database)
+    jobs = await run(call, name, lambda transaction: JobTable(call.scope.server, transaction).jobs(database))
     rows = [
         (
             job.job_id,

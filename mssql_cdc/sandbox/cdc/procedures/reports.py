@@ -11,9 +11,9 @@ from mssql_cdc.sandbox.cdc.functions import may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DDL_HISTORY, LEADING
 from mssql_cdc.sandbox.cdc.messages import cdc_error
-from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
+from mssql_cdc.sandbox.cdc.metadata import Metadata
 from mssql_cdc.sandbox.cdc.names import bracket_list
-from mssql_cdc.sandbox.cdc.procedures.common import require_capture
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture, run
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import reported_name
 
@@ -115,8 +115,9 @@ async def _get_ddl_history(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_get_ddl_history"
     capture = require_capture(call, procedure=name)
     instance = _visible(call, capture, name)
-    with own_transaction(call.scope.server, name, spid=call.scope.session.spid) as transaction:
-        records = list(Metadata(capture.database, transaction).records(DDL_HISTORY))
+    records = await run(
+        call, name, lambda transaction: list(Metadata(capture.database, transaction).records(DDL_HISTORY))
+    )
     rows = [
         (
             instance.source.schema.name,

@@ -9,8 +9,7 @@ from mssql_cdc.sandbox.cdc.agent import run_scans
 from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance
 from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING
 from mssql_cdc.sandbox.cdc.messages import cdc_error
-from mssql_cdc.sandbox.cdc.metadata import own_transaction
-from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, service
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
 from mssql_cdc.sandbox.engine.events import Event
 
 _CLEANUP = "sp_cdc_cleanup_change_table"
@@ -55,8 +54,8 @@ async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
     if instance is None:
         raise cdc_error(22981, procedure=_CLEANUP)
     mark = call.arguments["low_water_mark"]
-    with own_transaction(call.scope.server, _CLEANUP, spid=call.scope.session.spid) as transaction:
-        cleanup_instance(capture, transaction, instance, bytes(mark) if isinstance(mark, bytes) else None)
+    low = mark if isinstance(mark, bytes) else None
+    await run(call, _CLEANUP, lambda transaction: cleanup_instance(capture, transaction, instance, low))
     call.outputs["fcleanupfailed"] = 0
     return
     yield  # an async generator without events

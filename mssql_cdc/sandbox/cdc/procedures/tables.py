@@ -11,8 +11,7 @@ from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobType
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
-from mssql_cdc.sandbox.cdc.metadata import own_transaction
-from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, service
+from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 
@@ -40,9 +39,12 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
         captured_column_list=call.text("captured_column_list"),
         filegroup_name=call.text("filegroup_name"),
     )
-    with own_transaction(call.scope.server, _ENABLE, spid=call.scope.session.spid) as transaction:
+
+    def enable(transaction: Transaction) -> list[JobType]:
         enable_table(capture, transaction, request)
-        added = _add_missing_jobs(call, capture, transaction)
+        return _add_missing_jobs(call, capture, transaction)
+
+    added = await run(call, _ENABLE, enable)
     if call.number("allow_partition_switch") == 0:
         severity, text = MESSAGES[22857]
         yield Message(22857, 1, severity, text, _ENABLE, 1)
@@ -91,13 +93,16 @@ async def _disable_table(call: Call) -> AsyncIterator[Event]:
         if named is None or named not in instances:
             raise cdc_error(22960, wanted, schema, name, procedure="sp_cdc_verify_capture_instance")
         instances = [named]
-    with own_transaction(call.scope.server, _DISABLE, spid=call.scope.session.spid) as transaction:
+
+    def disable(transaction: Transaction) -> None:
         for instance in instances:
             disable_instance(capture, transaction, instance)
         if not capture.instances:
             jobs = JobTable(call.scope.server, transaction)
             for kind in JOB_TYPES:
                 jobs.drop(capture.database, kind)
+
+    await run(call, _DISABLE, disable)
     if not capture.instances:
         service(call).agent.forget(capture)
     return
