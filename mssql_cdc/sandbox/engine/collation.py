@@ -2,7 +2,7 @@
 
 `Collation.key` gives the sort key of national text, `narrow_key` that of char/varchar text: SQL_* collations order
 the two differently (hyphens and apostrophes count in varchar, and are nearly ignored in nvarchar). Two texts are equal
-exactly when their keys are. What does not belong here: conversion between types, and which collation an expression gets.
+exactly when their keys are. What does not belong here: conversion between types, the collation of an expression.
 """
 
 from __future__ import annotations

@@ -90,14 +90,14 @@ def bytes_key(encode: Callable[[str], bytes]) -> Callable[[str], bytes]:
 
 
 def _levels(accents: str, case: str, special: str) -> str:
-    levels = "\x00".join((accents, case, special)).rstrip("\x00")
+    levels = f"{accents}\x00{case}\x00{special}".rstrip("\x00")
     return "\x00" + levels if levels else ""
 
 
 def _case(text: str, *, upper_first: bool) -> str:
     """Case level: one mark per character, the trailing marks of the lesser case left out."""
     greater = "\x02"
-    marks = [greater if character.isupper() != upper_first else "\x01" for character in text if character not in "\x00"]
+    marks = [greater if character.isupper() != upper_first else "\x01" for character in text]
     return "".join(marks).rstrip("\x01")
 
 

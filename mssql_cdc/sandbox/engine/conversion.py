@@ -13,14 +13,24 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine import conversion_binary, conversion_dates, conversion_numbers, conversion_strings
 from mssql_cdc.sandbox.engine.types import (
-    BINARIES, DATES, MAX, NATIONAL, NUMBERS, SINGLE_BYTE, STRINGS, UDTS, SqlType, reported_name,
+    BINARIES,
+    DATES,
+    MAX,
+    NATIONAL,
+    NUMBERS,
+    SINGLE_BYTE,
+    STRINGS,
+    UDTS,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import SqlError, error
 
 Converter = Callable[[Any], Any]
+_NEW_DATES = ("date", "time", "datetime2", "datetimeoffset")
 _FORBIDDEN = {
-    ("date", "time"), ("time", "date"), *((d, n) for d in ("date", "time", "datetime2", "datetimeoffset") for n in NUMBERS),
-    *((n, d) for d in ("date", "time", "datetime2", "datetimeoffset") for n in NUMBERS),
+    ("date", "time"), ("time", "date"), *((d, n) for d in _NEW_DATES for n in NUMBERS),
+    *((n, d) for d in _NEW_DATES for n in NUMBERS),
     *((f, b) for f in ("image",) for b in NUMBERS | DATES), *((n, "image") for n in DATES),
     *(("text", n) for n in NUMBERS | DATES), *(("ntext", n) for n in NUMBERS | DATES),
     *(("rowversion", d) for d in ("date", "time", "datetime2", "datetimeoffset", "float", "real")),
@@ -92,8 +102,9 @@ def _from_variant(target: SqlType, style: int | None) -> Converter:
 
 
 def assigner(source: SqlType, target: SqlType, *, table: str, column: str, verbose: bool = True) -> Converter:
-    """Like `converter`, for storing into a column: text or bytes that would be cut are error 2628 or, when not `verbose`
-    (compatibility levels below 150), 8152. Trailing blanks and trailing zero bytes may be cut.
+    """Like `converter`, for storing into a column, where text or bytes that would be cut are an error.
+
+    It is 2628 or, when not `verbose` (compatibility levels below 150), 8152. Trailing blanks and zero bytes may be cut.
     """
     function = converter(source, target)
     if target.length == MAX or target.name not in {"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"}:

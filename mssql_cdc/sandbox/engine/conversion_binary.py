@@ -10,7 +10,16 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.ticks import DATETIME_DAY, DAY_TICKS
 from mssql_cdc.sandbox.engine.types import (
-    BINARIES, EXACT, INTEGERS, MAX, MONEY, NATIONAL, STRINGS, UDTS, SqlType, reported_name,
+    BINARIES,
+    EXACT,
+    INTEGERS,
+    MAX,
+    MONEY,
+    NATIONAL,
+    STRINGS,
+    UDTS,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 

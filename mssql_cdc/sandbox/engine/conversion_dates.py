@@ -8,7 +8,13 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.parsing import parse_moment
 from mssql_cdc.sandbox.engine.ticks import (
-    DATETIME_DAY, DAYS_1900, MINUTE_TICKS, Moment, OutOfRangeError, from_moment, moment,
+    DATETIME_DAY,
+    DAYS_1900,
+    MINUTE_TICKS,
+    Moment,
+    OutOfRangeError,
+    from_moment,
+    moment,
 )  # fmt: skip
 from mssql_cdc.sandbox.engine.types import APPROXIMATE, DATES, NUMBERS, STRINGS, SqlType, reported_name
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -61,7 +67,7 @@ def _from_text(source: SqlType, target: SqlType, style: int | None) -> Converter
             point, zoned = parse_moment(value, style=style, digits=digits)
             if zoned and legacy and point.offset:
                 raise error(241)
-            if target.name not in {"datetimeoffset"} and style == 127:
+            if target.name != "datetimeoffset" and style == 127:
                 point = Moment(*divmod(point.day * 864_000_000_000 + point.ticks - point.offset * MINUTE_TICKS,
                                        864_000_000_000))  # fmt: skip
             return from_moment(point, target)

@@ -95,12 +95,12 @@ def _to_decimal(source: SqlType, target: SqlType) -> Converter:
                 quantize(exact, quantum)
                 if exact == exact.to_integral_value()
                 else exact.quantize(quantum, ROUND_HALF_UP, _CONTEXT)
-            )  # noqa: E501
+            )
         except (InvalidOperation, OverflowError, ValueError):
             raise error(8115, source=name, target="numeric", state=6) from None
         if not -limit < result < limit:
             raise error(8115, source=name, target="numeric", state=8)
-        return result + 0 if not result else result
+        return result or abs(result)
 
     return convert
 

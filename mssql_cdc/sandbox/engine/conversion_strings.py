@@ -8,7 +8,17 @@ from typing import Any
 from mssql_cdc.sandbox.engine import parsing
 from mssql_cdc.sandbox.engine.text import binary_text, to_text
 from mssql_cdc.sandbox.engine.types import (
-    APPROXIMATE, BINARIES, EXACT, INTEGERS, MAX, MONEY, NATIONAL, STRINGS, UDTS, SqlType, reported_name,
+    APPROXIMATE,
+    BINARIES,
+    EXACT,
+    INTEGERS,
+    MAX,
+    MONEY,
+    NATIONAL,
+    STRINGS,
+    UDTS,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 

@@ -176,6 +176,7 @@ class LockManager:
     def __init__(self) -> None:
         self._entries: dict[Resource, _Entry] = {}
         self._row_locks: dict[tuple[int, int], int] = {}
+        self._waiting: dict[int, LockRequest] = {}
 
     def has_row_locks(self, database_id: int, object_id: int) -> bool:
         """Whether any row lock of the table is known here; writers skip the manager while there is none."""
@@ -241,6 +242,9 @@ class LockManager:
 
     def release_all(self, owner: LockOwner) -> None:
         """Give back everything that `owner` holds, and withdraw what it waits for."""
+        waiting = self._waiting.get(id(owner))
+        if waiting is not None:
+            self.cancel(waiting)
         for resource in tuple(owner.locks):
             self.release(owner, resource)
 
@@ -249,6 +253,7 @@ class LockManager:
         entry = self._entries.get(request.resource)
         if entry is not None and request in entry.queue:
             entry.queue.remove(request)
+            del self._waiting[id(request.owner)]
             self._grant_waiting(entry)
             if not entry.queue and not entry.granted:
                 del self._entries[request.resource]
@@ -291,6 +296,10 @@ class LockManager:
             self._row_locks.pop(table, None)
 
     def _enqueue(self, entry: _Entry, request: LockRequest, *, converting: bool) -> None:
+        abandoned = self._waiting.get(id(request.owner))
+        if abandoned is not None:
+            self.cancel(abandoned)  # an owner waits for one lock at a time
+        self._waiting[id(request.owner)] = request
         # A conversion goes before new requests: its owner already holds the resource.
         entry.queue.insert(0, request) if converting else entry.queue.append(request)
         victim = self._deadlock_victim(request)
@@ -309,6 +318,7 @@ class LockManager:
             if not all(o is request.owner or held in compatible for o, held in entry.granted.values()):
                 return
             entry.queue.pop(0)
+            del self._waiting[id(request.owner)]
             if request.duration != "instant":
                 self._grant(request.owner, request.resource, request.mode, request.duration)
             request.settle()
@@ -326,22 +336,21 @@ class LockManager:
 
     def _deadlock_victim(self, request: LockRequest) -> LockRequest | None:
         """The request to fail when `request` closes a cycle of waits: lowest priority, then cheapest to undo."""
-        waiting = {id(r.owner): (e, r) for e in self._entries.values() for r in e.queue}
         path: list[LockRequest] = []
         seen: set[int] = set()
 
-        def search(current: LockRequest, entry: _Entry) -> bool:
+        def search(current: LockRequest) -> bool:
             path.append(current)
             seen.add(id(current.owner))
-            for owner in self._blockers(entry, current):
+            for owner in self._blockers(self._entries[current.resource], current):
                 if owner is request.owner:
                     return True
-                onward = waiting.get(id(owner))
-                if onward is not None and id(owner) not in seen and search(onward[1], onward[0]):
+                onward = self._waiting.get(id(owner))
+                if onward is not None and id(owner) not in seen and search(onward):
                     return True
             path.pop()
             return False
 
-        if not search(request, self._entries[request.resource]):
+        if not search(request):
             return None
         return min(path, key=lambda r: (r.owner.deadlock_priority, r.owner.rollback_cost(), r is not request))

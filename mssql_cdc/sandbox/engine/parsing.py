@@ -13,7 +13,6 @@ from typing import Literal
 
 from mssql_cdc.sandbox.engine.ticks import (
     DAYS_1900,
-    MINUTE_TICKS,
     SECOND_TICKS,
     Moment,
     OutOfRangeError,
@@ -51,7 +50,7 @@ def parse_moment(
 ) -> tuple[Moment, bool]:
     """A date, a time or both as a `Moment`, and whether an offset was given.
 
-    A missing date is 1900-01-01, a missing time midnight. `digits`: how many fraction digits are allowed (3 for datetime).
+    A missing date is 1900-01-01, a missing time midnight. `digits`: fraction digits that are allowed (3 for datetime).
     """
     order = _STYLE_ORDERS.get(style or 0, order)
     body = text.strip(" ")

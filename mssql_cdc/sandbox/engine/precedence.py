@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import Literal
 
 from mssql_cdc.sandbox.engine.types import (
-    EXACT, FLOAT, INTEGERS, MAX, MONEY, NATIONAL, SINGLE_BYTE, STRINGS, TYPES, SqlType, reported_name,
+    EXACT,
+    FLOAT,
+    INTEGERS,
+    MAX,
+    MONEY,
+    NATIONAL,
+    SINGLE_BYTE,
+    STRINGS,
+    TYPES,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 
@@ -47,7 +57,7 @@ def promote(left: SqlType, right: SqlType) -> SqlType:
     if high.name in {"time", "datetime2", "datetimeoffset"}:
         return _common_time(high, low)
     clash = {high.name, low.name}
-    if "date" in clash and "time" in clash or (high.name in {"date", "time"} and low.name in INTEGERS | EXACT | MONEY):
+    if clash == {"date", "time"} or (high.name in {"date", "time"} and low.name in INTEGERS | EXACT | MONEY):
         raise error(206, left=reported_name(left), right=reported_name(right))
     return high
 
@@ -137,12 +147,11 @@ def decimal_result(operator: Operator, left: SqlType, right: SqlType) -> SqlType
         scale = max(s1, s2)
         precision = min(p1 - s1, p2 - s2) + scale
     if precision > _MAX_PRECISION:
-        whole = precision - scale
-        if operator in {"+", "-", "%"}:
-            scale = max(0, min(scale, _MAX_PRECISION - min(whole, _MAX_PRECISION)))
+        if operator in {"*", "/"}:
+            # Whole digits win over the scale, down to six digits of scale.
+            scale = max(_MAX_PRECISION - (precision - scale), min(scale, 6))
         else:
-            scale = max(_MAX_PRECISION - whole, min(scale, 6)) if whole < _MAX_PRECISION else min(scale, 6)
-            scale = max(scale, 0)
+            scale = min(scale, max(0, _MAX_PRECISION - max(p1 - s1, p2 - s2)))
         precision = _MAX_PRECISION
     name = "numeric" if "numeric" in {left.name, right.name} else "decimal"
     return SqlType(name, precision=precision, scale=scale)

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 
-from mssql_cdc.sandbox.engine.ticks import clock_parts, civil, moment
+from mssql_cdc.sandbox.engine.ticks import civil, clock_parts, moment
 from mssql_cdc.sandbox.engine.types import DATES, MONEY, STRINGS, SqlType, reported_name
 from mssql_cdc.sandbox.errors import error
 
@@ -96,7 +96,7 @@ def _fields(day: int, ticks: int, type_: SqlType) -> dict[str, object]:
     when = civil(day)
     hour, minute, second, fraction = clock_parts(ticks)
     if type_.name == "datetime":
-        digits, colon = f"{(fraction + 3_000) // 10_000:03}", ":"
+        digits, colon = f"{(fraction + 5_000) // 10_000:03}", ":"
     elif type_.name == "smalldatetime":
         digits, colon = "000", ":"
     else:

@@ -50,7 +50,8 @@ def moment(value: object, type_: SqlType) -> Moment:
         return Moment(DAYS_1900, value)  # type: ignore[arg-type]
     if name == "datetimeoffset":
         utc, offset = value  # type: ignore[misc]
-        return Moment(*divmod(utc + offset * MINUTE_TICKS, DAY_TICKS), offset)
+        day, ticks = divmod(utc + offset * MINUTE_TICKS, DAY_TICKS)
+        return Moment(day, ticks, offset)
     raise AssertionError(f"{name} is no date or time type")
 
 

@@ -266,47 +266,47 @@ XML = make_type("xml")
 
 
 def varchar(length: int, *, collation: Collation | None = None) -> SqlType:
-    """varchar(length)."""
+    """The type varchar of a length, -1 for (max)."""
     return SqlType("varchar", length, collation=collation)
 
 
 def nvarchar(length: int, *, collation: Collation | None = None) -> SqlType:
-    """nvarchar(length)."""
+    """The type nvarchar of a length, -1 for (max)."""
     return SqlType("nvarchar", length, collation=collation)
 
 
 def varbinary(length: int) -> SqlType:
-    """varbinary(length)."""
+    """The type varbinary of a length, -1 for (max)."""
     return SqlType("varbinary", length)
 
 
 def binary(length: int) -> SqlType:
-    """binary(length)."""
+    """The type binary of a length."""
     return SqlType("binary", length)
 
 
 def decimal(precision: int, scale: int) -> SqlType:
-    """decimal(precision, scale)."""
+    """The type decimal of a precision and scale."""
     return SqlType("decimal", precision=precision, scale=scale)
 
 
 def numeric(precision: int, scale: int) -> SqlType:
-    """numeric(precision, scale); what literals such as 1.5 are."""
+    """The type numeric of a precision and scale; what literals such as 1.5 are."""
     return SqlType("numeric", precision=precision, scale=scale)
 
 
 def datetime2(scale: int = 7) -> SqlType:
-    """datetime2(scale)."""
+    """The type datetime2 of a scale."""
     return make_type("datetime2", scale)
 
 
 def datetimeoffset(scale: int = 7) -> SqlType:
-    """datetimeoffset(scale)."""
+    """The type datetimeoffset of a scale."""
     return make_type("datetimeoffset", scale)
 
 
 def time(scale: int = 7) -> SqlType:
-    """time(scale)."""
+    """The type time of a scale."""
     return make_type("time", scale)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
 
 ViewMode = Literal["dirty", "committed", "snapshot", "held"]
-"""dirty: READ UNCOMMITTED; committed: wait for writers; snapshot: by commit sequence; held: wait, and keep row locks."""
+"""dirty: READ UNCOMMITTED; committed: wait for writers; snapshot: by commit sequence; held: wait and keep locks."""
 
 
 class Version:

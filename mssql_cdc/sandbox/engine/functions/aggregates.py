@@ -17,7 +17,19 @@ from mssql_cdc.sandbox.engine.conversion import converter
 from mssql_cdc.sandbox.engine.conversion_numbers import RANGES, unit
 from mssql_cdc.sandbox.engine.functions.definition import Call, string_type
 from mssql_cdc.sandbox.engine.types import (
-    BIGINT, EXACT, FLOAT, INT, INTEGERS, LEGACY_LOBS, MAX, MONEY, MONEY_TYPE, NATIONAL, NUMBERS, SqlType, reported_name,
+    BIGINT,
+    EXACT,
+    FLOAT,
+    INT,
+    INTEGERS,
+    LEGACY_LOBS,
+    MAX,
+    MONEY,
+    MONEY_TYPE,
+    NATIONAL,
+    NUMBERS,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 

@@ -13,14 +13,35 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mssql_cdc.sandbox.engine import parsing
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
+from mssql_cdc.sandbox.engine.functions.windows_zones import WINDOWS_ZONES
 from mssql_cdc.sandbox.engine.ticks import (
-    DAY_TICKS, MINUTE_TICKS, SECOND_TICKS, Moment, OutOfRangeError, civil, clock_parts, days, from_moment, moment, now_as,
+    DAY_TICKS,
+    MINUTE_TICKS,
+    SECOND_TICKS,
+    Moment,
+    OutOfRangeError,
+    civil,
+    clock_parts,
+    days,
+    from_moment,
+    moment,
+    now_as,
 )  # fmt: skip
 from mssql_cdc.sandbox.engine.types import (
-    BIGINT, DATE, DATES, DATETIME, INT, SMALLDATETIME, STRINGS, SqlType, datetime2, datetimeoffset, nvarchar,
-    reported_name, time,
+    BIGINT,
+    DATE,
+    DATES,
+    DATETIME,
+    INT,
+    SMALLDATETIME,
+    STRINGS,
+    SqlType,
+    datetime2,
+    datetimeoffset,
+    nvarchar,
+    reported_name,
+    time,
 )  # fmt: skip
-from mssql_cdc.sandbox.engine.functions.windows_zones import WINDOWS_ZONES
 from mssql_cdc.sandbox.errors import error
 
 registry = Registry()
@@ -127,7 +148,7 @@ def _part_binder(function: str) -> Callable[[Call], Callable[..., Any]]:
             point = moment(value(given), type_)
             if type_.name == "datetime":
                 # Milliseconds of datetime are the printed, rounded ones.
-                point = point._replace(ticks=(point.ticks + 3_000) // 10_000 * 10_000)
+                point = point._replace(ticks=(point.ticks + 5_000) // 10_000 * 10_000)
             number = part_value(part, point, env.date_first)
             return _part_name(part, point, number) if function == "datename" else number
 
@@ -291,7 +312,7 @@ def _eomonth(call: Call) -> Callable[..., Any]:
     return eomonth
 
 
-# -- construction -------------------------------------------------------------------------------------------------------
+# -- construction ------------------------------------------------------------------------------------------------
 
 
 def _built(type_: SqlType, make: Callable[..., Moment]) -> Callable[[Call], Callable[..., Any]]:
@@ -366,7 +387,7 @@ def _isdate(call: Call) -> Callable[..., Any]:
     return isdate
 
 
-# -- offsets and zones ----------------------------------------------------------------------------------------------------
+# -- offsets and zones -------------------------------------------------------------------------------------------
 
 
 def _offset_minutes(call: Call, place: int, function: str) -> Callable[[Any], int]:

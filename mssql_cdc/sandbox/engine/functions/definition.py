@@ -12,7 +12,14 @@ from typing import Any, Protocol
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.conversion import converter
 from mssql_cdc.sandbox.engine.types import (
-    LEGACY_LOBS, MAX, NATIONAL, STRINGS, SqlType, nvarchar, reported_name, varchar,
+    LEGACY_LOBS,
+    MAX,
+    NATIONAL,
+    STRINGS,
+    SqlType,
+    nvarchar,
+    reported_name,
+    varchar,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 
@@ -120,7 +127,7 @@ class Registry:
     def __init__(self) -> None:
         self.functions: dict[str, ScalarFunction] = {}
 
-    def add(  # noqa: PLR0913 - the parts of a definition
+    def add(
         self,
         name: str,
         minimum: int,

@@ -29,7 +29,7 @@ _STANDARD_DATES = {
 _DATE_TOKEN = re.compile(
     r"d{1,4}|M{1,4}|y{1,5}|H{1,2}|h{1,2}|m{1,2}|s{1,2}|f{1,7}|F{1,7}|t{1,2}|z{1,3}|K|'[^']*'|\"[^\"]*\"|\\.|.",
     re.DOTALL,
-)  # noqa: E501
+)
 
 
 @registry.add("FORMAT", 2, 3, result=lambda call: nvarchar(4000, collation=call.collation))
@@ -59,7 +59,7 @@ def _date_token(token: str, point: Moment) -> str:
     if token[0] in "fF":
         digits = f"{fraction:07}"[: len(token)]
         return digits if token[0] == "f" else digits.rstrip("0")
-    if token[0] == "z" or token == "K":
+    if token[0] in "zK":
         return _zone(token, point.offset)
     numbers = {"H": hour, "h": hour % 12 or 12, "m": minute, "s": second}
     if token[0] in numbers:

@@ -20,8 +20,19 @@ from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_cdc.sandbox.engine.functions.strings import byte_length
 from mssql_cdc.sandbox.engine.precedence import promote
 from mssql_cdc.sandbox.engine.types import (
-    INT, LEGACY_LOBS, MAX, MONEY, NUMBERS, SQL_VARIANT, STRINGS, UNIQUEIDENTIFIER, SqlType, max_length, reported_name,
-    sysname, varbinary,
+    INT,
+    LEGACY_LOBS,
+    MAX,
+    MONEY,
+    NUMBERS,
+    SQL_VARIANT,
+    STRINGS,
+    UNIQUEIDENTIFIER,
+    SqlType,
+    max_length,
+    reported_name,
+    sysname,
+    varbinary,
 )  # fmt: skip
 
 registry = Registry()
@@ -163,7 +174,7 @@ def _hashbytes(call: Call) -> Callable[..., Any]:
 
 
 def _checksum(*, folded: bool) -> Callable[[Call], Callable[..., Any]]:
-    """CHECKSUM by comparison keys (equal values have equal sums), BINARY_CHECKSUM by bytes. The sums are not SQL Server's."""
+    """CHECKSUM by comparison keys (equal values, equal sums), BINARY_CHECKSUM by bytes; not SQL Server's own sums."""
 
     def bind(call: Call) -> Callable[..., Any]:
         functions = []

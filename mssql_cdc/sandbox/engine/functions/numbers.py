@@ -13,7 +13,17 @@ from typing import Any
 from mssql_cdc.sandbox.engine.conversion_numbers import RANGES, unit
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_cdc.sandbox.engine.types import (
-    APPROXIMATE, BIGINT, EXACT, FLOAT, INT, INTEGERS, MONEY, MONEY_TYPE, NUMBERS, STRINGS, SqlType,
+    APPROXIMATE,
+    BIGINT,
+    EXACT,
+    FLOAT,
+    INT,
+    INTEGERS,
+    MONEY,
+    MONEY_TYPE,
+    NUMBERS,
+    STRINGS,
+    SqlType,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 

@@ -15,7 +15,15 @@ from mssql_cdc.sandbox.engine.conversion_numbers import RANGES, unit
 from mssql_cdc.sandbox.engine.precedence import RANK, arithmetic, as_decimal, concatenation
 from mssql_cdc.sandbox.engine.ticks import OutOfRangeError, from_moment, moment
 from mssql_cdc.sandbox.engine.types import (
-    BINARIES, EXACT, INT, INTEGERS, MAX, MONEY, STRINGS, SqlType, reported_name,
+    BINARIES,
+    EXACT,
+    INT,
+    INTEGERS,
+    MAX,
+    MONEY,
+    STRINGS,
+    SqlType,
+    reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 
@@ -26,8 +34,9 @@ _BITWISE: dict[str, Callable[[int, int], int]] = {"&": int.__and__, "|": int.__o
 
 @lru_cache(maxsize=4096)
 def binary_operator(operator: str, left: SqlType, right: SqlType) -> tuple[SqlType, Binary]:
-    """Result type and function of non-NULL operands for + - * / % & | ^; errors 402, 8117, 206 for the types,
-    8134, 8115, 517 for values.
+    """Result type and function of non-NULL operands for + - * / % & | ^.
+
+    Errors 402, 8117, 206 for the types; the function raises 8134 and 8115 for values.
     """
     if operator in _BITWISE:
         return _bitwise(operator, left, right)

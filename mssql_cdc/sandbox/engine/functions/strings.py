@@ -1,4 +1,4 @@
-"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, QUOTENAME, STRING_SPLIT's helper…
+"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, QUOTENAME, rows of STRING_SPLIT.
 
 What does not belong here: FORMAT (formatting.py), LIKE of the language (patterns.py has its matcher).
 """
@@ -13,7 +13,17 @@ from mssql_cdc.sandbox.engine.conversion_strings import utf16_length
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, same_text, wide_text
 from mssql_cdc.sandbox.engine.functions.patterns import pattern_index
 from mssql_cdc.sandbox.engine.types import (
-    BIGINT, BINARIES, FLOAT, INT, LEGACY_LOBS, MAX, NATIONAL, STRINGS, SqlType, nvarchar, varchar,
+    BIGINT,
+    BINARIES,
+    FLOAT,
+    INT,
+    LEGACY_LOBS,
+    MAX,
+    NATIONAL,
+    STRINGS,
+    SqlType,
+    nvarchar,
+    varchar,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 
@@ -366,7 +376,7 @@ def _str(call: Call) -> Callable[..., Any]:
         digits = min(digits, 16)
         text = f"{half_up(number(value), digits):f}"
         if len(text) > length:
-            whole = len(text.split(".")[0])
+            whole = len(text.split(".", maxsplit=1)[0])
             if whole > length:
                 return "*" * length
             text = f"{half_up(number(value), max(0, length - whole - 1)):f}"

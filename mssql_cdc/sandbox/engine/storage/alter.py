@@ -8,6 +8,7 @@ the executor with the statement).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.locks import LockMode
@@ -80,13 +81,32 @@ def add_column(table: Table, transaction: Transaction, column: Column, fill: Cal
     table.next_column_id += 1
 
 
+def dependants(table: Table, name: str) -> list[tuple[str, str]]:
+    """(kind, name) of what keeps a column from being dropped, for message 5074 per item before error 4922."""
+    found = [
+        ("object" if index.constraint else "index", index.name)
+        for index in table.indexes
+        if name in index.included or any(name == own for own, _ in index.columns)
+    ]
+    found += [("object", key.name) for key in table.foreign_keys if name in key.columns]
+    found += [("object", check.name) for check in table.checks if check.column == name]
+    for column in table.columns:
+        if column.name == name and column.default is not None:
+            found.append(("object", column.default.name))
+        if column.computed is not None and name in column.computed.references:
+            found.append(("column", column.name))
+    return found
+
+
 def drop_column(table: Table, transaction: Transaction, name: str) -> Column:
-    """Remove a column. Errors 4924 (unknown), 4923 (the last one); dependants (5074/4922) are the caller's check."""
+    """Remove a column. Errors 4924 (unknown), 4923 (the last one), 4922 (something depends on it)."""
     place = table.ordinal(name)
     if place is None:
         raise error(4924, statement="ALTER TABLE DROP COLUMN", column=name, table=table.name)
     if len(table.columns) == 1:
         raise error(4923, column=name, table=table.name)
+    if dependants(table, table.columns[place].name):
+        raise error(4922, statement=f"ALTER TABLE DROP COLUMN {name}")
     begin_ddl(table, transaction)
     columns = [column for i, column in enumerate(table.columns) if i != place]
     dropped = table.columns[place]
@@ -267,12 +287,12 @@ def _build(table: Table, index: Index, *, check: bool) -> None:
     """Fill the index from the heap; `check` for duplicates among the newest rows."""
     entries = []
     for rowid, slot in enumerate(table.heap):
-        rows = chain_rows(slot) if type(slot) is Version else [slot] if slot is not None else []
+        rows = chain_rows(slot)
         keys = {index.entry_key(row, rowid) for row in rows if index.covers(row)}
         entries.extend((key, rowid) for key in keys)
     entries.sort(key=lambda entry: entry[0])
     if check and index.unique:
-        for (key, rowid), (following, other) in zip(entries, entries[1:], strict=False):
+        for (key, rowid), (following, other) in pairwise(entries):
             if key == following and rowid != other:
                 _reject_duplicate(table, index, rowid, other, key)
     index.entries = SortedKeys()

@@ -72,7 +72,7 @@ class Computed:
 
 @dataclass(slots=True)
 class Column:
-    """A column; `column_id` is never reused in its table, the place in the row tuple is its index in `Table.columns`."""
+    """A column; `column_id` is never reused, the place in the row tuple is the column's index in `Table.columns`."""
 
     name: str
     type: SqlType

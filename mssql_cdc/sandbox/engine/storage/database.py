@@ -180,7 +180,7 @@ class Database:
         kind: Kind = "user",
         is_ms_shipped: bool = False,
     ) -> Table:
-        """A new empty table without keys; they follow with `alter.add_index` and so on. Errors 2714, 2705, 2738, 2744."""
+        """A new empty table; keys follow with `alter.add_index` and so on. Errors 2714, 2705, 2738, 2744."""
         table = self.make_table(schema, name, columns, kind=kind, is_ms_shipped=is_ms_shipped)
         self.add_object(transaction, table)
         return table

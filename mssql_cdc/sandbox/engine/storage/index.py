@@ -114,7 +114,7 @@ class Index:
     def prefix(self, values: Sequence[object]) -> Any:
         """The key (or key prefix) of column values in storage form."""
         key = tuple(part(value) for part, value in zip(self._parts, values, strict=False))
-        return key[0] if self.scalar else key
+        return next(iter(key)) if self.scalar else key
 
     def bounds(
         self,

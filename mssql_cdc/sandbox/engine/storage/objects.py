@@ -61,7 +61,7 @@ class NameMap(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class SchemaObject:
-    """An object in a schema: view (V), procedure (P), function (FN, IF, TF), sequence (SO), trigger (TR), synonym (SN)…
+    """An object in a schema: view (V), procedure (P), function (FN, IF, TF), sequence (SO), trigger (TR), synonym (SN).
 
     Times are `datetime` storage values. `definition` is whatever the executor keeps, `text` the statement.
     """

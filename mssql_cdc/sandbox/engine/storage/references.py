@@ -154,7 +154,7 @@ def _conflict(key: ForeignKey, statement: str, *, parent: bool) -> SqlError:
         statement=statement,
         kind=("FOREIGN KEY" if parent else "REFERENCE").replace(
             "REFERENCE", "SAME TABLE REFERENCE" if same else "REFERENCE"
-        )  # noqa: E501
+        )
         + (same if parent else ""),
         constraint=key.name,
         database=other.database.name,

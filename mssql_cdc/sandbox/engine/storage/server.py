@@ -123,7 +123,7 @@ class Server:
         return database
 
     def drop_database(self, name: str) -> Database:
-        """Remove a database; errors 3701 (unknown), 3708 (system). Whether it is in use (3702) is the session's check."""
+        """Remove a database; errors 3701 (unknown), 3708 (system); 3702 (in use) is the session's check."""
         database = self.databases.get(name)
         if database is None:
             raise error(3701, kind="database", name=name, state=1)

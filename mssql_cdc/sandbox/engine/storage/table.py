@@ -188,7 +188,7 @@ class Table(SchemaObject):
         """Like `scan`, with slices of (row id, row): what UPDATE and DELETE need."""
         return EntryScan(self, view, **self._range(index, low, high, low_inclusive, high_inclusive, descending))
 
-    def _range(  # noqa: PLR0913 - one place for both kinds of scan
+    def _range(
         self,
         index: Index | None,
         low: Values | None,

@@ -207,9 +207,7 @@ def _claim(table: Table, transaction: Transaction, rowid: int) -> tuple | None:
     return newest(slot)
 
 
-def _check_unique(  # noqa: PLR0913 - private, called from two hot places
-    table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, *, own: int
-) -> None:
+def _check_unique(table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, *, own: int) -> None:
     """Raise 2627/2601 when another current row has the key; wait when another transaction decides about it."""
     for rowid in index.entries.find(key):
         if rowid == own:
