@@ -76,7 +76,7 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
     )
 
 
-def insert_values(plan: FoldPlan) -> dict[str, Column]:
+def insert_values(plan: FoldPlan) -> dict[str, str | Column]:
     """Current-table column -> expression over `s`, for a key that the current table does not have."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
@@ -86,7 +86,7 @@ def insert_values(plan: FoldPlan) -> dict[str, Column]:
     return _as_columns({**values, **_own(plan, exact=exact, unknown=unknown)})
 
 
-def update_values(plan: FoldPlan) -> dict[str, Column]:
+def update_values(plan: FoldPlan) -> dict[str, str | Column]:
     """The same for a key that it has: what is unknown in the row's incarnation keeps `t`'s value."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     values |= dict.fromkeys(plan.retired, "NULL")
@@ -143,7 +143,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _as_columns(expressions: Mapping[str, str]) -> dict[str, Column]:
+def _as_columns(expressions: Mapping[str, str]) -> dict[str, str | Column]:
     from pyspark.sql import functions as sf
 
     return {quoted(name): sf.expr(expression) for name, expression in expressions.items()}

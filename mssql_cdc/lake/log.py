@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
@@ -163,7 +163,9 @@ def commit(
             Transaction(_counter(state.owner), number),
         ],
     )
-    adds = [AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files]
+    adds: list[AddAction | RemoveAction] = [
+        AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files
+    ]
     try:
         state.table.create_write_transaction(adds, "append", state.table.schema(), commit_properties=properties)
     except (DeltaError, OSError) as error:
@@ -220,17 +222,18 @@ def _counter(owner: str) -> str:
 
 def _read(state: TableState) -> TableState:
     table = state.table
-    own_batch = table.transaction_version(state.app_id) or 0
+    committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     properties = dict(metadata.configuration)
+    # A commit by Spark carries the counter only: there the facts alone say whether this writer ever committed.
+    own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
     return replace(
         state,
         delta_version=table.version(),
         table_id=str(metadata.id),
         batch=table.transaction_version(_counter(state.owner)) or 0,
-        own_batch=own_batch,
-        # A commit by Spark carries the counter only.
-        own=_newest_facts(table, state.app_id) if own_batch or properties.get(WIDENING) else None,
+        own_batch=max(committed, own["batch"] if own else 0),
+        own=own,
         schema_json=table.schema().to_json(),
         properties=properties,
     )

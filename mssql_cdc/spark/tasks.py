@@ -69,7 +69,7 @@ def run_tasks(
     except Exception as error:
         raise TaskError(f"The Spark job over {len(listed)} tasks failed: {_short(error)}") from error
     by_number = {row["task"]: row for row in rows}
-    return [_result(by_number[number]) for number in range(len(listed))]
+    return [_result(by_number[number].asDict()) for number in range(len(listed))]
 
 
 def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
