@@ -120,8 +120,8 @@ def capture(
     id_: str,
     epoch: int = 0,
     signal: str | None = None,
-    chunk_rows: int = CHUNK_ROWS,
-    group_chunks: int = GROUP_CHUNKS,
+    chunk_rows: int | None = None,
+    group_chunks: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SnapshotResult:
     """Begin the snapshot, or go on with it, until every table is read or has failed.
@@ -131,10 +131,10 @@ def capture(
         FencedError: another run holds these tables.
     """
     with database.session() as session:
-        run = _begin(database, session, tables, id_, epoch, signal, chunk_rows)
+        run = _begin(database, session, tables, id_, epoch, signal, chunk_rows or CHUNK_ROWS)
         try:
             _read_locked_tables(run)
-            _read_groups(run, group_chunks, progress)
+            _read_groups(run, group_chunks or GROUP_CHUNKS, progress)
         finally:
             run.notifier.flush()
     return SnapshotResult(id_, run.rows, run.failed)

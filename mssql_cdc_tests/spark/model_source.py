@@ -4,6 +4,8 @@ It answers what `SqlServerSession` answers and its readers run in Spark tasks, s
 played with the real planner, the real commits and the real MERGE. What SQL Server itself does is not its business.
 """
 
+# ruff: noqa: ARG002 - the signatures are the source's, whose arguments the model does not need
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +25,7 @@ from mssql_cdc.source.sqlserver.log_end import LogMark
 from mssql_cdc.source.sqlserver.positions import Standing, Witness
 from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
 
-AT = datetime(2026, 1, 2, 3, 4, 5)
+AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the server's clock has no zone
 
 
 def number_of(value: Lsn) -> int:

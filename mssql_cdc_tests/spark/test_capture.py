@@ -6,14 +6,19 @@ import random
 from dataclasses import replace
 
 import pytest
-from deltalake import QueryBuilder, DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.config import connector_from_mapping
+from mssql_cdc.errors import DataLostError, FencedError, TamperedTableError
+from mssql_cdc.stream.capture import capture
+from mssql_cdc.stream.facts import Activity
+from mssql_cdc.stream.gather import survey
 from mssql_cdc.stream.loop import Follower, catch_up
+from mssql_cdc.stream.plan import plan
 from mssql_cdc_tests.spark.model_source import ModelSource
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -85,3 +90,206 @@ def test_quiet_database_opens_right_after_its_snapshot(database, source):
         follower.step()
     assert current(database, "orders") == {1: "one"}
     assert current(database, "late") == {}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None:
+    """The n-th call of the function ends the process, before or after it has done its work."""
+    module, _, name = target.rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+    calls = {"left": call}
+
+    def dying(*arguments, **more):
+        calls["left"] -= 1
+        if calls["left"] == 0 and not after:
+            raise Killed
+        result = real(*arguments, **more)
+        if calls["left"] == 0:
+            raise Killed
+        return result
+
+    monkeypatch.setattr(target, dying)
+
+
+def settled(database: Database, source: ModelSource) -> None:
+    """Everything captured so far is in the lake."""
+    source.capture()
+    catch_up([database], timeout=120)
+
+
+def write_some(source: ModelSource) -> None:
+    """Eight transactions; after the first call the source's log ends at 20."""
+    for key in range(4):
+        source.put("orders", key, f"order {key} at {source.number}")
+        source.put("people", key, f"person {key} at {source.number}")
+
+
+@pytest.mark.parametrize(
+    ("target", "call", "after"),
+    [
+        ("mssql_cdc.stream.capture.commit", 1, True),  # between two tables
+        ("mssql_cdc.stream.capture.append_offsets", 1, False),  # before the offsets row
+        ("mssql_cdc.stream.after.apply", 1, False),  # between append and MERGE
+        ("mssql_cdc.stream.after.apply", 1, True),  # between the MERGEs of two tables
+    ],
+)
+def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, monkeypatch, target, call, after):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    with monkeypatch.context() as patch:
+        kill_at(patch, target, call, after=after)
+        with pytest.raises(Killed):
+            catch_up([database], timeout=60)
+    write_some(source)
+    source.put("orders", 1, None)
+    settled(database, source)
+    same(database, source)
+    for name in source.tables:
+        events = [change.op for at, table, change in source.log if table == name and at > 20]
+        assert [op for op, _, _ in changes(database, name) if op != "r"] == events
+
+
+@pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
+def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, source, monkeypatch, call, after):
+    write_some(source)
+    source.capture()
+    monkeypatch.setattr("mssql_cdc.snapshot.capture.CHUNK_ROWS", 2)
+    monkeypatch.setattr("mssql_cdc.stream.loop.snapshots.GROUP_CHUNKS", 1)
+    with monkeypatch.context() as patch:
+        kill_at(patch, "mssql_cdc.snapshot.capture.commit", call, after=after)
+        with pytest.raises(Killed):
+            catch_up([database], timeout=60)
+    write_some(source)
+    source.put("orders", 0, None)
+    settled(database, source)
+    same(database, source)
+    reads = [key for op, key, _ in changes(database, "people") if op == "r"]
+    assert sorted(reads) == sorted(set(reads)), "a chunk that was committed was read again"
+
+
+def test_table_that_fails_keeps_its_position_and_the_others_go_on(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    source.faults["orders"] = "the disk is full"
+    follower = Follower(database)
+    follower.step()
+    assert not survey(database).offsets.rows[-1].complete
+    assert survey(database).offsets.rows[-1].tables.keys() == {"shop.dbo.people"}
+    source.faults.clear()
+    write_some(source)
+    settled(database, source)
+    same(database, source)
+
+
+def test_run_that_is_late_adds_nothing(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    late = survey(database)
+    decision = plan(late.facts)
+    write_some(source)
+    settled(database, source)
+    result = capture(database, late, decision)
+    assert {type(error) for error in result.failed.values()} == {FencedError}
+    assert result.row is None
+    same(database, source)
+
+
+def test_two_runs_at_once_commit_each_row_once(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    rival = Follower(database.named("rival"))
+
+    def overtake() -> None:
+        source.before_read = lambda: None
+        write_some(source)
+        source.capture()
+        rival.step(merge=False)
+
+    source.before_read = overtake
+    with pytest.raises(FencedError):
+        Follower(database).step()
+    settled(database, source)
+    same(database, source)
+    for name in source.tables:
+        positions = [key for op, key, _ in changes(database, name) if op != "r"]
+        assert len(positions) == sum(1 for n, t, _ in source.log if t == name and n > 20)
+
+
+def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
+    write_some(source)
+    settled(database, source)
+    source.enable("late")
+    source.put("late", 7, "seven")
+    write_some(source)
+    source.capture()
+    rival = Follower(database.named("rival"))
+
+    def range_meanwhile() -> None:
+        source.before_read = lambda: None
+        write_some(source)
+        source.put("late", 8, "eight")
+        source.capture()
+        seen = survey(database.named("rival"), running=[Activity("snapshot", "snapshot-x", "other")])
+        capture(rival.database, seen, plan(seen.facts))
+
+    source.before_read = range_meanwhile
+    Follower(database).step()
+    settled(database, source)
+    same(database, source)
+
+
+def test_table_excluded_and_included_again_misses_nothing(database, source):
+    write_some(source)
+    settled(database, source)
+    source.tables["people"].enabled = False
+    write_some(source)
+    source.capture()
+    catch_up([database], timeout=120)
+    source.tables["people"].enabled = True
+    settled(database, source)
+    same(database, source)
+
+
+def test_cleanup_that_overtakes_a_read_loses_that_table_loudly(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    source.tables["people"].minimum = source.number
+    with pytest.raises(DataLostError, match="people"):
+        catch_up([database], timeout=60)
+    assert current(database, "orders") == source.tables["orders"].rows
+
+
+def test_restored_change_log_is_refused_by_name(database, source, spark):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    settled(database, source)
+    uri = database.layout.root + "/dbo/orders/changes"
+    spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1").collect()
+    with pytest.raises(TamperedTableError, match="RESTORE"):
+        catch_up([database], timeout=60)
+
+
+def test_random_play_ends_equal_to_the_source(database, source):
+    dice = random.Random(7)
+    for _ in range(6):
+        for _ in range(dice.randint(1, 8)):
+            name, key = dice.choice(sorted(source.tables)), dice.randint(0, 3)
+            source.put(name, key, dice.choice([None, "x", "y", "z"]))
+        source.capture(source.number - dice.randint(0, 3))
+        Follower(database).step()
+    settled(database, source)
+    same(database, source)
