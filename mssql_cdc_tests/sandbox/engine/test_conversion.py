@@ -38,9 +38,13 @@ def failure(value, source: str, target: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("text", "printed"),
-    [("2020-01-31 12:34:56.789", "56.790"), ("2020-01-31 12:34:56.785", "56.787"), ("2020-01-31 12:34:56.784", "56.783"),
-     ("2020-01-31 12:34:56.991", "56.990")],
-)  # fmt: skip
+    [
+        ("2020-01-31 12:34:56.789", "56.790"),
+        ("2020-01-31 12:34:56.785", "56.787"),
+        ("2020-01-31 12:34:56.784", "56.783"),
+        ("2020-01-31 12:34:56.991", "56.990"),
+    ],
+)
 def test_datetime_rounds_to_a_three_hundredth_of_a_second(text, printed) -> None:
     assert shown(text, "varchar(30)", "datetime", 121) == f"2020-01-31 12:34:{printed}"
 
@@ -68,10 +72,22 @@ def test_text_becomes_a_date_rounded_to_the_type(text, target, result) -> None:
 
 @pytest.mark.parametrize(
     ("style", "text"),
-    [(0, "Feb  3 2020  4:05PM"), (1, "02/03/20"), (3, "03/02/20"), (101, "02/03/2020"), (104, "03.02.2020"), (106, "03 Feb 2020"),
-     (108, "16:05:06"), (109, "Feb  3 2020  4:05:06:123PM"), (112, "20200203"), (113, "03 Feb 2020 16:05:06:123"),
-     (120, "2020-02-03 16:05:06"), (121, "2020-02-03 16:05:06.123"), (126, "2020-02-03T16:05:06.123")],
-)  # fmt: skip
+    [
+        (0, "Feb  3 2020  4:05PM"),
+        (1, "02/03/20"),
+        (3, "03/02/20"),
+        (101, "02/03/2020"),
+        (104, "03.02.2020"),
+        (106, "03 Feb 2020"),
+        (108, "16:05:06"),
+        (109, "Feb  3 2020  4:05:06:123PM"),
+        (112, "20200203"),
+        (113, "03 Feb 2020 16:05:06:123"),
+        (120, "2020-02-03 16:05:06"),
+        (121, "2020-02-03 16:05:06.123"),
+        (126, "2020-02-03T16:05:06.123"),
+    ],
+)
 def test_convert_styles_of_datetime(style, text) -> None:
     value = cast("2020-02-03 16:05:06.123", "varchar(30)", "datetime")
     assert cast(value, "datetime", "varchar(40)", style) == text
@@ -80,25 +96,79 @@ def test_convert_styles_of_datetime(style, text) -> None:
 @pytest.mark.parametrize(
     ("value", "source", "target", "number", "text"),
     [
-        ("abc", "varchar(9)", "int", 245, "Conversion failed when converting the varchar value 'abc' to data type int."),
+        (
+            "abc",
+            "varchar(9)",
+            "int",
+            245,
+            "Conversion failed when converting the varchar value 'abc' to data type int.",
+        ),
         ("abc", "nvarchar(9)", "bigint", 8114, "Error converting data type nvarchar to bigint."),
         ("1e5", "varchar(9)", "decimal(9,2)", 8114, "Error converting data type varchar to numeric."),
-        ("99999999999", "varchar(20)", "int", 248, "The conversion of the varchar value '99999999999' overflowed an int column."),
-        ("300", "varchar(9)", "tinyint", 244, "The conversion of the varchar value '300' overflowed an INT1 column. Use a larger integer column."),  # noqa: E501
+        (
+            "99999999999",
+            "varchar(20)",
+            "int",
+            248,
+            "The conversion of the varchar value '99999999999' overflowed an int column.",
+        ),
+        (
+            "300",
+            "varchar(9)",
+            "tinyint",
+            244,
+            "The conversion of the varchar value '300' overflowed an INT1 column. Use a larger integer column.",
+        ),
         (300, "int", "tinyint", 220, "Arithmetic overflow error for data type tinyint, value = 300."),
         (2**40, "bigint", "int", 8115, "Arithmetic overflow error converting expression to data type int."),
         (1e10, "float", "int", 232, "Arithmetic overflow error for type int, value = 10000000000.000000."),
         (12345, "int", "decimal(4,0)", 8115, "Arithmetic overflow error converting int to data type numeric."),
-        ("x", "varchar(9)", "datetime", 241, "Conversion failed when converting date and/or time from character string."),
-        ("x", "varchar(9)", "smalldatetime", 295, "Conversion failed when converting character string to smalldatetime data type."),
-        ("1700-01-01", "varchar(10)", "datetime", 242, "The conversion of a varchar data type to a datetime data type resulted in an out-of-range value."),  # noqa: E501
-        ("2020-02-30", "varchar(10)", "date", 241, "Conversion failed when converting date and/or time from character string."),
-        ("nope", "varchar(10)", "uniqueidentifier", 8169, "Conversion failed when converting from a character string to uniqueidentifier."),  # noqa: E501
-        ("x", "varchar(10)", "money", 235, "Cannot convert a char value to money. The char value has incorrect syntax."),
+        (
+            "x",
+            "varchar(9)",
+            "datetime",
+            241,
+            "Conversion failed when converting date and/or time from character string.",
+        ),
+        (
+            "x",
+            "varchar(9)",
+            "smalldatetime",
+            295,
+            "Conversion failed when converting character string to smalldatetime data type.",
+        ),
+        (
+            "1700-01-01",
+            "varchar(10)",
+            "datetime",
+            242,
+            "The conversion of a varchar data type to a datetime data type resulted in an out-of-range value.",
+        ),
+        (
+            "2020-02-30",
+            "varchar(10)",
+            "date",
+            241,
+            "Conversion failed when converting date and/or time from character string.",
+        ),
+        (
+            "nope",
+            "varchar(10)",
+            "uniqueidentifier",
+            8169,
+            "Conversion failed when converting from a character string to uniqueidentifier.",
+        ),
+        (
+            "x",
+            "varchar(10)",
+            "money",
+            235,
+            "Cannot convert a char value to money. The char value has incorrect syntax.",
+        ),
         (1, "int", "date", 529, "Explicit conversion from data type int to date is not allowed."),
         (12345, "int", "nvarchar(2)", 8115, "Arithmetic overflow error converting expression to data type nvarchar."),
     ],
-)  # fmt: skip
+)
 def test_failed_conversions_have_the_servers_number_and_text(value, source, target, number, text) -> None:
     assert failure(value, source, target) == (number, text)
 
@@ -106,15 +176,28 @@ def test_failed_conversions_have_the_servers_number_and_text(value, source, targ
 @pytest.mark.parametrize(
     ("value", "source", "target", "result"),
     [
-        (Decimal("2.5"), "decimal(3,1)", "int", 2), (Decimal("2.50"), "money", "int", 3), (-2.9, "float", "int", -2),
-        (Decimal("1.005"), "decimal(4,3)", "decimal(3,2)", Decimal("1.01")), (1.23456, "float", "money", Decimal("1.2346")),
-        ("", "varchar(1)", "int", 0), (" 7 ", "varchar(5)", "int", 7), ("true", "varchar(5)", "bit", 1), (5, "int", "bit", 1),
-        (12345, "int", "varchar(3)", "*"), ("hello", "varchar(9)", "char(3)", "hel"), ("a", "varchar(9)", "nchar(3)", "a  "),
-        (b"\x01\x02", "varbinary(2)", "int", 258), (258, "int", "binary(3)", b"\x00\x01\x02"), ("AB", "nvarchar(9)", "varbinary(3)", b"A\x00B"),
-        (1, "int", "datetime", 25_920_000), (0.1, "real", "float", 0.1), (Decimal("1234.5678"), "money", "varchar(20)", "1234.57"),
-        (1e21, "float", "varchar(30)", "1e+021"), (0.1 + 0.2, "float", "varchar(30)", "0.3"),
+        (Decimal("2.5"), "decimal(3,1)", "int", 2),
+        (Decimal("2.50"), "money", "int", 3),
+        (-2.9, "float", "int", -2),
+        (Decimal("1.005"), "decimal(4,3)", "decimal(3,2)", Decimal("1.01")),
+        (1.23456, "float", "money", Decimal("1.2346")),
+        ("", "varchar(1)", "int", 0),
+        (" 7 ", "varchar(5)", "int", 7),
+        ("true", "varchar(5)", "bit", 1),
+        (5, "int", "bit", 1),
+        (12345, "int", "varchar(3)", "*"),
+        ("hello", "varchar(9)", "char(3)", "hel"),
+        ("a", "varchar(9)", "nchar(3)", "a  "),
+        (b"\x01\x02", "varbinary(2)", "int", 258),
+        (258, "int", "binary(3)", b"\x00\x01\x02"),
+        ("AB", "nvarchar(9)", "varbinary(3)", b"A\x00B"),
+        (1, "int", "datetime", 25_920_000),
+        (0.1, "real", "float", 0.1),
+        (Decimal("1234.5678"), "money", "varchar(20)", "1234.57"),
+        (1e21, "float", "varchar(30)", "1e+021"),
+        (0.1 + 0.2, "float", "varchar(30)", "0.3"),
     ],
-)  # fmt: skip
+)
 def test_conversions_cut_and_round_by_type(value, source, target, result) -> None:
     assert cast(value, source, target) == result
 
@@ -177,21 +260,33 @@ def test_uniqueidentifiers_are_ordered_from_their_last_group() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right", "result"),
-    [("int", "bigint", "bigint"), ("decimal(5,2)", "int", "decimal(12,2)"), ("varchar(5)", "nvarchar(3)", "nvarchar(5)"),
-     ("datetime", "datetime2(0)", "datetime2(3)"), ("float", "decimal(5,2)", "float"), ("char(3)", "varchar(max)", "varchar(max)")],
-)  # fmt: skip
+    [
+        ("int", "bigint", "bigint"),
+        ("decimal(5,2)", "int", "decimal(12,2)"),
+        ("varchar(5)", "nvarchar(3)", "nvarchar(5)"),
+        ("datetime", "datetime2(0)", "datetime2(3)"),
+        ("float", "decimal(5,2)", "float"),
+        ("char(3)", "varchar(max)", "varchar(max)"),
+    ],
+)
 def test_promotion_follows_precedence(left, right, result) -> None:
     assert str(promote(typed(left), typed(right))) == result == str(promote(typed(right), typed(left)))
 
 
 @pytest.mark.parametrize(
     ("operator", "left", "right", "result"),
-    [("+", "decimal(5,2)", "decimal(6,3)", "decimal(7,3)"), ("*", "decimal(5,2)", "decimal(6,3)", "decimal(12,5)"),
-     ("/", "decimal(5,2)", "decimal(6,3)", "decimal(15,9)"), ("*", "decimal(38,10)", "decimal(38,10)", "decimal(38,6)"),
-     ("/", "decimal(38,10)", "int", "decimal(38,10)"), ("+", "decimal(38,10)", "decimal(38,0)", "decimal(38,0)"),
-     ("+", "decimal(38,10)", "decimal(38,10)", "decimal(38,10)"),
-     ("/", "int", "tinyint", "int"), ("*", "money", "int", "money")],
-)  # fmt: skip
+    [
+        ("+", "decimal(5,2)", "decimal(6,3)", "decimal(7,3)"),
+        ("*", "decimal(5,2)", "decimal(6,3)", "decimal(12,5)"),
+        ("/", "decimal(5,2)", "decimal(6,3)", "decimal(15,9)"),
+        ("*", "decimal(38,10)", "decimal(38,10)", "decimal(38,6)"),
+        ("/", "decimal(38,10)", "int", "decimal(38,10)"),
+        ("+", "decimal(38,10)", "decimal(38,0)", "decimal(38,0)"),
+        ("+", "decimal(38,10)", "decimal(38,10)", "decimal(38,10)"),
+        ("/", "int", "tinyint", "int"),
+        ("*", "money", "int", "money"),
+    ],
+)
 def test_decimal_arithmetic_has_documented_precision_and_scale(operator, left, right, result) -> None:
     assert str(arithmetic(operator, typed(left), typed(right))) == result
 

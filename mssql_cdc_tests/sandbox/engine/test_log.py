@@ -59,8 +59,12 @@ def test_an_update_carries_both_images_and_a_bit_per_changed_column(database, tr
     committed(database, lambda t: tracked.update(t, [(0, (1, "a", "y"))]))
     (change,) = changes(database)
     assert (change.operation, change.before, change.after, change.changed, change.deferred) == (
-        "update", (1, "a", "x"), (1, "a", "y"), 0b100, False,
-    )  # fmt: skip
+        "update",
+        (1, "a", "x"),
+        (1, "a", "y"),
+        0b100,
+        False,
+    )
 
 
 def test_an_update_of_a_unique_column_is_deferred_and_takes_two_command_ids(database, tracked) -> None:

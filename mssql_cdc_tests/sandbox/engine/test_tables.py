@@ -110,7 +110,7 @@ def test_a_foreign_key_needs_its_parent_on_both_sides(database) -> None:
         'The DELETE statement conflicted with the REFERENCE constraint "FK". The conflict occurred in database "d", '
         "table \"dbo.child\", column 'parent_id'."
     )
-    assert refused(database, lambda t: parent.truncate(t)).number == 4712
+    assert refused(database, parent.truncate).number == 4712
     assert refused(database, lambda t: database.drop_object(t, parent)).number == 3726
     assert len(now(parent)) == 2
 
@@ -119,6 +119,14 @@ def test_cascades_follow_the_parent(database) -> None:
     parent, child = linked(database, on_delete="CASCADE", on_update="CASCADE")
     committed(database, lambda t: parent.update(t, [(0, (10, "a", None))]))
     assert [row[3] for row in now(child)] == [10, None, 2]
+    committed(database, lambda t: parent.delete(t, [0]))
+    assert [row[0] for row in now(child)] == [2, 3]
+
+
+def test_an_index_over_the_foreign_key_finds_the_same_children(database) -> None:
+    parent, child = linked(database, on_delete="CASCADE")
+    committed(database, lambda t: alter.add_index(child, t, Index("IX", 0, (("parent_id", False),))))
+    committed(database, lambda t: child.insert(t, (4, "d", None, 1)))
     committed(database, lambda t: parent.delete(t, [0]))
     assert [row[0] for row in now(child)] == [2, 3]
 

@@ -8,11 +8,23 @@ from mssql_cdc.sandbox.errors import SqlError
 
 @pytest.mark.parametrize(
     ("text", "declared", "size"),
-    [("int", "int", 4), ("[nvarchar](max)", "nvarchar(max)", -1), ("NVARCHAR ( 20 )", "nvarchar(20)", 40), ("varchar", "varchar(1)", 1),
-     ("numeric", "numeric(18,0)", 9), ("decimal(38, 4)", "decimal(38,4)", 17), ("float(24)", "real", 4), ("timestamp", "timestamp", 8),
-     ("datetime2(3)", "datetime2(3)", 7), ("time", "time(7)", 5), ("datetimeoffset", "datetimeoffset(7)", 10), ("sys.sysname", "sysname", 256),
-     ("national character varying(5)", "nvarchar(5)", 10), ("double precision", "float", 8)],
-)  # fmt: skip
+    [
+        ("int", "int", 4),
+        ("[nvarchar](max)", "nvarchar(max)", -1),
+        ("NVARCHAR ( 20 )", "nvarchar(20)", 40),
+        ("varchar", "varchar(1)", 1),
+        ("numeric", "numeric(18,0)", 9),
+        ("decimal(38, 4)", "decimal(38,4)", 17),
+        ("float(24)", "real", 4),
+        ("timestamp", "timestamp", 8),
+        ("datetime2(3)", "datetime2(3)", 7),
+        ("time", "time(7)", 5),
+        ("datetimeoffset", "datetimeoffset(7)", 10),
+        ("sys.sysname", "sysname", 256),
+        ("national character varying(5)", "nvarchar(5)", 10),
+        ("double precision", "float", 8),
+    ],
+)
 def test_declarations_are_read_and_printed(text, declared, size) -> None:
     type_ = parse_type(text)
     assert (str(type_), max_length(type_)) == (declared, size)
@@ -21,8 +33,16 @@ def test_declarations_are_read_and_printed(text, declared, size) -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("blob", 243), ("decimal(39)", 2750), ("decimal(5,6)", 2751), ("varchar(8001)", 2717), ("nvarchar(0)", 1001), ("int(4)", 2716), ("time(8)", 1002)],
-)  # fmt: skip
+    [
+        ("blob", 243),
+        ("decimal(39)", 2750),
+        ("decimal(5,6)", 2751),
+        ("varchar(8001)", 2717),
+        ("nvarchar(0)", 1001),
+        ("int(4)", 2716),
+        ("time(8)", 1002),
+    ],
+)
 def test_impossible_declarations_are_refused(text, number) -> None:
     with pytest.raises(SqlError) as raised:
         parse_type(text)

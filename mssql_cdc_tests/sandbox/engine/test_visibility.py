@@ -165,8 +165,7 @@ def test_a_scan_that_had_to_wait_goes_on_where_it_stood(database, table) -> None
     scan = table.scan(open_view(reader, database))
     seen: list[tuple] = []
     with pytest.raises(MustWait):
-        for part in scan:
-            seen += part
+        seen.extend(row for part in scan for row in part)
     assert 0 < len(seen) < 2500
     writer.commit()
     seen += [row for part in scan for row in part]

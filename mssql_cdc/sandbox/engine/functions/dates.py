@@ -364,7 +364,7 @@ add("DATETIMEOFFSETFROMPARTS", 10, result=lambda call: _scaled("datetimeoffset",
     _built(
         datetimeoffset(),
         lambda y, m, d, h, i, s, f, oh, om, n: Moment(days(y, m, d), _clock(h, i, s, f, n), oh * 60 + om),
-    )  # fmt: skip
+    )
 )
 
 

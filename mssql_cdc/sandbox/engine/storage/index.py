@@ -80,7 +80,7 @@ class Index:
         self._parts = tuple(part or _same for part in parts)
         ordinals = self.ordinals
         if all(part is None for part in parts):
-            self.key = itemgetter(*ordinals) if self.scalar or len(ordinals) > 1 else _single(ordinals[0])
+            self.key = itemgetter(*ordinals) if self.scalar or len(ordinals) > 1 else _single(next(iter(ordinals)))
         elif self.scalar:
             place, part = ordinals[0], self._parts[0]
             self.key = lambda row: part(row[place])

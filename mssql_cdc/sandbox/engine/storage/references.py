@@ -5,6 +5,7 @@ What does not belong here: defining constraints (alter.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.comparison import sort_key
@@ -129,7 +130,8 @@ def _children(key: ForeignKey, transaction: Transaction, values: tuple) -> list[
     compare = [sort_key(table.columns[place].type) or (lambda value: value) for place in places]
     wanted = [own(value) for own, value in zip(compare, values, strict=True)]
     found = []
-    for rowid, slot in enumerate(table.heap):
+    for rowid in _candidates(table, key.columns, values):
+        slot = table.heap[rowid]
         row = newest(slot)
         other = type(slot) is Version and slot.transaction is not None and slot.transaction is not transaction
         if other:
@@ -144,6 +146,23 @@ def _children(key: ForeignKey, transaction: Transaction, values: tuple) -> list[
             wait_for_row(transaction, table, rowid, slot.transaction)
         found.append((rowid, row))
     return found
+
+
+def _candidates(table: Table, columns: tuple[str, ...], values: tuple) -> Iterable[int]:
+    """Row ids that may hold the values: by an index that starts with the columns, else all."""
+    for index in table.indexes:
+        names = tuple(name for name, _ in index.columns[: len(columns)])
+        if names == columns and index.predicate is None and not index.disabled:
+            found: list[int] = []
+            bounds = index.bounds(values, values, low_inclusive=True, high_inclusive=True)
+            start, after = bounds.low, bounds.after
+            while True:
+                keys, rowids = index.entries.slice_up(start, after=after, high=bounds.high, through=bounds.through)
+                if not keys:
+                    return dict.fromkeys(found)
+                found += rowids
+                start, after = keys[-1], True
+    return range(len(table.heap))
 
 
 def _conflict(key: ForeignKey, statement: str, *, parent: bool) -> SqlError:
