@@ -125,7 +125,8 @@ def test_current_late_snapshot_rows_do_not_revert_newer_ones(spark: SparkSession
 
 def test_current_new_column_is_unknown_in_rows_that_were_there(spark: SparkSession, tmp_path: Path):
     home, old = home_in(tmp_path), orders()
-    new = orders(*old.columns, column("price", "decimal", precision=9, scale=2), version=2)
+    price = column("price", "decimal", precision=9, scale=2)
+    new = orders(*old.columns, price, column("at", "datetime"), version=2)
     state = append(change_log(home, old), old, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2, 3)))
     current.apply(spark, home, [old], up_to=state.batch)
     state = append(state, old, Change(2, "c", after=row(4)))
