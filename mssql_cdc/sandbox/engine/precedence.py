@@ -43,7 +43,7 @@ def as_decimal(type_: SqlType) -> SqlType:
 
 
 def literal_integer(value: int) -> SqlType:
-    """The decimal type that an integer literal counts as beside a decimal operand: `10.00 / 3` divides by numeric(1,0)."""
+    """The type of an integer literal beside a decimal operand: `10.00 / 3` divides by numeric(1,0)."""
     return SqlType("numeric", precision=max(1, len(str(abs(value)))), scale=0)
 
 

@@ -137,7 +137,12 @@ class Transaction:
         self._statement_snapshots.append(None)
 
     def end_statement(self) -> None:
-        """Close the scope of a statement that succeeded: its short locks and its snapshot are given back."""
+        """Close the scope of a statement that succeeded: its short locks and its snapshot are given back.
+
+        Nothing happens when the statement itself has ended the transaction.
+        """
+        if not self._statement:
+            return
         position, _ = self._statement.pop()
         if self.variable_writes:
             self._settle_variables(position)
@@ -145,16 +150,22 @@ class Transaction:
 
     def undo_statement(self) -> None:
         """Undo what the statement did and close its scope; locks taken for the transaction stay."""
+        if not self._statement:
+            return
         self._undo_to(*self._statement.pop())
         self._close_scope()
 
     def _settle_variables(self, position: int) -> None:
         """What a statement did to table variables stays, whatever becomes of the transaction."""
-        mine = [entry for entry in self.undo[position:] if entry[2] is not None and entry[0].kind == "variable"]
-        self.undo[position:] = [entry for entry in self.undo[position:] if entry not in mine]
-        for table, rowid, version in mine:
+        kept = []
+        for entry in self.undo[position:]:
+            table, rowid, version = entry
+            if version is None or table.kind != "variable":
+                kept.append(entry)
+                continue
             version.transaction = None
             table.collapse(rowid, self.manager.sequence)
+        self.undo[position:] = kept
         self.variable_writes = False
 
     def _close_scope(self) -> None:

@@ -131,6 +131,17 @@ def test_an_index_over_the_foreign_key_finds_the_same_children(database) -> None
     assert [row[0] for row in now(child)] == [2, 3]
 
 
+def test_a_statement_that_ends_its_transaction_closes_its_scope_with_it(database, table) -> None:
+    transaction = database.server.transactions.begin()
+    transaction.begin_statement()
+    table.insert(transaction, (1, "a", None))
+    transaction.commit()
+    transaction.end_statement()
+    assert transaction.state == "committed"
+    assert transaction.locks == {}
+    assert now(table) == [(1, "a", None)]
+
+
 def test_set_null_takes_the_parent_away(database) -> None:
     parent, child = linked(database, on_delete="SET NULL")
     committed(database, lambda t: parent.delete(t, [0]))
