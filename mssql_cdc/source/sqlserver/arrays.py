@@ -106,7 +106,7 @@ def text_maps(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.MapArray
     if not columns:
         return pa.nulls(rows, kind)
     chosen = np.stack([flags(texts) for _, texts in columns], axis=1)
-    any_row = chosen.any(axis=1)
+    any_row = np.asarray(chosen.any(axis=1))
     if not any_row.any():
         return pa.nulls(rows, kind)
     row, which = np.nonzero(chosen)

@@ -138,7 +138,7 @@ def _unavailable(columns: Sequence[Column], after: Sequence[pa.Array], operation
     if not names:
         return pa.nulls(len(operation), TEXTS)
     matrix = np.stack(chosen, axis=1)
-    return text_lists(matrix, names, matrix.any(axis=1))
+    return text_lists(matrix, names, np.asarray(matrix.any(axis=1)))
 
 
 def _exact(before: Sequence[tuple[str, pa.Array]], after: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
