@@ -47,13 +47,9 @@ def field_name(name: str, mode: NameAdjustment) -> str:
     return name
 
 
-def java_order(names: Iterable[str]) -> list[str]:
-    """The names in the order in which Java's `HashMap` hands them out: Debezium lists collections so."""
-    names = list(names)
-    size = 16
-    while len(names) > size * 3 // 4:
-        size *= 2
-    return sorted(names, key=lambda name: _spread(name) & (size - 1))
+def java_order(names: Iterable[str], buckets: int) -> list[str]:
+    """The names in the order of Java's `HashMap` with so many buckets: Debezium lists collections so."""
+    return sorted(names, key=lambda name: _spread(name) & (buckets - 1))
 
 
 def _spread(name: str) -> int:

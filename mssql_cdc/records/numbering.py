@@ -32,6 +32,7 @@ class Transaction:
 
     id: str | None = None
     events: dict[str, int] = field(default_factory=dict)
+    _buckets: int = 16
 
     @property
     def total(self) -> int:
@@ -45,11 +46,13 @@ class Transaction:
     def count(self, collection: str) -> dict[str, Any]:
         """Count one event; its `transaction` block."""
         self.events[collection] = self.events.get(collection, 0) + 1
+        while len(self.events) > self._buckets * 3 // 4:
+            self._buckets *= 2  # Java's map grows and never shrinks, from one transaction to the next.
         return {"id": self.id, "total_order": self.total, "data_collection_order": self.events[collection]}
 
     def collections(self) -> list[dict[str, Any]]:
         """`data_collections` of the END record."""
-        return [{"data_collection": n, "event_count": self.events[n]} for n in java_order(self.events)]
+        return [{"data_collection": n, "event_count": self.events[n]} for n in java_order(self.events, self._buckets)]
 
     def offset(self) -> dict[str, Any]:
         """What a record's offset says of the transaction (TXN-08)."""

@@ -56,7 +56,8 @@ def announcements(
 ) -> list[Announcement]:
     """The schema changes of the stream in order; the first versions of `snapshotted` tables came with their snapshot.
 
-    `epoch_at` says which epoch it was when a version was written. A new version whose structure is the old one's is not announced (SCH-10).
+    `epoch_at` says which epoch it was when a version was written. A new version whose structure is the old one's is
+    not announced (SCH-10).
     """
     known = set(snapshotted)
     found: list[Announcement] = []

@@ -6,11 +6,12 @@ its first row's position: what the stream repeats behind it is what Debezium rep
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lsn import Lsn, snapshot_position_text
+from mssql_cdc.lake.offsets import OffsetRow, Offsets
+from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.rows import Row, Shapes, rows_of
@@ -21,59 +22,100 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One snapshot: where it stands, its number (None: no table had a row), its tables in snapshot order."""
+    """One snapshot: where it stands, its number, its tables in snapshot order; `has_rows` at the cut."""
 
     position: str
-    number: str | None
+    number: str
     tables: tuple[TableId, ...]
     kind: str
+    has_rows: bool
 
 
-def blocks(logs: Mapping[TableId, ChangeLog], offsets: Offsets, order: Sequence[TableId]) -> list[Block]:
-    """The snapshots of a database in the order of their positions; the first is INITIAL, later ones are BLOCKING.
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """The snapshots that have ended, in order; records end in front of `bound`, where the first open one stands.
 
-    `order` are the database's tables in snapshot order. Tables without rows are found by the offsets rows of the
-    snapshot's partition.
+    Without this a snapshot's records would slip in between records that were written before.
     """
-    members: dict[str, set[TableId]] = {}
+
+    blocks: tuple[Block, ...]
+    bound: str
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the offsets say of one snapshot."""
+
+    begun: OffsetRow
+    tables: set[str]
+    position: str | None = None
+    is_open: bool = False
+
+
+def find_snapshots(
+    logs: Mapping[TableId, ChangeLog], offsets: Offsets, cut: OffsetRow, order: Sequence[TableId]
+) -> Snapshots:
+    """The snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
+
+    `order` are the database's tables in snapshot order.
+    """
+    known = _known(offsets, cut)
     firsts: dict[str, str] = {}
+    members: dict[str, set[str]] = {number: one.tables for number, one in known.items()}
     for table_id, log in logs.items():
         for number in snapshot_numbers(log):
-            members.setdefault(number, set()).add(table_id)
+            members.setdefault(number, set()).add(table_id.text)
             first = min(piece.first for piece in log.pieces if number in piece.snapshots)
             firsts[number] = min(first, firsts.get(number, first))
-    found: list[tuple[str, str | None, set[TableId]]] = [
-        (firsts[number], number, tables) for number, tables in members.items()
+    positions = {number: firsts.get(number) or known[number].position or "" for number in members}
+    ordered = sorted(members, key=lambda number: positions[number])
+    open_ones = {number for number, one in known.items() if one.is_open}
+    bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
+    found = [
+        Block(
+            positions[number],
+            number,
+            tuple(table for table in order if table.text in members[number]),
+            "BLOCKING" if place else "INITIAL",
+            number in firsts,
+        )
+        for place, number in enumerate(ordered)
+        if number not in open_ones
     ]
-    by_name = {table.text: table for table in order}
-    for position, tables in _partitions(offsets, by_name):
-        known = [own for _, _, own in found if own & tables]
-        if known:
-            known[0].update(tables)
-        else:
-            found.append((position, None, tables))
-    kinds = ["INITIAL", *["BLOCKING"] * len(found)]
-    ordered = sorted(found, key=lambda block: block[0])
-    return [
-        Block(position, number, tuple(t for t in order if t in tables), kind)
-        for (position, number, tables), kind in zip(ordered, kinds, strict=False)
-    ]
+    return Snapshots(tuple(found), min([behind(cut), *bounds]))
 
 
-def _partitions(offsets: Offsets, by_name: Mapping[str, TableId]) -> Iterator[tuple[str, set[TableId]]]:
-    """The tables that each snapshot partition held, and where the earliest of them stood then."""
-    tables: dict[str, set[TableId]] = {}
-    positions: dict[str, str] = {}
+def behind(cut: OffsetRow) -> str:
+    """A text that is larger than every position up to the cut, and smaller than every other."""
+    return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
+
+
+def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
+    """By number; a snapshot without rows, which has none, goes by its partition."""
+    found: dict[str, _Known] = {}
+    newest: dict[str, tuple[str, str]] = {}
     for row in offsets.rows:
-        if row.kind != "snapshot" or row.partition is None:
+        if row.number > cut.number:
+            break
+        number = str(json.loads(row.facts or "{}").get("number", row.partition)) if row.kind == "snapshot" else ""
+        newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
+        if row.kind != "snapshot":
             continue
-        tables.setdefault(row.partition, set()).update(by_name[name] for name in row.tables if name in by_name)
-        for entry in row.tables.values():
-            if entry.to is not None:
-                position = snapshot_position_text(entry.epoch, Lsn.parse(entry.to), number=0)
-                positions[row.partition] = min(position, positions.get(row.partition, position))
-    for partition, own in tables.items():
-        yield positions.get(partition, ""), own
+        one = found.setdefault(number, _Known(row, set()))
+        one.tables |= set(row.tables)
+        reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
+        for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=0) for r in reached):
+            one.position = min(where, one.position or where)
+    for status, number in newest.values():
+        if status == "snapshot" and number in found:
+            found[number].is_open = True
+    return found
+
+
+def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
+    """Behind the newest complete cut before the snapshot began: its rows will lie behind that, too."""
+    cuts = [row for row in offsets.cuts() if row.number < begun.number and row.to is not None]
+    return max(map(behind, cuts), default="")
 
 
 def block_records(
@@ -110,7 +152,7 @@ def _creates(
         own = versions[table_id]
         number = found.get(table_id)
         version = next((v for v in own if v.schema.version == number), own[0])
-        is_last = block.number is None and place == len(block.tables)
+        is_last = not block.has_rows and place == len(block.tables)
         yield snapshot_record(
             version, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker="last" if is_last else "true"
         )
@@ -120,7 +162,7 @@ def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str |
     """The snapshot's LSN, and the schema version of each table's first row."""
     commit_lsn, found = None, {}
     for table_id in block.tables:
-        if table_id in logs and block.number is not None:
+        if table_id in logs:
             first = next(snapshot_rows(logs[table_id], block.number, window_rows=1), None)
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
@@ -132,7 +174,7 @@ def _marked(block: Block, logs: Mapping[TableId, ChangeLog], shapes: Shapes) -> 
     """All rows in order with their `source.snapshot`; that the very last is `last` is known only behind it."""
     is_first_table = True
     for table_id in block.tables:
-        if table_id in logs and block.number is not None:
+        if table_id in logs:
             rows = (
                 row for batch in snapshot_rows(logs[table_id], block.number) for row in rows_of(batch, table_id, shapes)
             )

@@ -25,7 +25,7 @@ from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.pieces import ChangeLog, Limits, streamed
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
-from mssql_cdc.records.snapshots import Block, block_records, blocks
+from mssql_cdc.records.snapshots import Block, block_records, find_snapshots
 from mssql_cdc.records.times import CaptureTimes
 from mssql_cdc.schema import TableId, TableSchema
 
@@ -86,7 +86,7 @@ class _View:
     times: CaptureTimes
     blocks: Sequence[Block]
     announcements: Sequence[Announcement]
-    end: str
+    bound: str
 
     @classmethod
     def of(cls, connector: Connector, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage) -> _View:
@@ -94,15 +94,17 @@ class _View:
         versions = _versions(layout, storage)
         order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
         logs = {table: log for table in order if (log := _log(table, layout, offsets, cut, end, storage)) is not None}
-        found = blocks(logs, offsets, order)
-        snapshotted = {table for block in found for table in block.tables}
+        found = find_snapshots(logs, offsets, cut, order)
+        snapshotted = {table for block in found.blocks for table in block.tables}
         history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         changes = (
             announcements(versions, snapshotted, partial(_epoch_at, offsets))
             if connector.records.schema_changes
             else []
         )
-        return cls(logs, versions, Shapes(history, connector), CaptureTimes.of(offsets), found, changes, end)
+        return cls(
+            logs, versions, Shapes(history, connector), CaptureTimes.of(offsets), found.blocks, changes, found.bound
+        )
 
     def records(self, envelopes: Envelopes) -> Iterator[Record]:
         """Snapshots, schema changes and changes, merged by position."""
@@ -110,10 +112,12 @@ class _View:
         marks += [(a.position, 1, a) for a in self.announcements]
         marks.sort(key=lambda mark: mark[:2], reverse=True)
         for row in self._changes():
+            if row.pos >= self.bound:
+                break
             while marks and marks[-1][0] <= row.pos:
                 yield from self._marked(marks.pop()[2], envelopes)
             yield from envelopes.change(row, self.times.of_batch(row.shape.table_id.text, row.batch))
-        while marks and marks[-1][0] <= self.end:
+        while marks and marks[-1][0] < self.bound:
             yield from self._marked(marks.pop()[2], envelopes)
 
     def _changes(self) -> Iterator[Row]:

@@ -1,0 +1,375 @@
+# ruff: noqa: DTZ001 - SQL Server's values have no zone
+"""Every SQL Server type as the genuine Debezium 3.3.1 prints it, and every mode (TYP-01, TYP-02)."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mssql_cdc.events import to_change_log
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.records.converters import converter
+from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.encodings import unscaled_text
+from mssql_cdc.records.rows import Shapes, rows_of
+from mssql_cdc.records.structure import table_structure
+from mssql_cdc.records.temporal import timestamps, zoned_timestamps
+from mssql_cdc.schema import Column, TableSchema, arrow_type
+from mssql_cdc_tests.lake_kit import Change, column, neutral
+from mssql_cdc_tests.unit.config.samples import connector_with
+from mssql_cdc_tests.unit.records.kit import RECORDED, table
+
+TWO_HOURS = timezone(timedelta(hours=2))
+COLUMNS: dict[str, Column] = {
+    name: column(name, kind, **more)
+    for name, kind, more in [
+        ("id", "int", {"nullable": False}),
+        ("c_bit", "bit", {}),
+        ("c_tinyint", "tinyint", {}),
+        ("c_smallint", "smallint", {}),
+        ("c_int", "int", {}),
+        ("c_bigint", "bigint", {}),
+        ("c_dec", "decimal", {"precision": 18, "scale": 4}),
+        ("c_dec38", "decimal", {"precision": 38, "scale": 10}),
+        ("c_num", "numeric", {"precision": 9, "scale": 0}),
+        ("c_money", "money", {}),
+        ("c_smallmoney", "smallmoney", {}),
+        ("c_float", "float", {}),
+        ("c_real", "real", {}),
+        ("c_char", "char", {"length": 5}),
+        ("c_varchar", "varchar", {"length": 20}),
+        ("c_varcharmax", "varchar", {"length": -1}),
+        ("c_vc_utf8", "varchar", {"length": 40}),
+        ("c_nchar", "nchar", {"length": 4}),
+        ("c_nvarchar", "nvarchar", {"length": 30}),
+        ("c_nvmax", "nvarchar", {"length": -1}),
+        ("c_binary", "binary", {"length": 10}),
+        ("c_varbinary", "varbinary", {"length": 20}),
+        ("c_vbmax", "varbinary", {"length": -1}),
+        ("c_rv", "timestamp", {}),
+        ("c_guid", "uniqueidentifier", {}),
+        ("c_date", "date", {}),
+        ("c_time0", "time", {"scale": 0}),
+        ("c_time7", "time", {"scale": 7}),
+        ("c_datetime", "datetime", {}),
+        ("c_smalldt", "smalldatetime", {}),
+        ("c_dt2_0", "datetime2", {"scale": 0}),
+        ("c_dt2_3", "datetime2", {"scale": 3}),
+        ("c_dt2_7", "datetime2", {"scale": 7}),
+        ("c_dto3", "datetimeoffset", {"scale": 3}),
+        ("c_dto7", "datetimeoffset", {"scale": 7}),
+        ("c_xml", "xml", {}),
+        ("c_text", "text", {}),
+        ("c_ntext", "ntext", {}),
+        ("c_image", "image", {}),
+    ]
+}
+NOON = datetime(2024, 2, 29, 12, 34, 56)
+USUAL: dict[str, Any] = {
+    "id": 1,
+    "c_bit": True,
+    "c_tinyint": 200,
+    "c_smallint": -5,
+    "c_int": 123456,
+    "c_bigint": 1 << 40,
+    "c_dec": Decimal("12345.6789"),
+    "c_dec38": Decimal("1.5000000000"),
+    "c_num": Decimal(42),
+    "c_money": Decimal("1234.5678"),
+    "c_smallmoney": Decimal("12.3400"),
+    "c_float": 1.5,
+    "c_real": 0.25,
+    "c_char": "ab   ",
+    "c_varchar": "Zürich",
+    "c_vc_utf8": "Zürich",
+    "c_nchar": "né  ",
+    "c_nvarchar": "Zürich 日本 😀",
+    "c_binary": bytes(range(10)),
+    "c_varbinary": b"\1\2",
+    "c_rv": bytes([0, 0, 0, 0, 0, 0, 0, 7]),
+    "c_guid": "01234567-89AB-CDEF-0123-456789ABCDEF",
+    "c_date": date(2024, 2, 29),
+    "c_time0": "23:59:59",
+    "c_time7": "12:34:56.1234567",
+    "c_datetime": NOON.replace(microsecond=997000),
+    "c_smalldt": datetime(2024, 2, 29, 12, 35),
+    "c_dt2_0": NOON,
+    "c_dt2_3": NOON.replace(microsecond=123000),
+    "c_dt2_7": NOON.replace(microsecond=123456),
+    "c_dto3": NOON.replace(microsecond=123000, tzinfo=TWO_HOURS),
+    "c_dto7": NOON.replace(microsecond=123456, tzinfo=timezone(timedelta(hours=-5, minutes=-30))),
+    "c_xml": "<a>é</a>",
+    "c_text": "plain",
+    "c_ntext": "日本",
+    "c_image": b"\0\1",
+}
+USUAL_EXACT = {
+    "c_dt2_7": "2024-02-29 12:34:56.1234567",
+    "c_dto3": "2024-02-29 12:34:56.123 +02:00",
+    "c_dto7": "2024-02-29 12:34:56.1234567 -05:30",
+}
+YEAR_9999 = datetime(9999, 12, 31, 23, 59, 59)
+EXTREME: dict[str, Any] = {
+    "id": 2,
+    "c_bit": False,
+    "c_tinyint": 255,
+    "c_smallint": -(1 << 15),
+    "c_int": -(1 << 31),
+    "c_bigint": -(1 << 63),
+    "c_dec": Decimal("-99999999999999.9999"),
+    "c_dec38": Decimal("-9999999999999999999999999999.9999999999"),
+    "c_num": Decimal(-999999999),
+    "c_money": Decimal("-922337203685477.5808"),
+    "c_smallmoney": Decimal("-214748.3648"),
+    "c_float": -1.7976931348623157e308,
+    "c_real": -3.4028234663852886e38,
+    "c_char": "abcde",
+    "c_varchar": "",
+    "c_varcharmax": "",
+    "c_vc_utf8": "€",
+    "c_nchar": "日本語文",
+    "c_nvarchar": "",
+    "c_nvmax": "",
+    "c_binary": b"\xff" * 10,
+    "c_varbinary": b"",
+    "c_vbmax": b"",
+    "c_rv": b"\xff" * 8,
+    "c_guid": "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+    "c_date": date(1, 1, 1),
+    "c_time0": "00:00:00",
+    "c_time7": "23:59:59.9999999",
+    "c_datetime": datetime(1753, 1, 1),
+    "c_smalldt": datetime(1900, 1, 1),
+    "c_dt2_0": datetime(1, 1, 1),
+    "c_dt2_3": YEAR_9999.replace(microsecond=999000),
+    "c_dt2_7": YEAR_9999.replace(microsecond=999999),
+    "c_dto3": datetime(1, 1, 1, 0, 0, tzinfo=UTC),
+    "c_dto7": datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    "c_xml": "",
+    "c_text": "",
+    "c_ntext": "",
+    "c_image": b"",
+}
+EXTREME_EXACT = {
+    "c_dt2_7": "9999-12-31 23:59:59.9999999",
+    "c_dto3": "0001-01-01 14:00:00.000 +14:00",
+    "c_dto7": "9999-12-31 09:59:59.9999999 -14:00",
+}
+
+
+def rendered(schema: TableSchema, *changes: Change, **properties: object) -> list[Any]:
+    """The rows of these changes as the records room sees them."""
+    connector = connector_with({name.replace("__", "."): value for name, value in properties.items()})
+    history = SchemaHistory({schema.table_id.text: (schema,)})
+    batch = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=1, snapshot="1")
+    return list(rows_of(batch, schema.table_id, Shapes(history, connector)))
+
+
+@pytest.mark.feature("TYP-01", "TYP-02")
+@pytest.mark.parametrize(
+    ("values", "exact", "recorded"), [(USUAL, USUAL_EXACT, 0), (EXTREME, EXTREME_EXACT, 1)], ids=["usual", "extreme"]
+)
+def test_every_type_prints_what_debezium_printed(values: dict[str, Any], exact: dict[str, str], recorded: int):
+    schema = table("alltypes", *COLUMNS.values())
+    (row,) = rendered(schema, Change(1, "r", after=values, exact={"after": exact}))
+    expected = RECORDED["rows"][recorded]
+    assert {name: row.after[name] for name in expected} == expected
+    assert row.key == {"id": values["id"]}
+
+
+def test_null_stays_null_in_every_nullable_column():
+    (row,) = rendered(table("alltypes", *COLUMNS.values()), Change(1, "r", after={"id": 3}))
+    assert row.after == dict.fromkeys(COLUMNS) | {"id": 3}
+
+
+@pytest.mark.feature("SCH-08")
+def test_the_structure_of_a_table_is_what_the_driver_tells_debezium():
+    assert table_structure(table("alltypes", *COLUMNS.values())) == RECORDED["alltypes"]
+
+
+@pytest.mark.feature("SCH-12", "EVT-20")
+def test_identity_and_defaults_stand_in_the_structure():
+    orders = table(
+        "orders",
+        column("id", "int", nullable=False, identity=True),
+        column("name", "nvarchar", length=50, nullable=False),
+        column("qty", "int", default_text="((1))"),
+    )
+    found = table_structure(orders)["columns"]
+    assert found == RECORDED["orders"]["columns"][:3]
+
+
+# -- modes -----------------------------------------------------------------------------------------------------
+
+
+def printed(kind: Column, value: Any, exact: str | None = None, **properties: object) -> Any:
+    """One value under a configuration."""
+    settings = connector_with({name.replace("__", "."): v for name, v in properties.items()}).records
+    convert = converter(kind, settings)
+    assert convert is not None
+    texts = None if exact is None else pa.array([exact])
+    return convert(pa.array([value], arrow_type(kind.type)), texts)[0]
+
+
+MODES = ("adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring")
+MOMENT = datetime(2019, 7, 9, 2, 28, 57)  # 1562639337 seconds since 1970
+IN_MODES: list[tuple[Column, Any, str | None, tuple[Any, ...]]] = [
+    (column("date", "date"), date(2018, 7, 13), None, (17725,) * 5 + ("2018-07-13Z",)),
+    (
+        column("time(0)", "time", scale=0), "00:00:45", None,
+        (45_000, 45_000_000, 45_000, 45_000_000, 45_000_000_000, "00:00:45Z"),
+    ),
+    (
+        column("time(4)", "time", scale=4), "00:00:45.6789", None,
+        (45_678_900, 45_678_900, 45_678, 45_678_900, 45_678_900_000, "00:00:45.6789Z"),
+    ),
+    (
+        column("time(7)", "time", scale=7), "00:00:45.6789012", None,
+        (45_678_901_200, 45_678_901, 45_678, 45_678_901, 45_678_901_200, "00:00:45.6789012Z"),
+    ),
+    (
+        column("datetime", "datetime"), MOMENT.replace(microsecond=120_000), None,
+        (*(1562639337120,) * 3, 1562639337120000, 1562639337120000000, "2019-07-09T02:28:57.12Z"),
+    ),
+    (
+        column("smalldatetime", "smalldatetime"), MOMENT.replace(second=0), None,
+        (*(1562639280000,) * 3, 1562639280000000, 1562639280000000000, "2019-07-09T02:28:00Z"),
+    ),
+    (
+        column("datetime2(5)", "datetime2", scale=5), MOMENT.replace(microsecond=123_450), None,
+        (
+            *(1562639337123450,) * 2, 1562639337123, 1562639337123450, 1562639337123450000,
+            "2019-07-09T02:28:57.12345Z",
+        ),
+    ),
+    (
+        column("datetime2(7)", "datetime2", scale=7), MOMENT.replace(microsecond=123_456),
+        "2019-07-09 02:28:57.1234567",
+        (
+            *(1562639337123456700,) * 2, 1562639337123, 1562639337123456, 1562639337123456700,
+            "2019-07-09T02:28:57.1234567Z",
+        ),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize(("kind", "value", "exact", "expected"), IN_MODES, ids=[one[0].name for one in IN_MODES])
+def test_times_are_printed_in_the_unit_of_the_mode(kind: Column, value: Any, exact: str | None, expected: Any):
+    found = tuple(printed(kind, value, exact, time__precision__mode=mode) for mode in MODES)
+    assert found == expected
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize("mode", MODES)
+def test_datetimeoffset_is_the_same_text_in_every_mode(mode: str):
+    kind = column("c", "datetimeoffset", scale=3)
+    at = datetime(2018, 7, 13, 1, 23, 45, 450_000, tzinfo=UTC)
+    shown = printed(kind, at, "2018-07-13 12:23:45.450 +11:00", time__precision__mode=mode)
+    assert shown == "2018-07-13T12:23:45.45+11:00"
+    assert printed(kind, at, time__precision__mode=mode) == "2018-07-13T01:23:45.45Z"
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize(("mode", "expected"), [("precise", "AvrwgA=="), ("double", 500000.0), ("string", "500000.00")])
+def test_decimals_follow_their_mode(mode: str, expected: Any):
+    kind = column("c", "decimal", precision=10, scale=2)
+    assert printed(kind, Decimal("500000.00"), decimal__handling__mode=mode) == expected
+
+
+def test_decimals_as_text_never_have_an_exponent():
+    kind = column("c", "decimal", precision=38, scale=20)
+    assert printed(kind, Decimal("1E-20"), decimal__handling__mode="string") == "0.00000000000000000001"
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("bytes", "+/8B"), ("base64", "+/8B"), ("base64-url-safe", "-_8B"), ("hex", "fbff01")]
+)
+def test_bytes_follow_their_mode(mode: str, expected: str):
+    assert printed(column("c", "varbinary", length=8), b"\xfb\xff\1", binary__handling__mode=mode) == expected
+
+
+def test_a_lone_surrogate_comes_back_from_its_exact_text():
+    assert printed(column("c", "nvarchar", length=8), "a\ufffd", "utf16:0061d800") == "a\ud800"
+
+
+def test_sql_variant_is_left_out():
+    schema = table("variants", column("id", "int", nullable=False), column("v", "sql_variant"))
+    (row,) = rendered(schema, Change(1, "c", after={"id": 1, "v": "x"}))
+    assert row.after == {"id": 1}
+
+
+# -- algebra ---------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(-(10**38), 10**38))
+def test_precise_decimals_are_the_fewest_bytes_that_hold_the_number(number: int):
+    raw = base64.b64decode(unscaled_text(number))
+    assert int.from_bytes(raw, "big", signed=True) == number
+    if len(raw) > 1:
+        with pytest.raises(OverflowError):
+            number.to_bytes(len(raw) - 1, "big", signed=True)
+
+
+@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), st.integers(0, 9))
+def test_nanoseconds_are_exact_modulo_64_bits(moment: datetime, digit: int):
+    exact = pa.array([f"{moment:%Y-%m-%d %H:%M:%S.%f}"[-26:].zfill(26) + str(digit)])
+    values = pa.array([moment], pa.timestamp("us"))
+    true = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000 + digit * 100
+    assert (timestamps(values, exact, 1)[0] - true) % (1 << 64) == 0
+
+
+@given(
+    st.datetimes(datetime(1600, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC)),
+    st.integers(-14 * 60, 14 * 60),
+)
+def test_a_zoned_timestamp_names_the_instant_and_the_offset(moment: datetime, minutes: int):
+    local = moment + timedelta(minutes=minutes)
+    sign, size = ("-" if minutes < 0 else "+"), abs(minutes)
+    exact = f"{local:%Y-%m-%d %H:%M:%S.%f}0 {sign}{size // 60:02}:{size % 60:02}"
+    texts = pa.array([exact if minutes else None], pa.string())
+    (shown,) = zoned_timestamps(pa.array([moment], pa.timestamp("us", tz="UTC")), texts)
+    assert shown is not None
+    parsed = datetime.fromisoformat(shown)
+    assert parsed == moment
+    assert parsed.utcoffset() == timedelta(minutes=minutes)
+
+
+# -- NULL where NULL cannot be ---------------------------------------------------------------------------------
+
+
+@pytest.mark.feature("EVT-20")
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        ("int", None, 0),
+        ("int", "((7))", 7),
+        ("bigint", "((-5.))", -5),
+        ("bit", "((1))", True),
+        ("bit", None, False),
+        ("float", "((1.5))", 1.5),
+        ("money", "((2.5))", unscaled_text(25_000)),
+        ("nvarchar", "(N'abc')", "abc"),
+        ("varchar", "('it''s')", "it''s"),
+        ("varchar", "(getdate())", ""),
+        ("varbinary", "(0x0102)", "AQI="),
+        ("datetime", "(getdate())", 0),
+        ("datetimeoffset", None, "1970-01-01T00:00:00Z"),
+        ("int", "(NULL)", 0),
+    ],
+)
+def test_an_undelivered_value_of_a_not_null_column_is_its_default_or_zero(
+    kind: str, default: str | None, expected: Any
+):
+    settings = connector_with({}).records
+    found = value_of_null(column("c", kind, nullable=False, default_text=default), settings)
+    assert found == expected
+    assert type(found) is type(expected)
