@@ -76,39 +76,40 @@ def _sandbox_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
         "mssql-cdc sandbox --port 14330 --script demo.sql --ready-file /tmp/ready",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=1433, help="port; 0 = any free one (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port; 0 = any free one (default: %(default)s)")
     parser.add_argument(
         "--script", type=Path, action="append", default=[], metavar="FILE.sql", help="run at start; may be repeated"
     )
     parser.add_argument(
         "--capture-interval",
         type=float,
-        default=5.0,
+        default=None,
         metavar="SECONDS",
-        help="pause of the capture job (default: %(default)s)",
+        help="pause of the capture job (default: its own, 5 s)",
     )
     parser.add_argument("--encrypt", choices=("off", "login", "on"), default="login", help="TLS (default: %(default)s)")
-    parser.add_argument("--password", default=None, help="password of the login sa (default: the sandbox's own)")
+    parser.add_argument("--password", default=None, help="password of the login sa (default: a random one)")
     parser.add_argument(
-        "--ready-file", type=Path, metavar="PATH", help="written with host:port once clients may connect"
+        "--ready-file",
+        type=Path,
+        metavar="PATH",
+        help="JSON file written once clients may connect: host, port, user, password",
     )
 
 
 def _sandbox(options: argparse.Namespace) -> int:
-    from mssql_cdc.sandbox.server import serve
+    from mssql_cdc.sandbox.command import main as serve
 
     for script in options.script:
         if not script.is_file():
             raise ConfigurationError(f"{script}: no such file; --script takes files with T-SQL")
-    return serve(
-        host=options.host,
-        port=options.port,
-        scripts=options.script,
-        capture_interval=options.capture_interval,
-        encrypt=options.encrypt,
-        password=options.password,
-        ready_file=options.ready_file,
-    )
+    arguments = ["--host", options.host, "--port", str(options.port), "--encrypt", options.encrypt]
+    arguments += [part for script in options.script for part in ("--script", str(script))]
+    for name in ("capture_interval", "password", "ready_file"):
+        value = getattr(options, name)
+        if value is not None:
+            arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return serve(arguments)
 
 
 # -- run -------------------------------------------------------------------------------------------------------
@@ -160,9 +161,16 @@ def _records_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
 
 
 def _records(options: argparse.Namespace) -> int:
+    from mssql_cdc.capture.context import warehouse_path
     from mssql_cdc.records import write_records
 
-    write_records(_connector(options), options.warehouse, options.output)
+    connector, warehouse = _connector(options), warehouse_path(options.warehouse)
+    if options.output == "-":
+        count = write_records(connector, output=sys.stdout, warehouse=warehouse)
+    else:
+        with Path(options.output).open("w", encoding="utf-8", newline="\n") as output:
+            count = write_records(connector, output=output, warehouse=warehouse)
+    _progress(f"{count} records")
     return 0
 
 

@@ -95,8 +95,13 @@ def open_databases(
         return start_session(SparkSettings.from_environment(master=master, confs=confs))
 
     spark = LazySpark(start)
-    place = warehouse if warehouse is None or "://" in warehouse else str(Path(warehouse).resolve())
+    place = warehouse_path(warehouse)
     try:
         yield [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
     finally:
         spark.stop()
+
+
+def warehouse_path(given: str | None) -> str | None:
+    """A path or URI from the command line: paths are made absolute, since workers may run elsewhere."""
+    return given if given is None or "://" in given else str(Path(given).resolve())

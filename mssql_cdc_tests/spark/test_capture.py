@@ -16,6 +16,7 @@ from mssql_cdc.stream.facts import Activity
 from mssql_cdc.stream.gather import survey
 from mssql_cdc.stream.loop import Follower, catch_up
 from mssql_cdc.stream.plan import plan
+from mssql_cdc.stream.signals import ask_for_snapshot
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -293,3 +294,48 @@ def test_random_play_ends_equal_to_the_source(database, source):
         Follower(database).step()
     settled(database, source)
     same(database, source)
+
+
+@pytest.mark.feature("BLK-02", "SNP-07")
+def test_lost_table_is_mended_by_a_snapshot_that_sweeps_what_is_gone(database, source):
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 1, None)
+    source.put("orders", 9, "nine")
+    source.capture()
+    source.tables["orders"].minimum = source.number + 1
+    with pytest.raises(DataLostError, match="orders"):
+        catch_up([database], timeout=60)
+    source.put("orders", 2, "two")
+    ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
+    settled(database, source)
+    same(database, source)
+    uri = database.layout.root + "/dbo/orders/changes"
+    sql = "SELECT op, before.id AS id, _snapshot AS s FROM t WHERE _snapshot LIKE 'sweep:%'"
+    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
+    assert (found["op"].to_pylist(), found["id"].to_pylist()) == (["d"], [1])
+    assert not survey(database).facts.asked
+
+
+def test_snapshot_that_was_asked_for_is_taken_once(database, source):
+    write_some(source)
+    settled(database, source)
+    ask_for_snapshot(database, "again", ["dbo.people"], channel="test")
+    source.put("people", 2, "changed")
+    settled(database, source)
+    settled(database, source)
+    same(database, source)
+    assert [op for op, _, _ in changes(database, "people")].count("r") == 8
+
+
+def test_re_created_table_starts_a_new_incarnation(database, source):
+    write_some(source)
+    settled(database, source)
+    source.tables["orders"].rows.clear()
+    source.tables["orders"].object_id += 50
+    source.number += 1
+    source.tables["orders"].start = source.tables["orders"].minimum = source.number
+    source.put("orders", 3, "new three")
+    settled(database, source)
+    same(database, source)
+    assert survey(database).offsets.entry("shop.dbo.orders").incarnation == 2
