@@ -1,0 +1,89 @@
+"""Running a command while watching its memory, and reading times back from Delta logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A finished command: seconds, and the peak resident memory (MiB) of its Python driver, its JVM, its workers."""
+
+    started: float
+    seconds: float
+    driver_mib: float
+    jvm_mib: float
+    workers_mib: float
+
+
+def run(command: Sequence[str], *, log: Path) -> Measured:
+    """Runs the command to its end; raises with the end of its log when it fails."""
+    started = time.time()
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    peaks = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(process.pid, peaks, done))
+    watcher.start()
+    code = process.wait()
+    seconds = time.time() - started
+    done.set()
+    watcher.join()
+    if code:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        raise RuntimeError(f"{' '.join(command)} ended with {code}:\n{tail}")
+    return Measured(started, seconds, peaks["driver"], peaks["jvm"], peaks["workers"])
+
+
+def first_commit(folder: Path) -> float:
+    """When the first change log below `folder` got its first rows (Unix time)."""
+    times = []
+    for commit in folder.rglob("changes/_delta_log/*.json"):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        if any("add" in action for action in actions):
+            times += [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]
+    return min(times)
+
+
+def _watch(pid: int, peaks: dict[str, float], done: threading.Event) -> None:
+    while not done.wait(0.2):
+        peaks["driver"] = max(peaks["driver"], _resident(pid))
+        family = _descendants(pid)
+        java = sum(_resident(child) for child in family if _name(child) == "java")
+        workers = sum(_resident(child) for child in family if _name(child).startswith("python"))
+        peaks["jvm"], peaks["workers"] = max(peaks["jvm"], java), max(peaks["workers"], workers)
+
+
+def _descendants(pid: int) -> list[int]:
+    found, left = [], [pid]
+    while left:
+        parent = left.pop()
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                children = [int(child) for child in task.read_text().split()]
+            except OSError:
+                continue
+            found += children
+            left += children
+    return found
+
+
+def _resident(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
