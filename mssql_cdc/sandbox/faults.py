@@ -18,19 +18,28 @@ from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import CLEANUP_DEFAULTS
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
-from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.errors import SqlError, catalogue
 
 _YEAR_1 = datetime(1, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
-_MESSAGES = {
-    1205: (13, "Transaction (Process ID {spid}) was deadlocked on lock resources with another process and has been "
-               "chosen as the deadlock victim. Rerun the transaction."),
-    1222: (16, "Lock request time out period exceeded."),
-    3960: (16, "Snapshot isolation transaction aborted due to update conflict. You cannot use snapshot isolation to "
-               "access table directly or indirectly in database to update, delete, or insert the row that has been "
-               "modified or deleted by another transaction. Retry the transaction or change the isolation level for "
-               "the update/delete statement."),
-    10054: (20, "The connection was reset."),
-}  # fmt: skip
+CONNECTION_RESET = 10054
+
+
+class _Places(dict[str, str]):
+    """Fills the places of a message text which nothing is known about."""
+
+    def __missing__(self, key: str) -> str:
+        return key
+
+
+def ordered_error(number: int, *, spid: int) -> SqlError:
+    """The error of this number as the server words it; 10054 ends the connection."""
+    if number == CONNECTION_RESET:
+        return SqlError(number, "The connection was reset.", severity=20)
+    template = catalogue.get(number)
+    if template is None:
+        return SqlError(number, f"Error {number} was ordered for this statement.", state=51)
+    text = template.text.format_map(_Places(spid=str(spid)))
+    return SqlError(number, text, severity=template.severity, state=template.state)
 
 
 @dataclass(slots=True)
@@ -64,8 +73,7 @@ class Faults:
                 continue
             fault.seen += 1
             if fault.nth <= fault.seen < fault.nth + fault.times:
-                severity, message = _MESSAGES.get(fault.number, (16, f"Fault {fault.number} was ordered here."))
-                raise SqlError(fault.number, message.format(spid=spid), severity=severity, state=51)
+                raise ordered_error(fault.number, spid=spid)
 
 
 def _capture(call: Call) -> DatabaseCapture:

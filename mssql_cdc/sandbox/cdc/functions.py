@@ -101,7 +101,7 @@ def _column_ordinal(scope: Scope, name: str | None, column: str | None) -> int |
     return next((c.ordinal for c in instance.columns if key(c.name) == key(column.rstrip())), None)
 
 
-def _is_bit_set(scope: Scope, position: int | None, mask: bytes | None) -> int | None:
+def _is_bit_set(_scope: Scope, position: int | None, mask: bytes | None) -> int | None:
     return None if position is None or mask is None else int(is_bit_set(position, mask))
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
+from mssql_cdc.sandbox.cdc.enable_table import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS
 from mssql_cdc.sandbox.cdc.job_table import JobTable
+from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
 from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.server import Server
+    from mssql_cdc.sandbox.engine.storage.table import Table
+    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 class CdcService:
@@ -47,6 +52,20 @@ class CdcService:
         """A capture instance by name."""
         capture = self.capture(database)
         return capture.named(name) if capture is not None and name is not None else None
+
+    def dropping_table(self, table: Table, transaction: Transaction) -> None:
+        """A tracked table is being dropped: its instances go with it [doc]."""
+        capture = self.capture(table.database)
+        for instance in capture.of_source(table.object_id) if capture is not None else ():
+            disable_instance(capture, transaction, instance)  # type: ignore[arg-type]
+
+    def dropping_index(self, table: Table, index: Index) -> None:
+        """Error 22979 or 22983 when an instance identifies rows by this index."""
+        capture = self.capture(table.database)
+        instances = capture.of_source(table.object_id) if capture is not None else []
+        if any(instance.index_name == index.name for instance in instances):
+            number = 22979 if index.constraint else 22983
+            raise cdc_error(number, index.name, table.name, procedure="")
 
     def scan_now(self, database: Database) -> int:
         """Capture everything that is committed, whatever the jobs do; the number of transactions read.

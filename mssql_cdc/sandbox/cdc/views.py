@@ -111,8 +111,8 @@ VIEWS = (
     ),
     view(
         "sys.dm_server_services",
-        "servicename nvarchar(256), startup_type int? = 2, startup_type_desc nvarchar(256)? = 'Automatic', status int?, "
-        "status_desc nvarchar(256)?, process_id int?, last_startup_time datetimeoffset(7)?, "
+        "servicename nvarchar(256), startup_type int? = 2, startup_type_desc nvarchar(256)? = 'Automatic', "
+        "status int?, status_desc nvarchar(256)?, process_id int?, last_startup_time datetimeoffset(7)?, "
         "service_account nvarchar(256) = 'mssql', filename nvarchar(256), is_clustered nvarchar(1) = 'N', "
         "cluster_nodename nvarchar(256)? = NULL, instant_file_initialization_enabled nvarchar(1)",
         _services,

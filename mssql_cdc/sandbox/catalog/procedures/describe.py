@@ -1,11 +1,12 @@
 """`sp_describe_first_result_set`, `sp_describe_undeclared_parameters`: drivers ask what a statement needs and gives.
 
-The answer is the compiler's: the session describes a text, these procedures only lay the columns out.
+The answer is the compiler's (`catalog.inference`, imported late: the executor is a layer of its own); these procedures
+only lay the columns out.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
@@ -106,18 +107,18 @@ def _parameter_row(ordinal: int, name: str, type_: SqlType) -> tuple:
 
 
 async def _first_result_set(call: Call) -> AsyncIterator[Event]:
-    described: Sequence[ResultColumn] = call.scope.session.describe_result(
-        call.text("tsql") or "", call.text("params") or ""
-    )
+    from mssql_cdc.sandbox.catalog.inference import result_columns
+
+    described = result_columns(call.scope.session, call.text("tsql") or "", call.text("params") or "")
     rows = [_result_row(ordinal, column) for ordinal, column in enumerate(described, 1)]
     for event in result_set(_FIRST, rows):
         yield event
 
 
 async def _undeclared_parameters(call: Call) -> AsyncIterator[Event]:
-    found: Sequence[tuple[str, SqlType]] = call.scope.session.describe_parameters(
-        call.text("tsql") or "", call.text("params") or ""
-    )
+    from mssql_cdc.sandbox.catalog.inference import parameter_types
+
+    found = parameter_types(call.scope.session, call.text("tsql") or "", call.text("params") or "")
     rows = [_parameter_row(ordinal, name, type_) for ordinal, (name, type_) in enumerate(found, 1)]
     for event in result_set(_PARAMETERS, rows):
         yield event
