@@ -41,7 +41,7 @@ from mssql_cdc.spark.tasks import interruptible
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BIG = 2_000_000
+_PARTITION_ROWS = 250_000
 _RENAMED = "mssql_cdc.renamed"
 
 
@@ -113,8 +113,7 @@ def apply(
     facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
     facts["mark"] = uuid.uuid4().hex
     confs = txn_confs(app_id, up_to, facts)
-    if stretch.rows > _BIG:
-        confs["spark.sql.shuffle.partitions"] = str(min(200, 2 + stretch.rows // _BIG))
+    confs["spark.sql.shuffle.partitions"] = str(min(200, 1 + stretch.rows // _PARTITION_ROWS))
     if rebuild:
         _empty(session, state, newest)
     with private_session(session, confs) as private:

@@ -35,6 +35,19 @@ class Storage:
 LOCAL = Storage()
 
 
+def storage_warning(uri: str) -> str | None:
+    """What must hold outside of us for commits to be atomic there; None where the storage itself sees to it (A10)."""
+    scheme = urlparse(uri).scheme.lower()
+    if scheme in {"s3", "s3a", "s3n"}:
+        return (
+            f"{uri}: Spark commits to S3 safely from one driver only. Run one connector per warehouse and nothing else "
+            "that writes there, or configure Delta's multi-cluster LogStore"
+        )
+    if uri.startswith(("//", "\\\\")) or scheme in {"smb", "nfs"}:
+        return f"{uri}: a shared folder may not create files atomically; use a local disk or an object store"
+    return None
+
+
 def local_path(uri: str) -> Path | None:
     """The path of a local folder's path or `file:` URI; None for anything remote."""
     parsed = urlparse(uri)

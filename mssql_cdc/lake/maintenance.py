@@ -1,0 +1,34 @@
+"""Keeping tables readable: joining small files, removing files that no version needs any more.
+
+Neither changes a row, a txn or the fence. When to do it is decided above.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.lake.evolution import spark_identifier
+from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.tasks import interruptible
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE_BYTES = 128 * 1024 * 1024
+_RETAIN_HOURS = 168
+
+
+def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -> tuple[int, int]:
+    """Join small files up to about `file_bytes`; how many files were removed and added."""
+    confs = {"spark.databricks.delta.optimize.maxFileSize": str(file_bytes)}
+    with private_session(session, confs) as private:
+        rows = interruptible(private, lambda: private.sql(f"OPTIMIZE {spark_identifier(uri)}").collect())
+    metrics = rows[0]["metrics"]
+    return metrics["numFilesRemoved"], metrics["numFilesAdded"]
+
+
+def vacuum(session: SparkSession, uri: str, *, retain_hours: int = _RETAIN_HOURS) -> None:
+    """Remove files that no version of the last `retain_hours` needs: garbage of broken runs, and what was joined."""
+    with private_session(session) as private:
+        statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"
+        interruptible(private, lambda: private.sql(statement).collect())

@@ -1,0 +1,43 @@
+"""Folders of the warehouse: local paths, warnings about storage that cannot commit atomically (rule A10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, local_path, storage_warning
+
+
+def reveal(text: str) -> str:
+    return text.replace("${env:KEY}", "secret")
+
+
+def test_local_folders_are_paths_and_file_uris():
+    assert local_path("/lake/a b") == Path("/lake/a b")
+    assert local_path("file:///lake/a%20b") == Path("/lake/a b")
+    assert local_path("abfss://c@a.dfs.core.windows.net/x") is None
+
+
+def test_file_system_begins_at_the_folder_and_creates_it(tmp_path: Path):
+    system = file_system(str(tmp_path / "x" / "y"))
+    with system.open_output_stream("f") as sink:
+        sink.write(b"1")
+    assert (tmp_path / "x" / "y" / "f").read_bytes() == b"1"
+
+
+def test_secrets_are_resolved_at_the_moment_of_use_only():
+    storage = Storage({"account_key": "${env:KEY}"}, reveal)
+    assert "secret" not in repr(storage)
+    assert storage.resolved() == {"account_key": "secret"}
+    assert LOCAL.resolved() is None
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/lake", "s3a://bucket/lake", "//server/share", r"\\server\share"])
+def test_storage_without_atomic_commits_is_warned_about(uri: str):
+    assert uri in (storage_warning(uri) or "")
+
+
+@pytest.mark.parametrize("uri", ["/lake", "file:///lake", "abfss://c@a/x", "gs://bucket/x", "hdfs://n/x"])
+def test_storage_with_atomic_commits_is_not(uri: str):
+    assert storage_warning(uri) is None
