@@ -22,23 +22,30 @@ logger = logging.getLogger("mssql_cdc")
 
 
 class LazySpark:
-    """Starts Spark on first use, so that a run without rows, a sensor or a check never pays for a JVM."""
+    """Starts Spark on first use, so that a run without rows, a sensor or a check never pays for a JVM.
+
+    A session that the process already has is used and left running.
+    """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
         self._start = start
         self._session: SparkSession | None = None
+        self._ours = False
 
     def __call__(self) -> SparkSession:
         """The session."""
         if self._session is None:
+            from pyspark.sql import SparkSession
+
+            self._ours = SparkSession.getActiveSession() is None
             self._session = self._start()
         return self._session
 
     def stop(self) -> None:
-        """Stop the session if it was started."""
-        if self._session is not None:
+        """Stop the session if it was started here."""
+        if self._session is not None and self._ours:
             self._session.stop()
-            self._session = None
+        self._session = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, SqlServerType
 
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?: ?([+-])(\d\d):(\d\d))?")
+_LONE = re.compile("[\ud800-\udfff]")
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
 
 
@@ -70,15 +71,16 @@ def _hex(value: bytes, _: str | None = None) -> str:
 
 
 def _utf16(value: str | None, exact: str | None) -> str:
-    """The bytes that SQL Server stores for national text; `utf16:` texts hold what UTF-8 cannot."""
-    if exact is not None:
-        return (
-            bytes.fromhex(exact.removeprefix("utf16:"))
-            .decode("utf-16-be", "surrogatepass")
-            .encode("utf-16-le", "surrogatepass")
-            .hex()
-        )
-    return (value or "").encode("utf-16-le", "surrogatepass").hex()
+    """The bytes that SQL Server stores for national text.
+
+    A `utf16:` text holds what UTF-8 cannot; the value beside it must then be the same text with its lone surrogates
+    replaced, or the result shows the quarrel.
+    """
+    if exact is None:
+        return (value or "").encode("utf-16-le", "surrogatepass").hex()
+    text = bytes.fromhex(exact.removeprefix("utf16:")).decode("utf-16-be", "surrogatepass")
+    stored = text.encode("utf-16-le", "surrogatepass").hex()
+    return stored if value in {None, _LONE.sub("\ufffd", text)} else f"{stored} but stored as {value!r}"
 
 
 def _source_moment(value: str) -> str:

@@ -1,0 +1,1 @@
+"""The whole way: sandbox, command line, lake, check."""

@@ -1,0 +1,29 @@
+"""One stand-in server and one Spark session for all tests of this folder; every test has a database of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc_tests.end_to_end.kit import Place, open_place
+from mssql_cdc_tests.sandbox.processes import SandboxProcess, sandbox_process
+from mssql_cdc_tests.spark.conftest import spark
+
+__all__ = ["spark"]
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
+    with sandbox_process(tmp_path_factory.mktemp("sandbox"), "--capture-interval", "0.2") as process:
+        yield process
+
+
+@pytest.fixture
+def place(server: SandboxProcess, spark: object, tmp_path: Path) -> Iterator[Place]:
+    """A database under CDC with a running capture job, a connector file, an empty lake."""
+    with open_place(server, tmp_path, f"place{next(_NUMBERS)}") as opened:
+        yield opened

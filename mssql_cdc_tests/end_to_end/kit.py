@@ -1,0 +1,98 @@
+"""A database, a connector and a lake that a test owns, and the command line to move rows between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable, QueryBuilder
+
+from mssql_cdc.cli import main
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc_tests.sandbox.processes import SandboxProcess
+
+
+@dataclass(frozen=True)
+class Place:
+    """Everything of one test."""
+
+    server: SandboxProcess
+    folder: Path
+    database: str
+    control: Control
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "shop.json"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "lake"
+
+    def configure(self, **properties: str) -> None:
+        """Write the connector file; `a_b` stands for the property `a.b`."""
+        config = {
+            "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+            "topic.prefix": "shop",
+            "database.hostname": self.server.host,
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.password": self.server.password,
+            "database.names": self.database,
+            "driver.encrypt": "false",
+            "delta.current.interval": "0",
+            **{name.replace("_", "."): value for name, value in properties.items()},
+        }
+        self.config.write_text(json.dumps({"name": "shop", "config": config}), encoding="utf-8")
+
+    def sql(self, *statements: str) -> None:
+        for statement in statements:
+            self.control.execute(statement, doing="playing the application")
+
+    def create(self, table: str, columns: str, *, instance: str | None = None) -> None:
+        self.sql(f"CREATE TABLE dbo.[{table}] ({columns})")
+        self.enable(table, instance=instance)
+
+    def enable(self, table: str, *, instance: str | None = None) -> None:
+        named = f", @capture_instance = N'{instance}'" if instance else ""
+        self.sql(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL{named}"
+        )
+
+    def command(self, name: str, *options: str) -> int:
+        """The exit code of `mssql-cdc <name> --config ... --warehouse ... <options>`."""
+        return main([name, "--config", str(self.config), "--warehouse", str(self.warehouse), *options])
+
+    def catch_up(self) -> int:
+        return self.command("run", "--until-caught-up", "--timeout", "120")
+
+    def check(self) -> int:
+        return self.command("check")
+
+    def uri(self, table: str, which: str = "current") -> str:
+        return f"{self.warehouse}/shop/{self.database}/dbo/{table}/{which}"
+
+    def query(self, sql: str, table: str, which: str = "current") -> list[dict[str, Any]]:
+        """Rows of a query over `t`."""
+        found = QueryBuilder().register("t", DeltaTable(self.uri(table, which))).execute(sql).read_all()
+        names = found.schema.names
+        return [dict(zip(names, row, strict=True)) for row in zip(*(found[n].to_pylist() for n in names), strict=True)]
+
+
+@contextmanager
+def open_place(server: SandboxProcess, folder: Path, database: str) -> Iterator[Place]:
+    first = Place(server, folder, "master", None)  # type: ignore[arg-type]
+    first.configure()
+    connection = load_connector(first.config).connection
+    with control(connection, "master") as master:
+        master.execute(f"CREATE DATABASE {database}", doing="preparing a test")
+    with control(connection, database) as opened:
+        opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
+        place = Place(server, folder, database, opened)
+        place.configure()
+        yield place

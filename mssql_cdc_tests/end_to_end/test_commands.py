@@ -1,0 +1,111 @@
+"""The command line: exit codes, one clear line per error, going on where the last call ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.cli import main
+from mssql_cdc_tests.end_to_end.kit import Place
+
+
+@pytest.mark.parametrize("command", ["sandbox", "run", "records", "check", "discover"])
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert f"mssql-cdc {command} --" in shown
+    assert "exit codes:" in shown
+
+
+def test_missing_configuration_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", "--config", str(tmp_path / "no.json")]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "no such file" in lines[0]
+
+
+def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    config = {
+        "topic.prefix": "shop",
+        "database.hostname": "127.0.0.1",
+        "database.port": "1",
+        "database.user": "sa",
+        "database.password": "secret-of-the-test",
+        "database.names": "shop",
+    }
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    assert main(["run", "--config", str(path), "--warehouse", str(tmp_path / "lake"), "--until-caught-up"]) == 3
+    assert "secret-of-the-test" not in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_several_runs_go_on_where_the_last_one_ended(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    assert place.catch_up() == 0
+    place.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE FROM dbo.orders WHERE id = 1")
+    assert place.command("run", "--seconds", "5") == 0
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r", "r", "u", "d", "c"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_table_without_a_key_is_checked_through_its_change_log(place: Place):
+    place.create("notes", "what nvarchar(50) NULL, n int NULL")
+    place.sql("INSERT INTO dbo.notes VALUES (N'a', 1), (N'a', 1), (N'b', NULL)")
+    assert place.catch_up() == 0
+    place.sql(
+        "INSERT INTO dbo.notes VALUES (N'c', 3)",
+        "UPDATE dbo.notes SET n = 9 WHERE what = N'b'",
+        "DELETE FROM dbo.notes WHERE what = N'c'",
+    )
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_quiet_database_is_caught_up_right_after_its_snapshot(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.create("empty", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1)")
+    assert place.command("run", "--until-caught-up", "--timeout", "60") == 0
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_discover_writes_the_tables_beside_the_configuration(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    assert main(["discover", "--config", str(place.config)]) == 0
+    data = json.loads((place.folder / "shop.tables.json").read_text(encoding="utf-8"))
+    (tables,) = data["databases"].values()
+    assert [table["table_id"]["name"] for table in tables] == ["orders"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("BLK-01", "SIG-04")
+def test_signal_row_takes_a_blocking_snapshot_once(place: Place):
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    assert place.catch_up() == 0
+    data = json.dumps({"type": "blocking", "data-collections": [f"{place.database}.dbo.orders"]})
+    place.sql(f"INSERT INTO dbo.signals VALUES ('s1', 'execute-snapshot', '{data}')")
+    assert place.catch_up() == 0
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r"] * 4
