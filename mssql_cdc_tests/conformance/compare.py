@@ -1,0 +1,77 @@
+"""Two lists of records as equal as they can be: what only says when and by which version is masked."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mssql_cdc_tests.conformance.debezium import Record
+
+TIMES = ("ts_ms", "ts_us", "ts_ns")
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """A record of the genuine Debezium in the shape of ours."""
+    found = asdict(record)
+    return {
+        "topic": found["topic"],
+        "partition": found["partition"],
+        "key": found["key"],
+        "value": found["value"],
+        "headers": found["headers"],
+        "sourcePartition": found["source_partition"],
+        "sourceOffset": found["source_offset"],
+    }
+
+
+def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without processing times and version.
+
+    `source.ts_*` is the time of the commit and is compared, except in snapshots and schema changes, where it is the
+    time at which each connector itself read.
+    """
+    found = copy.deepcopy(dict(record))
+    value = found["value"]
+    if value is None:
+        return found
+    source = value.get("source")
+    if source is not None:
+        source["version"] = "<version>"
+        if source["snapshot"] != "false" or "tableChanges" in value:
+            source.update(dict.fromkeys(TIMES, "<time>"))
+        value.update({name: "<time>" for name in TIMES if name in value})
+    return found
+
+
+def differences(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines about what differs, in order; none when the lists are equal."""
+    found = []
+    for place in range(max(len(ours), len(theirs))):
+        own = comparable(ours[place]) if place < len(ours) else {}
+        other = comparable(theirs[place]) if place < len(theirs) else {}
+        paths = list(_paths(own, other, ""))
+        if paths:
+            name = f"record {place} ({other.get('topic', own.get('topic'))} {json.dumps(other.get('key'))})"
+            found += [f"{name}: {path}" for path in paths]
+    return found
+
+
+def _paths(own: Any, other: Any, path: str) -> list[str]:
+    if isinstance(own, dict) and isinstance(other, dict):
+        found = []
+        for name in [*own, *(name for name in other if name not in own)]:
+            found += _paths(own.get(name, "<absent>"), other.get(name, "<absent>"), f"{path}.{name}")
+        return found
+    if isinstance(own, list) and isinstance(other, list) and len(own) == len(other):
+        return [line for i, (a, b) in enumerate(zip(own, other, strict=True)) for line in _paths(a, b, f"{path}[{i}]")]
+    if own == other and type(own) is type(other):
+        return []
+    return [f"{path[1:]} is {_short(own)}, Debezium has {_short(other)}"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 120 else f"{text[:117]}..."

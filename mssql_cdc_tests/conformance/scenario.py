@@ -1,0 +1,106 @@
+"""What happens in the source while both connectors watch: T-SQL steps, each kind of event that Debezium knows.
+
+Every batch is one transaction unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+DATABASE = "testDB1"
+
+
+def captured(table: str, **more: str) -> str:
+    """T-SQL that enables capture of `dbo.<table>`; further arguments are given as T-SQL texts."""
+    arguments = "".join(f", @{name} = {value}" for name, value in more.items())
+    return (
+        f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL, "
+        f"@supports_net_changes = 0{arguments}"
+    )
+
+
+TYPES = """CREATE TABLE dbo.alltypes (
+ id int NOT NULL PRIMARY KEY, c_bit bit, c_tinyint tinyint, c_smallint smallint, c_bigint bigint,
+ c_dec decimal(18, 4), c_dec38 decimal(38, 10), c_num numeric(9, 0), c_money money, c_smallmoney smallmoney,
+ c_float float, c_real real, c_char char(5), c_varchar varchar(20), c_varcharmax varchar(max),
+ c_nchar nchar(4), c_nvarchar nvarchar(30), c_nvmax nvarchar(max) NOT NULL DEFAULT N'',
+ c_binary binary(10), c_varbinary varbinary(20), c_vbmax varbinary(max), c_rv rowversion, c_guid uniqueidentifier,
+ c_date date, c_time0 time(0), c_time5 time(5), c_time7 time(7), c_datetime datetime, c_smalldt smalldatetime,
+ c_dt2_0 datetime2(0), c_dt2_5 datetime2(5), c_dt2_7 datetime2(7), c_dto0 datetimeoffset(0), c_dto7 datetimeoffset(7),
+ c_xml xml)"""
+USUAL = """INSERT INTO dbo.alltypes VALUES ({id}, 1, 200, -5, 1099511627776,
+ 12345.6789, 1.5, 42, 1234.5678, 12.34,
+ 1.5, 0.1, 'ab', 'Zürich', REPLICATE(CAST('x' AS varchar(max)), 9000),
+ N'né', N'Zürich 日本 😀', REPLICATE(CAST(N'é' AS nvarchar(max)), 5000),
+ 0x00010203040506070809, 0x0102, 0xABAB, DEFAULT, '01234567-89ab-cdef-0123-456789abcdef',
+ '2024-02-29', '23:59:59', '12:34:56.12345', '12:34:56.1234567', '2024-02-29T12:34:56.997', '2024-02-29T12:34:31',
+ '2024-02-29T12:34:56', '2024-02-29T12:34:56.12345', '2024-02-29T12:34:56.1234567',
+ '2024-02-29T12:34:56+02:00', '2024-02-29T12:34:56.1234567-05:30',
+ N'<a>é</a>')"""
+EXTREME = """INSERT INTO dbo.alltypes VALUES ({id}, 0, 255, -32768, -9223372036854775808,
+ -99999999999999.9999, -9999999999999999999999999999.9999999999, -999999999, -922337203685477.5808, -214748.3648,
+ -1.7976931348623157E+308, -3.4028235E+38, 'abcde', '', '',
+ N'日本語文', N'', N'',
+ 0xFFFFFFFFFFFFFFFFFFFF, 0x, 0x, DEFAULT, 'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF',
+ '0001-01-01', '00:00:00', '00:00:00', '23:59:59.9999999', '1753-01-01', '1900-01-01',
+ '0001-01-01', '1969-12-31T23:59:59.99999', '9999-12-31T23:59:59.9999999',
+ '0001-01-01T14:00:00+14:00', '9999-12-31T09:59:59.9999999-14:00',
+ N'')"""
+NOTHING = "INSERT INTO dbo.alltypes (id) VALUES ({id})"
+
+SETUP: tuple[str, ...] = (
+    "EXEC sys.sp_cdc_enable_db",
+    TYPES,
+    """CREATE TABLE dbo.orders (id int IDENTITY(1, 1) NOT NULL PRIMARY KEY, name nvarchar(50) NOT NULL,
+       qty int DEFAULT 1, price decimal(10, 2), note nvarchar(max))""",
+    "CREATE TABLE dbo.lines (product int NOT NULL, order_id int NOT NULL, n int, PRIMARY KEY (order_id, product))",
+    "CREATE TABLE dbo.nokey (a int, b varchar(10))",
+    "CREATE TABLE dbo.unused (id int NOT NULL PRIMARY KEY)",
+    *(captured(table) for table in ("alltypes", "orders", "lines", "nokey", "unused")),
+    USUAL.format(id=1),
+    EXTREME.format(id=2),
+    NOTHING.format(id=3),
+    """INSERT INTO dbo.orders (name, price, note)
+       VALUES (N'one', 1.25, N'note 1'), (N'two', NULL, NULL), (N'three', 3, N'')""",
+    "INSERT INTO dbo.lines VALUES (7, 1, 10), (8, 1, 20)",
+    "INSERT INTO dbo.nokey VALUES (1, 'x')",
+)
+"""In front of both snapshots."""
+SNAPSHOT_ROWS = 9
+
+CHANGES: tuple[str, ...] = (
+    USUAL.format(id=11),
+    EXTREME.format(id=12),
+    NOTHING.format(id=13),
+    "UPDATE dbo.alltypes SET c_smallint = 1 WHERE id = 11",
+    "UPDATE dbo.alltypes SET c_varcharmax = 'short', c_xml = NULL WHERE id = 1",
+    "DELETE FROM dbo.alltypes WHERE id IN (2, 12)",
+    # One transaction over several tables, with a row that is inserted, updated and deleted in it.
+    """BEGIN TRANSACTION
+       INSERT INTO dbo.orders (name, price, note) VALUES (N'four', 4, N'large')
+       UPDATE dbo.orders SET name = N'vier' WHERE name = N'four'
+       INSERT INTO dbo.lines VALUES (9, 4, 1), (10, 4, 2)
+       INSERT INTO dbo.nokey VALUES (5, 'y')
+       DELETE FROM dbo.orders WHERE name = N'vier'
+       COMMIT""",
+    """BEGIN TRANSACTION
+       INSERT INTO dbo.orders (name) VALUES (N'never')
+       ROLLBACK""",
+    "UPDATE dbo.orders SET note = N'other' WHERE id = 1",
+    "UPDATE dbo.orders SET qty = qty + 1",
+    "UPDATE dbo.lines SET product = product + 1 WHERE order_id = 1",
+    "UPDATE dbo.lines SET order_id = 99 WHERE order_id = 4 AND product = 9",
+    "UPDATE dbo.nokey SET a = 2",
+    "DELETE FROM dbo.nokey WHERE b = 'y'",
+)
+EVOLUTION: tuple[str, ...] = (
+    "ALTER TABLE dbo.orders ADD phone varchar(20) NULL, grade int NOT NULL DEFAULT 3",
+    "INSERT INTO dbo.orders (name, phone) VALUES (N'before', '1')",
+    captured("orders", capture_instance="N'dbo_orders_v2'"),
+)
+"""A second capture instance; wait for the capture job behind it."""
+AFTER_EVOLUTION: tuple[str, ...] = (
+    "INSERT INTO dbo.nokey VALUES (6, 'z')",
+    "INSERT INTO dbo.orders (name, phone) VALUES (N'behind', '2')",
+    "UPDATE dbo.orders SET phone = '3', grade = 4 WHERE id = 1",
+)
+LAST = "INSERT INTO dbo.nokey VALUES (1000, 'last')"
+"""What both must have seen in the end."""
