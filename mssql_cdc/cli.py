@@ -189,8 +189,12 @@ def _check_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _check(options: argparse.Namespace) -> int:
     from mssql_cdc.check.run import check_databases
+    from mssql_cdc.stream.after import refresh_current
 
     with _opened(options) as databases:
+        for database in databases:
+            for error in refresh_current(database).errors.values():
+                raise error
         return check_databases(databases, show=_progress)
 
 

@@ -110,7 +110,9 @@ def take_positions(database: Database, tables: Collection[TableId], *, id_: str,
         run_id=database.run_id,
         facts=json.dumps({"snapshot": id_, "data": False}),
     )
-    return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
+    after = append_offsets(database.layout, row, seen=offsets, storage=database.storage)
+    versioned(database, {t: (members[t].captured.newest, members[t].incarnation) for t in tables})
+    return after
 
 
 def capture(

@@ -17,11 +17,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.capture.tables import Member
+from mssql_cdc.capture.tables import Member, load_members
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.lake.current import CurrentResult, applied_batch, apply
 from mssql_cdc.lake.history import SchemaHistory, load_history
-from mssql_cdc.lake.offsets import OffsetRow, Offsets
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, load_offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
@@ -68,6 +68,15 @@ def merge_current(
         if result.rows:
             database.log(f"{table}: {result.rows} change rows merged into the current table")
     return Merged(done, errors)
+
+
+def refresh_current(database: Database) -> Merged:
+    """Bring every current table to the last complete cut, for a check; starts Spark only when one is behind."""
+    offsets = load_offsets(database.layout, database.storage)
+    history = load_history(database.layout, database.storage)
+    with database.session() as session:
+        members = load_members(database, session.tables(), offsets, history)
+    return merge_current(database, members, offsets, due_only=False)
 
 
 def behind_current(database: Database, members: Mapping[TableId, Member], offsets: Offsets) -> list[TableId]:
