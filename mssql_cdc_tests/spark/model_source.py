@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from mssql_cdc.errors import DataLostError, SourceError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.chunks import Chunk
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
 from mssql_cdc.source.sqlserver.log_end import LogMark
@@ -42,22 +42,29 @@ class ModelTable:
     rows: dict[int, str] = field(default_factory=dict)
     minimum: int = 0
     enabled: bool = True
+    second: int | None = None
 
     def captured(self) -> CapturedTable:
+        instances = [self._instance("dbo_", self.start, 1000)]
+        if self.second is not None:
+            instances.append(self._instance("new_", self.second, 2000, column("extra", "int")))
+        return CapturedTable(TableId("shop", "dbo", self.name), self.object_id, tuple(instances))
+
+    def _instance(self, prefix: str, start: int, ids: int, *more: Column) -> CaptureInstance:
+        columns = (column("id", "int"), column("name", "nvarchar", length=50), *more)
         schema = TableSchema(
             TableId("shop", "dbo", self.name),
-            (column("id", "int"), column("name", "nvarchar", length=50)),
+            columns,
             ("id",),
             object_id=self.object_id,
-            capture_object_id=self.object_id + 1000,
-            instance=f"dbo_{self.name}",
-            from_lsn=lsn(self.start).text,
+            capture_object_id=self.object_id + ids,
+            instance=f"{prefix}{self.name}",
+            from_lsn=lsn(start).text,
         )
-        instance = CaptureInstance(
-            f"dbo_{self.name}", self.object_id + 1000, ("cdc", f"{self.name}_CT"), self.object_id, AT,
-            lsn(self.start), schema, (1, 2),
+        return CaptureInstance(
+            f"{prefix}{self.name}", self.object_id + ids, ("cdc", f"{prefix}{self.name}_CT"), self.object_id, AT,
+            lsn(start), schema, tuple(range(1, len(columns) + 1)),
         )  # fmt: skip
-        return CapturedTable(schema.table_id, self.object_id, (instance,))
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,7 @@ class ModelSource:
         self.scans = 0
         self.faults: dict[str, str] = {}
         self.down = False
+        self.settled: int | None = None
         self.before_read: Callable[[], None] = lambda: None
         for name in names:
             self.enable(name)
@@ -97,12 +105,17 @@ class ModelSource:
         self.tables[name] = ModelTable(name, self.number, 100 + len(self.tables))
         self.tables[name].minimum = self.number
 
-    def put(self, name: str, key: int, value: str | None) -> None:
-        """Insert, update or (None) delete a row, in a transaction of its own."""
+    def switch(self, name: str) -> None:
+        """A second capture instance with one more column."""
+        self.number += 1
+        self.tables[name].second = self.number
+
+    def put(self, name: str, key: int, value: str | None, **more: int) -> None:
+        """Insert, update or (None) delete a row, in a transaction of its own; `more` are columns of the new image."""
         table = self.tables[name]
         old = table.rows.get(key)
         before = None if old is None else {"id": key, "name": old}
-        after = None if value is None else {"id": key, "name": value}
+        after = None if value is None else {"id": key, "name": value, **more}
         if before is None and after is None:
             return
         op = "c" if before is None else "d" if after is None else "u"
@@ -169,13 +182,15 @@ class ModelSession:
         return [t.captured() for t in self.source.tables.values() if t.enabled]
 
     def minima(self) -> dict[str, Lsn | None]:
-        return {f"dbo_{t.name}": lsn(t.minimum) for t in self.source.tables.values() if t.enabled}
+        held = {f"dbo_{t.name}": t.minimum for t in self.source.tables.values() if t.enabled}
+        held |= {f"new_{t.name}": max(t.minimum, t.second) for t in self.source.tables.values() if t.second}
+        return {name: lsn(minimum) for name, minimum in held.items()}
 
     def captured(self) -> Lsn:
         return lsn(self.source.captured)
 
     def standing(self) -> Standing:
-        return Standing(self.captured(), None, self.captured())
+        return Standing(self.captured(), lsn(self.source.settled) if self.source.settled else None, self.captured())
 
     def mark(self) -> LogMark:
         return LogMark(lsn(self.source.number), AT, 1, self.source.scans)
@@ -192,11 +207,12 @@ class ModelSession:
         return AT.replace(tzinfo=UTC)
 
     def newest_before(self, wanted: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
-        return dict.fromkeys(wanted)
+        commits = [lsn(n) for n, _, _ in self.source.log if n <= self.source.captured]
+        return {position: max((c for c in commits if c < position), default=None) for position in wanted}
 
     def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
         return {
-            i.name: sum(1 for n, t, _ in self.source.log if f"dbo_{t}" == i.name and lsn(n) in wanted)
+            i.name: sum(1 for n, t, _ in self.source.log if t == i.schema.table_id.name and lsn(n) in wanted)
             for i, wanted in parts
         }
 

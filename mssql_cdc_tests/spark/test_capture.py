@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -11,12 +12,14 @@ from deltalake import DeltaTable, QueryBuilder
 from mssql_cdc.capture.context import Database
 from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.errors import DataLostError, FencedError, TamperedTableError
+from mssql_cdc.lsn import LsnRange
 from mssql_cdc.stream.capture import capture
 from mssql_cdc.stream.facts import Activity
 from mssql_cdc.stream.gather import survey
 from mssql_cdc.stream.loop import Follower, catch_up
-from mssql_cdc.stream.plan import plan
+from mssql_cdc.stream.plan import plan, plan_partition
 from mssql_cdc.stream.signals import ask_for_snapshot
+from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -339,3 +342,49 @@ def test_re_created_table_starts_a_new_incarnation(database, source):
     settled(database, source)
     same(database, source)
     assert survey(database).offsets.entry("shop.dbo.orders").incarnation == 2
+
+
+@pytest.mark.feature("EVO-01", "EVO-02")
+def test_second_capture_instance_is_read_from_its_start_on_with_its_columns(database, source):
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 0, "under the old instance")
+    source.switch("orders")
+    source.put("orders", 1, "under the new instance", extra=11)
+    source.put("orders", 7, "seven", extra=77)
+    settled(database, source)
+    same(database, source)
+    uri = database.layout.root + "/dbo/orders/current"
+    found = QueryBuilder().register("t", DeltaTable(uri)).execute("SELECT id, extra FROM t ORDER BY id").read_all()
+    assert found["extra"].to_pylist() == [None, 11, None, None, 77]
+    schemas = QueryBuilder().register("t", DeltaTable(uri.replace("current", "changes")))
+    rows = schemas.execute("SELECT _schema AS s FROM t WHERE op <> 'r' ORDER BY _pos").read_all()
+    assert rows["s"].to_pylist() == [1, 2, 2]
+
+
+@pytest.mark.feature("STR-19")
+def test_quiet_weekend_is_not_data_loss(database, source):
+    write_some(source)
+    settled(database, source)
+    source.settled = 500
+    seen = survey(database, now=datetime.now(UTC) + timedelta(hours=12))
+    decision = plan(seen.facts)
+    result = capture(database, seen, decision)
+    assert (result.row.kind, result.row.complete, result.rows) == ("idle", True, 0)
+    source.cleanup(400)
+    source.number = 600
+    source.put("people", 1, "after the weekend")
+    settled(database, source)
+    same(database, source)
+
+
+def test_old_partition_asked_for_again_does_nothing(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    settled(database, source)
+    seen = survey(database)
+    before = changes(database, "orders")
+    result = capture(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
+    assert (result.row, result.tables) == (None, {})
+    assert changes(database, "orders") == before
