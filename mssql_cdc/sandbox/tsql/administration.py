@@ -209,7 +209,12 @@ class AdministrationParser(ControlParser):
         if self.accept("AS"):
             self.identifier()
         return st.Permission(
-            action, tuple(permissions), securable_class, securable, tuple(principals), line=line  # type: ignore[arg-type]
+            action,
+            tuple(permissions),
+            securable_class,
+            securable,
+            tuple(principals),
+            line=line,  # type: ignore[arg-type]
         )
 
     def _permission_words(self) -> str:

@@ -61,7 +61,7 @@ class AlterTableParser(TableParser):
         definition = self.table_elements(closing=False)
         if not check_existing:
             marked = tuple(
-                st.Constraint(c.kind, c.name, c.columns, c.clustered, c.reference, c.expression, c.column, False)  # noqa: FBT003
+                st.Constraint(c.kind, c.name, c.columns, c.clustered, c.reference, c.expression, c.column, False)
                 for c in definition.constraints
             )
             definition = st.TableDefinition(definition.columns, marked, definition.indexes, definition.period)

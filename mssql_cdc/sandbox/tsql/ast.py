@@ -6,7 +6,7 @@ where a part was left out (`db..t` is `("db", "", "t")`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 
@@ -68,7 +68,7 @@ class ColumnRef(Expression):
     """A column, or a word that a function takes as a date part."""
 
     parts: Name
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class Function(Expression):
     over: Over | None = None
     within: tuple[OrderItem, ...] = ()
     ignore_nulls: bool = False
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ class NamedTable(TableSource):
     alias: str = ""
     hints: tuple[str, ...] = ()
     system_time: tuple[str, tuple[Expression, ...]] | None = None
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +388,7 @@ class FunctionTable(TableSource):
     alias: str = ""
     columns: tuple[str, ...] = ()
     schema: tuple[tuple[str, TypeName, str], ...] = ()
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

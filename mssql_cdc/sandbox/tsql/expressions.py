@@ -16,9 +16,7 @@ _LITERALS: dict[str, ast.LiteralKind] = {
 }
 # Binding powers, T-SQL's own order: & | ^ bind like + and -.
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _SIGN = range(1, 8)
-_ARITHMETIC = {operator: _ADD for operator in ("+", "-", "&", "|", "^", "||")} | {
-    operator: _MULTIPLY for operator in ("*", "/", "%")
-}
+_ARITHMETIC = dict.fromkeys(("+", "-", "&", "|", "^", "||"), _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
@@ -118,7 +116,11 @@ class ExpressionParser(CallParser):
         return self._postfix(self._primary())
 
     def _signed(self, operator: str, operand: ast.Expression) -> ast.Expression:
-        if operator == "-" and isinstance(operand, ast.Literal) and operand.kind in ("int", "decimal", "float", "money"):
+        if (
+            operator == "-"
+            and isinstance(operand, ast.Literal)
+            and operand.kind in ("int", "decimal", "float", "money")
+        ):
             value = operand.value
             if operand.kind == "decimal" and value == 2147483648:
                 return ast.Literal(-2147483648, "int")
@@ -135,7 +137,11 @@ class ExpressionParser(CallParser):
             elif self.text == "AT" and self.at("AT", "TIME", "ZONE"):
                 self.expect("AT", "TIME", "ZONE")
                 left = ast.AtTimeZone(left, self._postfix(self._primary()))
-            elif self.text == "." and self.peek(2).text == "(" and isinstance(left, (ast.Variable, ast.Cast, ast.ScalarSubquery)):
+            elif (
+                self.text == "."
+                and self.peek(2).text == "("
+                and isinstance(left, (ast.Variable, ast.Cast, ast.ScalarSubquery))
+            ):
                 self.advance()
                 method = self.word_as_written()
                 left = ast.MethodCall(left, method, self.call_arguments())

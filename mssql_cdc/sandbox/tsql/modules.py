@@ -125,7 +125,9 @@ class ModuleParser(AlterTableParser):
                 elif self.text in _MODULE_OPTIONS:
                     word = self.advance().text
                     if word in ("RETURNS", "CALLED"):
-                        self.expect("NULL", "ON", "NULL", "INPUT") if word == "RETURNS" else self.expect("ON", "NULL", "INPUT")
+                        self.expect("NULL", "ON", "NULL", "INPUT") if word == "RETURNS" else self.expect(
+                            "ON", "NULL", "INPUT"
+                        )
                     elif word == "INLINE":
                         self.expect("=")
                         self.expect_one("ON", "OFF")
@@ -144,7 +146,14 @@ class ModuleParser(AlterTableParser):
         if self.at("WITH", "CHECK"):
             self.expect("WITH", "CHECK", "OPTION")
         return st.CreateModule(
-            "view", form, name, self._text_from(start), columns=columns, query=query, options=options, line=line  # type: ignore[arg-type]
+            "view",
+            form,
+            name,
+            self._text_from(start),
+            columns=columns,
+            query=query,
+            options=options,
+            line=line,  # type: ignore[arg-type]
         )
 
     def parameters(self, *, ends: tuple[str, ...]) -> tuple[st.VariableDeclaration, ...]:
@@ -190,7 +199,14 @@ class ModuleParser(AlterTableParser):
         self.expect("AS")
         body = self.statement_list()
         return st.CreateModule(
-            "procedure", form, name, self._text_from(start), parameters, body=body, options=options, line=line  # type: ignore[arg-type]
+            "procedure",
+            form,
+            name,
+            self._text_from(start),
+            parameters,
+            body=body,
+            options=options,
+            line=line,  # type: ignore[arg-type]
         )
 
     def _function(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
@@ -274,7 +290,9 @@ class ModuleParser(AlterTableParser):
             word = self.advance().text
             if word == "NO":
                 options.append((f"no {self.expect_one('MINVALUE', 'MAXVALUE', 'CYCLE', 'CACHE').lower()}", None))
-            elif word in ("CYCLE",) or (word in ("CACHE", "RESTART") and self.token.kind != "i" and self.text != "WITH"):
+            elif word in ("CYCLE",) or (
+                word in ("CACHE", "RESTART") and self.token.kind != "i" and self.text != "WITH"
+            ):
                 options.append((word.lower(), None))
             else:
                 self.accept_one("WITH", "BY")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -92,7 +93,13 @@ class Parser(AdministrationParser):
             if not isinstance(source, ast.Query):
                 self.fail()
             merged = ast.Query(
-                source.body, ctes + source.ctes, source.order, source.offset, source.fetch, source.for_clause, source.options
+                source.body,
+                ctes + source.ctes,
+                source.order,
+                source.offset,
+                source.fetch,
+                source.for_clause,
+                source.options,
             )
             return st.Insert(
                 insert.target, insert.columns, merged, insert.top, insert.output, insert.hints, line=insert.line
@@ -185,7 +192,8 @@ class Parser(AdministrationParser):
         if self.text in _CREATED:
             return self.create_module("alter", _CREATED[self.advance().text], start, line)
         if self.accept("TABLE"):
-            return self.alter_table(line)
+            found = self.alter_table(line)
+            return dataclasses.replace(found, start=start, end=self.peek(-1).end)
         if self.accept("DATABASE"):
             return self.alter_database(line)
         if self.accept("INDEX"):

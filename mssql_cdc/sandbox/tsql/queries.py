@@ -105,7 +105,9 @@ class QueryParser(SourceParser):
 
     def _grouping(self) -> tuple[ast.Expression, ...]:
         if self.text in ("ROLLUP", "CUBE") or self.at("GROUPING", "SETS"):
-            raise self.error(102, f"Incorrect syntax near '{self.token.value}': this server groups by expressions only.")
+            raise self.error(
+                102, f"Incorrect syntax near '{self.token.value}': this server groups by expressions only."
+            )
         found = self.expressions()
         if self.at("WITH", "ROLLUP") or self.at("WITH", "CUBE"):
             raise self.error(102, "Incorrect syntax near 'WITH': this server knows neither ROLLUP nor CUBE.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from mssql_cdc.sandbox.tsql.ast import Expression, Name, Query, TableSource, Top, TypeName
@@ -10,9 +10,11 @@ from mssql_cdc.sandbox.tsql.ast import Expression, Name, Query, TableSource, Top
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Common to all statements."""
+    """Common to all statements: the line, and where the text begins and ends (known for ALTER TABLE only)."""
 
     line: int = 0
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
 
 # ---- control of flow ---------------------------------------------------------------------------------

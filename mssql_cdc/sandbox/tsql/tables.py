@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.changes import ChangeParser
 from mssql_cdc.sandbox.tsql.ast import TypeName
+from mssql_cdc.sandbox.tsql.changes import ChangeParser
 
 _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"})
 
@@ -100,7 +100,7 @@ class TableParser(ChangeParser):
             else:
                 break
         definition = st.ColumnDefinition(
-            name, type_name, nullable, identity, default, None, False, generated, hidden, sparse, rowguid,  # type: ignore[arg-type]  # noqa: FBT003
+            name, type_name, nullable, identity, default, None, False, generated, hidden, sparse, rowguid,  # type: ignore[arg-type]
             tuple(constraints),
         )  # fmt: skip
         return definition, indexes
@@ -250,7 +250,11 @@ class TableParser(ChangeParser):
             elif self.at("WITH", "FILLFACTOR"):
                 self.expect("WITH", "FILLFACTOR", "=")
                 self.advance()
-            elif self.text == "ON" and self.peek().kind in ("q", "w", "s") and self.peek().text not in ("DELETE", "UPDATE"):
+            elif (
+                self.text == "ON"
+                and self.peek().kind in ("q", "w", "s")
+                and self.peek().text not in ("DELETE", "UPDATE")
+            ):
                 self.advance()
                 self.advance()
                 if self.text == "(":

@@ -1,0 +1,1 @@
+"""Expressions: syntax to closures `fn(row, context)` with their types."""

@@ -1,0 +1,103 @@
+"""Functions and @@ variables that tell about the running session: row counts, errors, transactions, identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Expr, derived
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.session import Session
+
+Read = Callable[["Session"], Any]
+_NAME = t.nvarchar(128)
+_IDENTITY = t.numeric(38, 0)
+
+
+def _setting(name: str) -> Read:
+    return lambda session: getattr(session, name)
+
+
+def _option(name: str) -> Read:
+    return lambda session: getattr(session.options, name)
+
+
+def _version(session: Session) -> str:
+    from mssql_cdc.sandbox.catalog.product import version_text
+
+    return version_text(session.server)
+
+
+GLOBALS: dict[str, tuple[SqlType, Read]] = {
+    "@@ROWCOUNT": (t.INT, _setting("row_count")),
+    "@@ERROR": (t.INT, _setting("last_error")),
+    "@@TRANCOUNT": (t.INT, _setting("transaction_count")),
+    "@@SPID": (t.SMALLINT, _setting("spid")),
+    "@@IDENTITY": (_IDENTITY, _setting("last_identity")),
+    "@@FETCH_STATUS": (t.INT, _setting("fetch_status")),
+    "@@CURSOR_ROWS": (t.INT, _setting("cursor_rows")),
+    "@@NESTLEVEL": (t.INT, _setting("nest_level")),
+    "@@PROCID": (t.INT, _setting("procedure_id")),
+    "@@VERSION": (t.nvarchar(300), _version),
+    "@@SERVERNAME": (_NAME, lambda session: session.server.name),
+    "@@SERVICENAME": (_NAME, lambda _session: "MSSQLSERVER"),
+    "@@LANGUAGE": (_NAME, _option("language")),
+    "@@LANGID": (t.SMALLINT, lambda _session: 0),
+    "@@DATEFIRST": (t.TINYINT, _option("date_first")),
+    "@@LOCK_TIMEOUT": (t.INT, _option("lock_timeout")),
+    "@@TEXTSIZE": (t.INT, _option("text_size")),
+    "@@OPTIONS": (t.INT, lambda session: session.options.bits()),
+    "@@MAX_PRECISION": (t.TINYINT, lambda _session: 38),
+    "@@MAX_CONNECTIONS": (t.INT, lambda _session: 32767),
+    "@@MICROSOFTVERSION": (t.INT, lambda session: session.server.version.major << 24),
+    "@@DBTS": (t.varbinary(8), lambda session: session.current_database.last_rowversion),
+    "@@CONNECTIONS": (t.INT, lambda session: len(session.server.sessions)),
+    "@@REMSERVER": (_NAME, lambda _session: None),
+}
+
+
+def _error_part(name: str) -> Read:
+    def read(session: Session) -> Any:
+        current = session.caught
+        return None if current is None else getattr(current, name)
+
+    return read
+
+
+def _error_procedure(session: Session) -> str | None:
+    current = session.caught
+    return None if current is None or not current.procedure else current.procedure
+
+
+FUNCTIONS: dict[str, tuple[SqlType, Read]] = {
+    "ERROR_NUMBER": (t.INT, _error_part("number")),
+    "ERROR_MESSAGE": (t.nvarchar(4000), _error_part("message")),
+    "ERROR_SEVERITY": (t.INT, _error_part("severity")),
+    "ERROR_STATE": (t.INT, _error_part("state")),
+    "ERROR_LINE": (t.INT, _error_part("line")),
+    "ERROR_PROCEDURE": (t.nvarchar(128), _error_procedure),
+    "XACT_STATE": (t.SMALLINT, _setting("transaction_state")),
+    "SCOPE_IDENTITY": (_IDENTITY, _setting("scope_identity")),
+    "ROWCOUNT_BIG": (t.BIGINT, _setting("row_count")),
+    "CURRENT_TRANSACTION_ID": (t.BIGINT, _setting("transaction_descriptor")),
+    "TRIGGER_NESTLEVEL": (t.INT, _setting("trigger_level")),
+    "CONTEXT_INFO": (t.varbinary(128), _setting("context_info")),
+}
+
+
+def call(found: tuple[SqlType, Read], name: str, arguments: list[Expr]) -> Expr:
+    """A function without arguments."""
+    if arguments and name != "TRIGGER_NESTLEVEL":
+        raise error(174, name=name.lower(), count=0)
+    type_, read = found
+
+    def fn(_row: tuple, context: Context) -> Any:
+        return read(context.session)
+
+    made = derived(type_, fn, nullable=True)
+    return Expr(made.type, fn, True, constant=True, varying=True)

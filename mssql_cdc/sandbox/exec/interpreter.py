@@ -1,0 +1,290 @@
+"""Running statement lists: control of flow, errors with their consequences, and the table of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.events import EnvChange, Message
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import procedures
+from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.statements import (
+    administration,
+    alterations,
+    changes,
+    cursors,
+    definitions,
+    merging,
+    messages,
+    queries,
+    settings,
+    tables,
+)
+from mssql_cdc.sandbox.exec.transactions import aborts_batch
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.session import Session
+
+
+def run_batch(frame: Frame) -> Steps:
+    """Run a routine's statements to the end; an `Abort` of its own scope ends here."""
+    try:
+        return (yield from run_list(frame, frame.routine.statements))
+    except Abort as abort:
+        if not abort.scope:
+            raise
+        return None
+
+
+def run_list(frame: Frame, statements: Sequence[st.Statement]) -> Steps:
+    """Run statements one after the other."""
+    position = 0
+    while position < len(statements):
+        node = statements[position]
+        jump = yield from run_one(frame, node)
+        position += 1
+        if jump is not None:
+            if jump.kind != "goto":
+                return jump
+            place = _label(statements, jump.label)
+            if place is None:
+                return jump
+            position = place
+    return None
+
+
+def _label(statements: Sequence[st.Statement], label: str) -> int | None:
+    for place, node in enumerate(statements):
+        if isinstance(node, st.Label) and node.name.lower() == label.lower():
+            return place
+    return None
+
+
+def run_one(frame: Frame, node: st.Statement) -> Steps:
+    """Run one statement; outside TRY its errors are reported here and decide what happens next."""
+    session = frame.session
+    if session.options.noexec and not (isinstance(node, st.SetOption) and "NOEXEC" in node.names):
+        return None
+    handler = _HANDLERS[type(node)]
+    try:
+        jump = yield from handler(frame, node)
+        if type(node) not in _KEEPS_ERROR:
+            session.last_error = 0
+        return jump
+    except SqlError as failure:
+        _locate(frame, node, failure)
+        if failure.severity > 10:
+            session.last_error = failure.number
+            session.row_count = 0
+        if session.try_depth or failure.severity >= 20:
+            raise
+        yield from report(frame, failure)
+        yield from _consequences(session, failure)
+        return None
+
+
+def _locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
+    if not failure.line:
+        failure.line = node.line
+    if not failure.procedure and frame.routine.name:
+        failure.procedure = frame.routine.name
+
+
+def report(frame: Frame, failure: SqlError) -> Steps:
+    """Tell the client of an error, and that the statement ended with it."""
+    yield message_of(failure)
+    if failure.number in (515, 547, 2601, 2627, 2628, 8152, 3960, 8115, 220):
+        yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
+    yield frame.session.done(frame, None, "error", error=True)
+    return None
+
+
+def message_of(failure: SqlError) -> Message:
+    """An error as an event."""
+    return Message(
+        failure.number, failure.state, failure.severity, failure.message, failure.procedure, max(failure.line, 1)
+    )
+
+
+def _consequences(session: Session, failure: SqlError) -> Steps:
+    """What an unhandled error ends: only the statement, the batch, the transaction too."""
+    if failure.severity <= 10:
+        return None
+    raised = getattr(failure, "raised", False)
+    if aborts_batch(failure) or (session.options.xact_abort and not raised):
+        yield from roll_back(session)
+        raise Abort(scope=False)
+    if isinstance(failure, CompileError) or getattr(failure, "thrown", False):
+        raise Abort(scope=isinstance(failure, CompileError))
+    return None
+
+
+def roll_back(session: Session) -> Steps:
+    """Roll the open transaction back because of an error."""
+    if session.transactions.current is not None:
+        yield from session.transactions.rollback()
+    return None
+
+
+# ---- control of flow ------------------------------------------------------------------------------------------
+
+
+def _block(frame: Frame, node: st.Block) -> Steps:
+    return (yield from run_list(frame, node.body))
+
+
+def _holds(frame: Frame, condition: Any) -> Steps:
+    """The truth of a condition, which may read tables."""
+    compiled = frame.compiled(condition, lambda compiler: (compiler.condition(condition), compiler.reads_tables))
+    expr, reads = compiled
+    if not reads:
+        return expr.fn((), frame.context(frame.session.transactions.current)) is True  # type: ignore[return-value]
+    return (  # type: ignore[return-value]
+        yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)) is True)
+    )
+
+
+def _if(frame: Frame, node: st.If) -> Steps:
+    if (yield from _holds(frame, node.condition)):
+        return (yield from run_one(frame, node.then))
+    if node.otherwise is not None:
+        return (yield from run_one(frame, node.otherwise))
+    return None
+
+
+def _while(frame: Frame, node: st.While) -> Steps:
+    while (yield from _holds(frame, node.condition)):
+        jump = yield from run_one(frame, node.body)
+        yield from frame.session.breathe()
+        if jump is None or jump.kind == "continue":
+            continue
+        if jump.kind == "break":
+            return None
+        return jump
+    return None
+
+
+def _jump(_frame: Frame, node: st.Jump) -> Steps:
+    return Jump(node.kind)
+    yield  # a generator like all handlers
+
+
+def _goto(_frame: Frame, node: st.Goto) -> Steps:
+    return Jump("goto", node.label)
+    yield
+
+
+def _label_statement(_frame: Frame, _node: st.Label) -> Steps:
+    return None
+    yield
+
+
+def _return(frame: Frame, node: st.Return) -> Steps:
+    if node.value is not None:
+        expr = frame.compiled(node, lambda compiler: compiler.value(node.value))  # type: ignore[arg-type]
+        value = yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)))
+        frame.returned = value if value is not None else 0
+    return Jump("return")
+
+
+def _try(frame: Frame, node: st.TryCatch) -> Steps:
+    session = frame.session
+    depth = session.try_depth
+    session.try_depth = depth + 1
+    try:
+        jump = yield from run_list(frame, node.body)
+    except SqlError as failure:
+        session.try_depth = depth
+        if failure.severity >= 20 or (isinstance(failure, CompileError) and _own(frame, failure)):
+            raise
+        caught = failure
+    else:
+        session.try_depth = depth
+        return jump
+    finally:
+        session.try_depth = depth
+    _doom(session, caught)
+    before, session.caught = session.caught, caught
+    try:
+        return (yield from run_list(frame, node.handler))
+    finally:
+        session.caught = before
+
+
+def _own(frame: Frame, failure: CompileError) -> bool:
+    """Compile errors cannot be caught in the batch or module where they are, only by callers."""
+    return failure.procedure == frame.routine.name and getattr(failure, "scope", frame.routine) is frame.routine
+
+
+def _doom(session: Session, failure: SqlError) -> None:
+    current = session.transactions.current
+    raised = getattr(failure, "raised", False)
+    if current is not None and (aborts_batch(failure) or (session.options.xact_abort and not raised)):
+        current.doomed = True
+
+
+# ---- transactions ---------------------------------------------------------------------------------------------
+
+
+def _transaction(frame: Frame, node: st.TransactionStatement) -> Steps:
+    session = frame.session
+    name = node.name if isinstance(node.name, str) else str(frame.evaluate(node.name) or "")
+    if len(name) > 32:
+        raise error(103, text=name)
+    transactions = session.transactions
+    if node.action == "begin":
+        yield from transactions.begin(name)
+        if session.options.implicit and transactions.count == 1:
+            transactions.count = 2
+    elif node.action == "commit":
+        yield from transactions.commit()
+    elif node.action == "rollback":
+        yield from transactions.rollback(name)
+    else:
+        yield from transactions.implicit_begin()
+        transactions.save(name)
+    yield session.done(frame, None, node.action)
+    return None
+
+
+def end_of_batch(session: Session) -> Steps:
+    """A doomed transaction does not outlive its batch: 3998."""
+    current = session.transactions.current
+    if current is not None and current.doomed:
+        failure = error(3998)
+        yield message_of(failure)
+        events: list[EnvChange] = list(session.transactions.rollback())
+        yield from events
+    return None
+
+
+_KEEPS_ERROR = frozenset({st.If, st.While, st.Block, st.TryCatch, st.RaiseError, st.Execute, st.ExecuteString})
+_HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.Block: _block,
+    st.If: _if,
+    st.While: _while,
+    st.Jump: _jump,
+    st.Goto: _goto,
+    st.Label: _label_statement,
+    st.Return: _return,
+    st.TryCatch: _try,
+    st.TransactionStatement: _transaction,
+    st.SelectStatement: queries.select,
+    st.Insert: changes.insert,
+    st.Update: changes.update,
+    st.Delete: changes.delete,
+    st.Truncate: changes.truncate,
+    st.Merge: merging.merge,
+    st.Execute: procedures.execute,
+    st.ExecuteString: procedures.execute_string,
+    **settings.HANDLERS,
+    **messages.HANDLERS,
+    **cursors.HANDLERS,
+    **administration.HANDLERS,
+    **definitions.HANDLERS,
+    **alterations.HANDLERS,
+    st.CreateTable: tables.create_table,
+}

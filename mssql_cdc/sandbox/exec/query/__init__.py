@@ -1,0 +1,1 @@
+"""Queries: plans made of operators that hand on slices (lists) of rows."""

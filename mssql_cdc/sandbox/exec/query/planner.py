@@ -1,0 +1,165 @@
+"""Queries to plans: WITH, set operations, ORDER BY, TOP, and the parts of a query specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column, hoist
+from mssql_cdc.sandbox.exec.expressions.values import unified
+from mssql_cdc.sandbox.exec.query import commontables
+from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Projection, Rows
+from mssql_cdc.sandbox.exec.query.select import plan_select
+from mssql_cdc.sandbox.exec.query.serialise import for_json
+from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, Top, order_key
+from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.tsql import ast
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+
+
+def plan_query(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operator:
+    """The plan of a whole query."""
+    if not query.ctes:
+        return _plan(compiler, query, parent)
+    outside = dict(compiler.common_tables)
+    try:
+        for table in query.ctes:
+            commontables.define(compiler, table, parent, query)
+        return _plan(compiler, query, parent)
+    finally:
+        compiler.common_tables = outside
+
+
+@contextmanager
+def with_common_tables(compiler: Compiler, ctes: Sequence[ast.CommonTable]) -> Iterator[None]:
+    """Make WITH's names known to a statement that changes rows."""
+    outside = dict(compiler.common_tables)
+    try:
+        for table in ctes:
+            commontables.define(compiler, table, None, ast.Query(ast.Values(())))
+        yield
+    finally:
+        compiler.common_tables = outside
+
+
+def _plan(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operator:
+    if isinstance(query.body, ast.Select):
+        plan = plan_select(compiler, query.body, query, parent)
+    else:
+        plan = plan_body(compiler, query.body, parent)
+        plan = _ordered(compiler, plan, query, parent)
+    if query.for_clause and not query.for_clause.upper().startswith("FOR BROWSE"):
+        plan = for_json(plan, query.for_clause)
+    return plan
+
+
+def plan_body(compiler: Compiler, body: ast.QueryBody, parent: Scope | None) -> Operator:
+    """A query specification, set operation or VALUES without ORDER BY."""
+    if isinstance(body, ast.Select):
+        return plan_select(compiler, body, None, parent)
+    if isinstance(body, ast.Nested):
+        return plan_query(compiler, body.query, parent)
+    if isinstance(body, ast.Values):
+        return plan_values(compiler, body, parent)
+    assert isinstance(body, ast.SetOperation)
+    return _set_operation(compiler, body, parent)
+
+
+def _set_operation(compiler: Compiler, node: ast.SetOperation, parent: Scope | None) -> Operator:
+    left = plan_body(compiler, node.left, parent)
+    right = plan_body(compiler, node.right, parent)
+    left, right = aligned(left, right)
+    fields = left.fields
+    if node.operator == "UNION ALL":
+        return Concatenation([left, right], fields)
+    if node.operator == "UNION":
+        return Distinct(Concatenation([left, right], fields))
+    return Difference(left, right, fields, keep=node.operator == "INTERSECT")
+
+
+def aligned(left: Operator, right: Operator) -> tuple[Operator, Operator]:
+    """Both sides with the common types of a set operation and the names of the left one; 205."""
+    if len(left.fields) != len(right.fields):
+        raise error(205)
+    fields = []
+    for first, second in zip(left.fields, right.fields, strict=True):
+        type_ = _union_type(first, second)
+        nullable = first.nullable or second.nullable
+        fields.append(Field(first.name, type_, nullable))
+    return _as_types(left, fields), _as_types(right, fields)
+
+
+def _union_type(first: Field, second: Field) -> t.SqlType:
+    sides = []
+    for field in (first, second):
+        made = column(0, field.type, nullable=field.nullable)
+        sides.append(replace(made, null=field.special == "null"))
+    return unified(sides, "UNION")
+
+
+def _as_types(plan: Operator, fields: Sequence[Field]) -> Operator:
+    exprs = []
+    for place, (have, want) in enumerate(zip(plan.fields, fields, strict=True)):
+        made = column(place, have.type, nullable=have.nullable)
+        exprs.append(replace(made, type=want.type) if have.special == "null" else coerce(made, want.type))
+    return Projection(plan, [expr.fn for expr in exprs], [expr.column for expr in exprs], fields)
+
+
+def plan_values(compiler: Compiler, node: ast.Values, parent: Scope | None) -> Operator:
+    """VALUES (…), (…) as a table; columns have no names."""
+    width = len(node.rows[0])
+    if any(len(row) != width for row in node.rows):
+        raise SqlError(10709, "The number of columns for each row in a table value constructor must be the same.")
+    scope = Scope((), compiler.fold, parent=parent, level=0 if parent is None else parent.level + 1)
+    rows = [[compiler.value(value, scope) for value in row] for row in node.rows]
+    fields = []
+    for place in range(width):
+        parts = [row[place] for row in rows]
+        fields.append(Field("", unified(parts), any(part.nullable for part in parts)))
+    functions = [[coerce(value, field.type).fn for value, field in zip(row, fields, strict=True)] for row in rows]
+    return Rows(fields, lambda context: [tuple([fn((), context) for fn in row]) for row in functions])
+
+
+def _ordered(compiler: Compiler, plan: Operator, query: ast.Query, parent: Scope | None) -> Operator:
+    """ORDER BY and OFFSET over a set operation: items are output columns."""
+    scope = Scope(plan.fields, compiler.fold, parent=parent, level=0 if parent is None else parent.level + 1)
+    keys: list[SortKey] = []
+    for item in query.order:
+        expr = _output_item(compiler, item.expression, scope)
+        keys.append((order_key(expr), item.descending))
+    if keys:
+        plan = Sort(plan, keys)
+    return limited(compiler, plan, None, query, keys)
+
+
+def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
+    if isinstance(node, ast.Literal) and node.kind == "int":
+        place = int(str(node.value)) - 1
+        if not 0 <= place < len(scope.fields):
+            raise error(108, position=place + 1)
+        field = scope.fields[place]
+        return column(place, field.type, nullable=field.nullable)
+    return compiler.value(node, scope)
+
+
+def limited(
+    compiler: Compiler, plan: Operator, top: ast.Top | None, query: ast.Query | None, keys: Sequence[SortKey]
+) -> Operator:
+    """TOP, or OFFSET and FETCH."""
+    if top is not None:
+        wanted = t.FLOAT if top.percent else t.BIGINT
+        count = hoist(coerce(compiler.value(top.count), wanted))
+        if top.ties and not keys:
+            raise error(1062)
+        return Top(plan, count.fn, percent=top.percent, ties=keys if top.ties else None)
+    if query is not None and query.offset is not None:
+        skip = hoist(coerce(compiler.value(query.offset), t.BIGINT))
+        fetch = None if query.fetch is None else hoist(coerce(compiler.value(query.fetch), t.BIGINT)).fn
+        return Top(plan, fetch, skip=skip.fn)
+    return plan

@@ -1,0 +1,132 @@
+"""Routines: a batch's or module's statements with their variables; frames: one run of a routine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.flow import CompileError
+from mssql_cdc.sandbox.exec.names import still_valid
+from mssql_cdc.sandbox.exec.tables import empty_table, make_variable_table
+from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, uses, walk
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.transaction import Transaction
+    from mssql_cdc.sandbox.exec.session import Session
+
+T = TypeVar("T")
+
+
+class Routine:
+    """Statements, variables, and what has been compiled of them. Belongs to one session and one database."""
+
+    __slots__ = ("active", "database", "name", "object_id", "parameters", "plans", "scope", "statements", "virtual")
+
+    def __init__(
+        self,
+        session: Session,
+        statements: tuple[st.Statement, ...],
+        parameters: tuple[st.VariableDeclaration, ...] = (),
+        *,
+        name: str = "",
+        object_id: int = 0,
+        virtual: dict[str, Any] | None = None,
+    ) -> None:
+        self.statements = statements
+        self.name = name
+        self.object_id = object_id
+        self.database = session.current_database
+        self.scope = VariableScope()
+        self.plans: dict[int, tuple[Any, Any, Any]] = {}
+        self.active = False
+        self.virtual = virtual or {}
+        compiler = Compiler(session, self.scope)
+        self.parameters: list[tuple[Slot, st.VariableDeclaration]] = []
+        for ordinal, declaration in enumerate(parameters, 1):
+            slot = self._declare(compiler, declaration, ordinal)
+            self.parameters.append((slot, declaration))
+        self._declare_all(session, compiler)
+
+    def _declare(self, compiler: Compiler, declaration: st.VariableDeclaration, ordinal: int = 1) -> Slot:
+        if declaration.cursor:
+            return self.scope.declare(declaration.name, cursor=True)
+        definition = compiler.table_type(declaration.type)
+        if definition is not None:
+            table = make_variable_table(compiler.session, declaration.name, definition)
+            return self.scope.declare(declaration.name, table=table)
+        return self.scope.declare(declaration.name, compiler.type_of(declaration.type, ordinal=ordinal))
+
+    def _declare_all(self, session: Session, compiler: Compiler) -> None:
+        """Enter all declarations in the order of writing; 137 for what is used before or without one."""
+        for node in walk(self.statements):
+            if isinstance(node, st.Declare):
+                for declaration in node.variables:
+                    if declaration.default is not None:
+                        self._check(declaration.default, node.line)
+                    self._declare(compiler, declaration)
+            elif isinstance(node, st.DeclareTable):
+                self.scope.declare(node.name, table=make_variable_table(session, node.name, node.table))
+            elif isinstance(node, st.Statement) and not isinstance(
+                node, (st.Block, st.If, st.While, st.TryCatch, st.CreateModule)
+            ):
+                self._check(node, node.line)
+            elif isinstance(node, (st.If, st.While)):
+                self._check(node.condition, node.line)
+
+    def _check(self, node: Any, line: int) -> None:
+        for name in uses(node):
+            if name.lower() not in self.scope.slots:
+                failure = error(137, name=name)
+                failure.line = line
+                raise failure
+
+
+class Frame:
+    """One run of a routine: the values of its variables."""
+
+    __slots__ = ("events_in_procedure", "returned", "routine", "session", "values")
+
+    def __init__(self, session: Session, routine: Routine, *, in_procedure: bool = False) -> None:
+        self.session = session
+        self.routine = routine
+        self.values: list[Any] = [None] * len(routine.scope.slots)
+        self.events_in_procedure = in_procedure
+        self.returned: int = 0
+        for slot in routine.scope.slots.values():
+            if slot.table is not None:
+                empty_table(slot.table)
+
+    def context(self, transaction: Transaction | None = None) -> Context:
+        """A context for one execution of one statement."""
+        return Context(self.session, self.values, transaction)
+
+    def compiler(self) -> Compiler:
+        """A compiler that knows the frame's variables."""
+        compiler = Compiler(self.session, self.routine.scope)
+        compiler.virtual_tables = self.routine.virtual
+        return compiler
+
+    def compiled(self, node: Any, build: Callable[[Compiler], T]) -> T:
+        """What `build` makes of a node, kept until something it rests on changes. Errors become `CompileError`."""
+        session = self.session
+        known = self.routine.plans.get(id(node))
+        if known is not None:
+            dependencies, database, plan = known
+            if database is session.current_database and still_valid(dependencies):
+                return plan
+        compiler = self.compiler()
+        try:
+            plan = build(compiler)
+        except SqlError as failure:
+            raise CompileError(failure) from None
+        self.routine.plans[id(node)] = (compiler.names.dependencies, session.current_database, plan)
+        return plan
+
+    def evaluate(self, node: Any) -> Any:
+        """The value of an expression that needs no table."""
+        expr = self.compiled(node, lambda compiler: compiler.value(node))
+        return expr.fn((), self.context())

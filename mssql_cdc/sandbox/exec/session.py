@@ -1,0 +1,354 @@
+"""Sessions: one per connection. Requests in, events out; transactions, options and temporary objects in between."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Generator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.events import Done, EnvChange, Event, Message, RpcParameter, TmRequest
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Isolation
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import remote
+from mssql_cdc.sandbox.exec.flow import Abort, Cancelled, Pause, Steps
+from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_batch
+from mssql_cdc.sandbox.exec.options import SessionOptions
+from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.transactions import SessionTransactions
+from mssql_cdc.sandbox.tsql.parser import parse
+from mssql_cdc.sandbox.tsql.statements import Statement, VariableDeclaration
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.statements.triggers import TriggerLevel
+
+_ROUTINES = 512
+_FIRST_SPID = 51
+
+
+class Session:
+    """One logged-in client. Runs one request at a time."""
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        login: str,
+        database: str,
+        application: str = "",
+        host: str = "",
+        read_only_intent: bool = False,
+    ) -> None:
+        self.server = server
+        self.login = login
+        self.original_login = login
+        self.application = application
+        self.host = host
+        self.read_only_intent = read_only_intent
+        self.current_database: Database = server.database(database)
+        self.login_database = self.current_database
+        self.spid = next(n for n in range(_FIRST_SPID, 32767) if n not in server.sessions)
+        server.sessions[self.spid] = self
+        self.login_time = server.clock.local_datetime()
+        self.random = random.Random()  # noqa: S311 - RAND(), not a secret
+        self.prepared = remote.PreparedStatements()
+        self._cancelled = False
+        self._waiting: asyncio.Future[Any] | None = None
+        self.on_kill: Callable[[], None] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self.options = SessionOptions()
+        self.transactions = SessionTransactions(self)
+        self.temporary: dict[object, Table] = {}
+        self.temporary_scopes: list[list[str]] = []
+        self.cursors: dict[str, Any] = {}
+        self.routines: OrderedDict[Any, Routine] = OrderedDict()
+        self.identity_insert: Table | None = None
+        self.row_count = 0
+        self.last_error = 0
+        self.last_identity: Decimal | None = None
+        self.scope_identity: Decimal | None = None
+        self.fetch_status = 0
+        self.cursor_rows = 0
+        self.nest_level = 0
+        self.procedure_id = 0
+        self.try_depth = 0
+        self.caught: SqlError | None = None
+        self.context_info: bytes | None = None
+        self.session_context: dict[str, Any] = {}
+        self.trigger_stack: list[TriggerLevel] = []
+        self.pending: list[Event] = []
+        self.users: list[str] = []
+        self.killed = False
+        self.running_text = ""
+
+    # ---- state that functions and views ask for -----------------------------------------------------------
+
+    @property
+    def database(self) -> str:
+        """Name of the current database."""
+        return self.current_database.name
+
+    @property
+    def transaction_descriptor(self) -> int:
+        """The open transaction, 0 for none."""
+        current = self.transactions.current
+        return 0 if current is None else current.id
+
+    @property
+    def transaction_count(self) -> int:
+        """@@TRANCOUNT."""
+        return self.transactions.count
+
+    @property
+    def transaction_state(self) -> int:
+        """XACT_STATE(): 1 open, -1 doomed, 0 none."""
+        current = self.transactions.current
+        return 0 if current is None else -1 if current.doomed else 1
+
+    @property
+    def trigger_level(self) -> int:
+        """TRIGGER_NESTLEVEL()."""
+        return len(self.trigger_stack)
+
+    def trigger_columns(self) -> tuple[str, ...]:
+        """Columns that the statement behind the running trigger has set."""
+        return self.trigger_stack[-1].columns if self.trigger_stack else ()
+
+    def default_schema(self, database: Database) -> str:
+        """The schema for bare names."""
+        login = self.server.logins.get(self.login)
+        if login is not None and "sysadmin" in login.server_roles:
+            return "dbo"
+        for principal in database.principals.values():
+            if principal.login is not None and principal.login.casefold() == self.login.casefold():
+                return principal.default_schema or "dbo"
+        return "dbo"
+
+    def note_identity(self, value: int) -> None:
+        """Remember the identity value just given."""
+        self.last_identity = self.scope_identity = Decimal(value)
+
+    def server_message(self, number: int) -> str | None:
+        """Text of a message added with sp_addmessage."""
+        return self.server.config_messages.get(number) if hasattr(self.server, "config_messages") else None
+
+    # ---- temporary tables ------------------------------------------------------------------------------------
+
+    def temporary_table(self, name: str) -> Table | None:
+        """The temporary table of this name (`##` ones are the server's)."""
+        key = self.server.databases["tempdb"].collation.key(name)
+        if name.startswith("##"):
+            return self.server.databases["tempdb"].table("dbo", name)
+        return self.temporary.get(key)
+
+    def add_temporary(self, table: Table) -> None:
+        """Keep a temporary table; 2714 if the name is taken."""
+        key = self.server.databases["tempdb"].collation.key(table.name)
+        if key in self.temporary:
+            raise error(2714, name=table.name)
+        self.temporary[key] = table
+
+    def drop_temporary(self, name: str) -> None:
+        """Forget a temporary table."""
+        self.temporary.pop(self.server.databases["tempdb"].collation.key(name), None)
+        self.routines.clear()
+
+    # ---- requests ----------------------------------------------------------------------------------------------
+
+    def batch(self, sql: str) -> AsyncGenerator[Event, None]:
+        """Run a batch of SQL text."""
+        return self._drive(self._batch(sql))
+
+    def rpc(self, name: str, parameters: list[RpcParameter], *, metadata: bool = True) -> AsyncGenerator[Event, None]:
+        """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), the catalogue's or a user's."""
+        return self._drive(remote.call(self, name, parameters, metadata=metadata))
+
+    def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
+        """Begin, commit, roll back or save a transaction."""
+        return self._drive(self._transaction_request(request))
+
+    def reset(self, *, keep_transaction: bool) -> None:
+        """Back to the state after login; with `keep_transaction` the open transaction goes on."""
+        kept, count = (self.transactions.current, self.transactions.count) if keep_transaction else (None, 0)
+        if not keep_transaction:
+            self._end_transaction()
+        self._start()
+        self.prepared = remote.PreparedStatements()
+        self.current_database = self.login_database
+        self.transactions.current, self.transactions.count = kept, count
+
+    def cancel(self) -> None:
+        """End waits; the request under way stops at its next event."""
+        self._cancelled = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.cancel()
+
+    def kill(self) -> None:
+        """KILL: what runs ends, the connection is cut; closing it rolls back."""
+        self.cancel()
+        if self.on_kill is not None:
+            self.on_kill()
+
+    def kill(self) -> None:
+        """Another session ends this one: its request stops, its transaction is rolled back."""
+        self.cancel()
+        self._end_transaction()
+        self.killed = True
+
+    def statement_text(self, node: Statement) -> str:
+        """The text of a statement of the running batch, for logs of DDL."""
+        return self.running_text[node.start : node.end].strip() if node.end else self.running_text
+
+    def close(self) -> None:
+        """Roll back and release everything."""
+        self.cancel()
+        self._end_transaction()
+        self.temporary.clear()
+        self.server.sessions.pop(self.spid, None)
+
+    def _end_transaction(self) -> None:
+        current = self.transactions.current
+        if current is not None and current.state == "active":
+            current.rollback()
+        self.transactions.current, self.transactions.count = None, 0
+
+    # ---- running -------------------------------------------------------------------------------------------------
+
+    async def _drive(self, steps: Generator[Event | Pause, Any, Any]) -> AsyncGenerator[Event, None]:
+        """Hand events on and await pauses."""
+        self._cancelled = False
+        resume: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        try:
+            while True:
+                try:
+                    item = resume()
+                except StopIteration:
+                    break
+                if type(item) is Pause:
+                    resume = await self._pause(item, steps)
+                    continue
+                for event in self.pending:
+                    yield event
+                self.pending.clear()
+                yield item  # type: ignore[misc]
+                if self._cancelled:
+                    resume = lambda: steps.throw(Cancelled())  # noqa: E731
+                else:
+                    resume = lambda: next(steps)  # noqa: E731
+            for event in self.pending:
+                yield event
+            self.pending.clear()
+        except Cancelled:
+            pass
+        finally:
+            steps.close()
+            self.try_depth = 0
+
+    async def _pause(self, pause: Pause, steps: Generator[Event | Pause, Any, Any]) -> Callable[[], Any]:
+        """Await a pause; how the generator goes on."""
+        self._waiting = asyncio.ensure_future(pause.wait())
+        try:
+            result = await self._waiting
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise
+            return lambda: steps.throw(Cancelled())
+        except StopAsyncIteration:
+            return lambda: steps.throw(remote.EndOfStream(end))
+        except Exception as failure:  # noqa: BLE001 - handed on to the statement that waits
+            return lambda failure=failure: steps.throw(failure)
+        finally:
+            self._waiting = None
+        return lambda: steps.send(result)
+
+    def breathe(self) -> Steps:
+        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        self._loops = getattr(self, "_loops", 0) + 1
+        if self._loops % 256 == 0:
+            yield Pause(lambda: asyncio.sleep(0))
+            if self._cancelled:
+                raise Cancelled
+        return None
+
+    def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
+        """The compiled batch of a text, kept per session while nothing about it changes."""
+        full = (text, key, self.current_database.name, self.options.quoted_identifier)
+        found = self.routines.get(full)
+        if found is not None and not found.active and found.database is self.current_database:
+            self.routines.move_to_end(full)
+            return found
+        statements = parse(text, quoted_identifier=self.options.quoted_identifier)
+        routine = Routine(self, statements, parameters)
+        self.routines[full] = routine
+        if len(self.routines) > _ROUTINES:
+            self.routines.popitem(last=False)
+        return routine
+
+    def _batch(self, sql: str) -> Steps:
+        try:
+            self.running_text = sql
+            routine = self.routine(sql)
+            routine.active = True
+            try:
+                yield from run_batch(Frame(self, routine))
+            finally:
+                routine.active = False
+        except SqlError as failure:
+            self.last_error = failure.number
+            yield message_of(failure)
+            yield Done(None, "error", self.transaction_descriptor != 0, False, True)
+        except Abort:
+            pass
+        yield from end_of_batch(self)
+        return None
+
+    def _transaction_request(self, request: TmRequest) -> Steps:
+        transactions = self.transactions
+        if request.isolation:
+            transactions.set_isolation(Isolation(request.isolation))
+        try:
+            if request.kind == "begin":
+                yield from transactions.begin(request.name)
+            elif request.kind == "save":
+                transactions.save(request.name)
+            elif request.kind == "commit":
+                yield from transactions.commit()
+            else:
+                yield from transactions.rollback(request.name)
+            if request.begin_next:
+                if request.next_isolation:
+                    transactions.set_isolation(Isolation(request.next_isolation))
+                yield from transactions.begin(request.next_name)
+        except SqlError as failure:
+            yield message_of(failure)
+            yield Done(None, request.kind, transactions.current is not None, False, True)
+            return None
+        yield Done(None, request.kind, transactions.current is not None)
+        return None
+
+    def done(self, frame: Frame, count: int | None, command: str, *, error: bool = False) -> Done:
+        """The end of a statement; NOCOUNT hides the count."""
+        shown = None if self.options.nocount else count
+        return Done(shown, command, self.transactions.current is not None, frame.events_in_procedure, error)
+
+    def use(self, name: str) -> Steps:
+        """USE: 911 for an unknown database, 916 where the login has no user."""
+        database = self.server.databases.get(name)
+        if database is None:
+            raise error(911, name=name)
+        if database.options.state != "ONLINE":
+            raise SqlError(
+                942, f"Database '{database.name}' cannot be opened because it is offline.", severity=14, state=4
+            )
+        old = self.current_database.name
+        self.current_database = database
+        yield EnvChange("database", new=database.name, old=old)
+        yield Message(5701, 2, 10, f"Changed database context to '{database.name}'.")
+        return None

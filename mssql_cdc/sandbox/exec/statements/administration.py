@@ -1,0 +1,275 @@
+"""Databases, logins, users, roles, permissions, KILL, EXECUTE AS, and statements that only administer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.collation import collation_named
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.objects import Principal
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
+    from mssql_cdc.sandbox.exec.session import Session
+
+
+def _refuse_in_transaction(session: Session, statement: str) -> None:
+    """Database statements refuse a transaction that was opened on purpose (226); an implicit, empty one is let pass."""
+    current = session.transactions.current
+    if current is not None and not (current.name == "implicit_transaction" and not current.undo):
+        raise error(226, statement=statement)
+
+
+def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
+    session = frame.session
+    _refuse_in_transaction(session, "CREATE DATABASE")
+    collation = collation_named(node.collation) if node.collation else None
+    session.server.create_database(node.name, collation=collation)
+    yield session.done(frame, None, "create database")
+    return None
+
+
+def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
+    session = frame.session
+    database = session.server.database(node.name) if node.name else session.current_database
+    _refuse_in_transaction(session, "ALTER DATABASE")
+    if node.collation:
+        database.recollate(collation_named(node.collation))
+    if node.new_name:
+        session.server.rename_database(database, node.new_name)
+    options = dict(node.options)
+    for name, value in node.options:
+        if name in ("SINGLE_USER", "RESTRICTED_USER", "OFFLINE") or name == "READ_COMMITTED_SNAPSHOT":
+            _leave_others(session, database, kill="ROLLBACK IMMEDIATE" in options, option=name)
+        _set_option(database, name, value)
+    yield session.done(frame, None, "alter database")
+    return None
+
+
+def _leave_others(session: Session, database: Database, *, kill: bool, option: str) -> None:
+    """Other sessions' transactions in the database: rolled back with ROLLBACK IMMEDIATE, else left alone."""
+    if not kill:
+        return
+    for other in list(session.server.sessions.values()):
+        if other is not session and other.current_database is database and option != "READ_COMMITTED_SNAPSHOT":
+            other.kill()
+
+
+_FLAGS = {
+    "READ_COMMITTED_SNAPSHOT": "read_committed_snapshot", "ALLOW_SNAPSHOT_ISOLATION": "allow_snapshot_isolation",
+    "ANSI_NULL_DEFAULT": "ansi_null_default", "RECURSIVE_TRIGGERS": "recursive_triggers",
+}  # fmt: skip
+
+
+def _set_option(database: Database, name: str, value: str) -> None:
+    options = database.options
+    if name in _FLAGS:
+        setattr(options, _FLAGS[name], value == "ON")
+    elif name in ("SINGLE_USER", "MULTI_USER", "RESTRICTED_USER"):
+        options.user_access = name
+    elif name in ("ONLINE", "OFFLINE", "EMERGENCY"):
+        options.state = name
+    elif name in ("READ_ONLY", "READ_WRITE"):
+        options.read_only = name == "READ_ONLY"
+    elif name == "RECOVERY":
+        options.recovery_model = value
+    elif name == "COMPATIBILITY_LEVEL":
+        options.compatibility_level = int(value)
+    elif name != "ROLLBACK IMMEDIATE":
+        database.properties[name.lower()] = value
+
+
+def drop_principal(frame: Frame, node: st.Drop) -> Steps:
+    """DROP DATABASE, LOGIN, USER, ROLE."""
+    session = frame.session
+    for name in node.names:
+        local = name[-1]
+        if node.kind == "database":
+            _drop_database(session, local, if_exists=node.if_exists)
+            continue
+        names: Any = session.server.logins if node.kind == "login" else session.current_database.principals
+        if local not in names:
+            if node.if_exists:
+                continue
+            raise error(15151, action="drop", kind=node.kind, name=local)
+        del names[local]
+    yield session.done(frame, None, "drop")
+    return None
+
+
+def _drop_database(session: Session, name: str, *, if_exists: bool) -> None:
+    _refuse_in_transaction(session, "DROP DATABASE")
+    database = session.server.databases.get(name)
+    if database is None and if_exists:
+        return
+    if database is not None and any(other.current_database is database for other in session.server.sessions.values()):
+        raise SqlError(3702, f'Cannot drop database "{database.name}" because it is currently in use.', state=3)
+    session.server.drop_database(name)
+    catalog = session.server.catalog
+    if database is not None and hasattr(getattr(catalog, "cdc", None), "database_dropped"):
+        catalog.cdc.database_dropped(database)
+
+
+def _principal(frame: Frame, node: st.Principal) -> Steps:
+    session = frame.session
+    options = dict(node.options)
+    if node.kind == "login":
+        _login(session, node, options)
+    elif node.kind == "server role":
+        login = session.server.logins.get(next((v for k, v in node.options if k.endswith("MEMBER")), ""))
+        if login is not None:
+            change = login.server_roles.add if "ADD MEMBER" in options else login.server_roles.discard
+            change(node.name.lower())
+    else:
+        _database_principal(session.current_database, node, options, session)
+    yield session.done(frame, None, f"{node.action} {node.kind}")
+    return None
+
+
+def _login(session: Session, node: st.Principal, options: dict[str, str]) -> None:
+    logins = session.server.logins
+    if node.action == "create":
+        login = session.server.add_login(node.name, options.get("PASSWORD", ""))
+        login.default_database = options.get("DEFAULT_DATABASE", login.default_database)
+        return
+    found = logins.get(node.name)
+    if found is None:
+        raise error(15151, action="alter", kind="login", name=node.name)
+    found.password = options.get("PASSWORD", found.password)
+    found.default_database = options.get("DEFAULT_DATABASE", found.default_database)
+    found.disabled = "DISABLE" in options or (found.disabled and "ENABLE" not in options)
+
+
+def _database_principal(database: Database, node: st.Principal, options: dict[str, str], session: Session) -> None:
+    principals = database.principals
+    if node.action == "create":
+        if node.name in principals:
+            raise SqlError(15023, f"User, group, or role '{node.name}' already exists in the current database.")
+        role = node.kind == "role"
+        login = None if role or "WITHOUT LOGIN" in options else options.get("LOGIN", node.name)
+        if login is not None and "PASSWORD" not in options and login not in session.server.logins:
+            raise SqlError(15007, f"'{login}' is not a valid login or you do not have permission.")
+        principals[node.name] = Principal(
+            node.name, database.next_principal_id(), "R" if role else "S",
+            None if role else options.get("DEFAULT_SCHEMA", "dbo"), login,
+            create_date=database.server.clock.local_datetime(),
+        )  # fmt: skip
+        return
+    found = principals.get(node.name)
+    if found is None:
+        raise error(15151, action="alter", kind=node.kind, name=node.name)
+    for option, value in node.options:
+        if option.endswith("MEMBER"):
+            member = principals.get(value)
+            if member is None:
+                raise error(15151, action="add", kind="principal", name=value)
+            change = member.member_of.add if option == "ADD MEMBER" else member.member_of.discard
+            change(found.name)
+        elif option == "DEFAULT_SCHEMA":
+            found.default_schema = value
+        elif option == "LOGIN":
+            found.login = value
+        elif option == "NAME":
+            principals.pop(node.name)
+            found.name = value
+            principals[value] = found
+
+
+def _permission(frame: Frame, node: st.Permission) -> Steps:
+    session = frame.session
+    database = session.current_database
+    for name in node.principals:
+        principal = database.principals.get(name)
+        if principal is None:
+            login = session.server.logins.get(name)
+            if login is None:
+                raise error(15151, action="find", kind="user", name=name)
+            for permission in node.permissions:
+                (login.permissions.discard if node.action != "grant" else login.permissions.add)(permission)
+            continue
+        for permission in node.permissions:
+            entry = (permission, *_securable(session, node))
+            principal.permissions[:] = [known for known in principal.permissions if known[1:] != entry]
+            if node.action != "revoke":
+                principal.permissions.append((node.action.upper(), *entry))
+    yield session.done(frame, None, node.action)
+    return None
+
+
+def _securable(session: Session, node: st.Permission) -> tuple[str, str]:
+    if not node.securable:
+        return ("DATABASE", "")
+    if node.securable_class == "SCHEMA":
+        return ("SCHEMA", node.securable[-1])
+    schema = node.securable[-2] if len(node.securable) > 1 else session.default_schema(session.current_database)
+    return ("OBJECT", f"{schema}.{node.securable[-1]}")
+
+
+def _kill(frame: Frame, node: st.Kill) -> Steps:
+    session = frame.session
+    spid = int(frame.evaluate(node.session))
+    other = session.server.sessions.get(spid)
+    if other is session:
+        raise SqlError(6104, "Cannot use KILL to kill your own process.")
+    if other is None:
+        raise SqlError(6106, f"Process ID {spid} is not an active process ID.", state=2)
+    other.kill()
+    yield session.done(frame, None, "kill")
+    return None
+
+
+def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
+    session = frame.session
+    if node.kind == "revert":
+        if session.users:
+            session.login = session.users.pop()
+        return None
+    if node.name is not None:
+        name = str(frame.evaluate(node.name))
+        login = name
+        if node.kind == "user":
+            principal = session.current_database.principals.get(name)
+            if principal is None:
+                raise SqlError(15517, f'Cannot execute as the database principal because the principal "{name}" does not exist, '
+                               "this type of principal cannot be impersonated, or you do not have permission.")  # fmt: skip
+            login = principal.login or name
+        session.users.append(session.login)
+        session.login = login
+    return None
+    yield
+
+
+def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
+    """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect; CHECKIDENT has one."""
+    if node.kind == "dbcc" and node.words and node.words[0] == "CHECKIDENT":
+        _check_identity(frame, node.words[1] if len(node.words) > 1 else "")
+    yield frame.session.done(frame, None, node.kind)
+    return None
+
+
+def _check_identity(frame: Frame, text: str) -> None:
+    from mssql_cdc.sandbox.tsql.parser import Parser
+
+    parts = [part.strip().strip("'\"") for part in text.split(",")]
+    table = frame.compiler().names.table(Parser(parts[0]).name())
+    identity = table.identity
+    if identity is None:
+        raise SqlError(7997, f"'{table.name}' does not contain an identity column.")
+    if len(parts) >= 3 and parts[1].upper() == "RESEED":
+        value = int(parts[2])
+        identity.last = value if table.row_count or identity.last is not None else value - identity.increment
+
+
+HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.CreateDatabase: _create_database,
+    st.AlterDatabase: _alter_database,
+    st.Principal: _principal,
+    st.Permission: _permission,
+    st.Kill: _kill,
+    st.ExecuteAs: _execute_as,
+    st.Maintenance: _maintenance,
+}

@@ -1,0 +1,265 @@
+"""ALTER TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.conversion import assigner
+from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.sources import table_fields
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+
+def _altered(frame: Frame, name: ast.Name, work: Callable[[Compiler, Table, Transaction], None]) -> Steps:
+    """Run a change of a table's definition as one statement."""
+    session = frame.session
+    compiler = frame.compiler()
+
+    def run(transaction: Transaction) -> None:
+        found = compiler.names.find(name)
+        if not isinstance(found, Table):
+            raise error(4902, name=".".join(name))
+        work(compiler, found, transaction)
+
+    yield from session.transactions.run(run)
+    yield session.done(frame, None, "alter table")
+    return None
+
+
+def _command(frame: Frame, node: st.Statement) -> str:
+    """The statement's text, for cdc.ddl_history."""
+    return frame.session.statement_text(node)
+
+
+def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
+    session = frame.session
+
+    def work(compiler: Compiler, table: Table, transaction: Transaction) -> None:
+        builder = TableBuilder(compiler, table.database, table.name)
+        definition = node.definition
+        key = frozenset(
+            col.name.lower() for c in definition.constraints if c.kind == "primary" for col in c.columns
+        ) | frozenset(col.name.lower() for col in definition.columns for c in col.constraints if c.kind == "primary")
+        for number, item in enumerate(definition.columns, len(table.columns) + 1):
+            column = builder.column(item, number, key)
+            if item.computed is not None:
+                scope = Scope(table_fields(table, (table.name,)), compiler.fold)
+                column.computed, column.type, column.nullable = builder.computed(item, scope, session)
+            alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
+            alter.log_ddl(table, transaction, "add column", _command(frame, node), column=column.name, details=column)
+        for item in definition.columns:
+            for constraint in item.constraints:
+                builder.add_constraint(table, transaction, constraint, item.name)
+        for constraint in definition.constraints:
+            if constraint.kind == "default":
+                _add_default(builder, table, transaction, constraint)
+            else:
+                builder.add_constraint(table, transaction, constraint)
+        for index in definition.indexes:
+            alter.add_index(table, transaction, builder.index(table, index))
+
+    yield from _altered(frame, node.table, work)
+    return None
+
+
+def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], object]:
+    """What existing rows get in a new column: identity values, the default where NULL cannot stand, else NULL."""
+    identity, default = column.identity, column.default
+    if identity is not None:
+        return lambda: identity.take(column.type)
+    if default is not None and (with_values or not column.nullable):
+        context = Context(frame.session, [], None)
+        return lambda: default.evaluate(context)
+    return lambda: None
+
+
+def _add_default(builder: TableBuilder, table: Table, transaction: Transaction, node: st.Constraint) -> None:
+    column = table.column(node.column)
+    if column is None:
+        raise error(1752, column=node.column, table=table.name)
+    if column.default is not None:
+        raise SqlError(1781, "Column already has a DEFAULT bound to it.")
+    alter.begin_ddl(table, transaction)
+    column.default = builder.default(node, column)
+    transaction.on_undo(lambda: setattr(column, "default", None))
+    _touch(table)
+
+
+def _touch(table: Table) -> None:
+    """Make compiled statements notice: they compare the list of columns by identity."""
+    table.columns = list(table.columns)
+
+
+def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
+    def work(compiler: Compiler, table: Table, transaction: Transaction) -> None:
+        old = table.column(node.column)
+        if old is None:
+            raise error(4924, statement="ALTER TABLE ALTER COLUMN", column=node.column, table=table.name)
+        if node.type is None:
+            _column_property(table, old, node.property)
+            return
+        if old.computed is not None or old.is_rowversion:
+            kind = "COMPUTED" if old.computed is not None else "timestamp"
+            raise SqlError(4928, f"Cannot alter column '{old.name}' because it is '{kind}'.")
+        _refuse_dependants(table, old, node)
+        type_ = compiler.type_of(node.type)
+        if not node.type.collation and type_.collation is not None and old.type.collation is not None:
+            type_ = replace(type_, collation=old.type.collation)
+        nullable = True if node.nullable is None else node.nullable
+        column = Column(
+            old.name, type_, nullable=nullable, identity=old.identity, default=old.default, rowguid=old.rowguid,
+            sparse=old.sparse, hidden=old.hidden, masking=old.masking, replicated=old.replicated,
+        )  # fmt: skip
+        convert = assigner(old.type, type_, table=table.long_name, column=old.name)
+        before = alter.alter_column(table, transaction, column, convert)
+        alter.log_ddl(
+            table, transaction, "alter column", _command(frame, node), column=old.name, details=(before, column)
+        )
+
+    yield from _altered(frame, node.table, work)
+    return None
+
+
+def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> None:
+    """5074/4922: keys and checks stand in the way of another type."""
+    for index in table.indexes:
+        if index.constraint and any(name == column.name for name, _ in index.columns):
+            wanted = node.type.name[-1].lower() if node.type is not None else ""
+            if wanted != column.type.name:
+                raise SqlError(
+                    5074, f"The object '{index.name}' is dependent on column '{column.name}'.\nALTER TABLE ALTER COLUMN "
+                    f"{column.name} failed because one or more objects access this column."
+                )  # fmt: skip
+
+
+def _column_property(table: Table, column: Column, property_: str) -> None:
+    action, word = property_.split(" ", 1)
+    attribute = {"rowguidcol": "rowguid", "sparse": "sparse", "hidden": "hidden"}.get(word)
+    if attribute is not None:
+        setattr(column, attribute, action == "add")
+    elif word == "persisted" and column.computed is not None:
+        column.computed.persisted = action == "add"
+    elif word == "masked":
+        column.masking = "default()" if action == "add" else None
+    _touch(table)
+
+
+def _drop(frame: Frame, node: st.AlterTableDrop) -> Steps:
+    def work(_compiler: Compiler, table: Table, transaction: Transaction) -> None:
+        for kind, name in node.items:
+            if kind == "column":
+                _drop_column(frame, table, transaction, name, node)
+            elif kind == "constraint":
+                _drop_constraint(table, transaction, name, if_exists=node.if_exists)
+            else:
+                table.properties.pop("period", None)
+
+    yield from _altered(frame, node.table, work)
+    return None
+
+
+def _drop_column(frame: Frame, table: Table, transaction: Transaction, name: str, node: st.AlterTableDrop) -> None:
+    column = table.column(name)
+    if column is None:
+        if node.if_exists:
+            return
+        raise error(4924, statement="ALTER TABLE DROP COLUMN", column=name, table=table.name)
+    users = [index.name for index in table.indexes if any(n == column.name for n, _ in index.columns)]
+    users += [column.default.name] if column.default is not None else []
+    users += [check.name for check in table.checks if f"[{column.name}]" in check.text]
+    users += [key.name for key in table.foreign_keys if column.name in key.columns]
+    users += [c.name for c in table.columns if c.computed is not None and column.name in c.computed.references]
+    if users:
+        raise SqlError(
+            5074, f"The object '{users[0]}' is dependent on column '{column.name}'.\nALTER TABLE DROP COLUMN {column.name} "
+            "failed because one or more objects access this column."
+        )  # fmt: skip
+    alter.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
+    alter.drop_column(table, transaction, name)
+
+
+def refuse_captured_key(table: Table, index: Index) -> None:
+    """Errors 22979, 22983: change data capture identifies rows by this key."""
+    catalog = table.database.server.catalog
+    if table.tracked and catalog is not None:
+        catalog.cdc.dropping_index(table, index)
+
+
+def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    fold = table.database.collation.key
+    wanted = fold(name)
+    index = table.index(name)
+    if index is not None and index.constraint:
+        refuse_captured_key(table, index)
+        alter.drop_index(table, transaction, index)
+        return
+    for check in table.checks:
+        if fold(check.name) == wanted:
+            alter.drop_check(table, transaction, check)
+            return
+    for key in table.foreign_keys:
+        if fold(key.name) == wanted:
+            alter.drop_foreign_key(transaction, key)
+            return
+    for column in table.columns:
+        default = column.default
+        if default is not None and fold(default.name) == wanted:
+            alter.begin_ddl(table, transaction)
+            column.default = None
+            transaction.on_undo(lambda column=column, default=default: setattr(column, "default", default))
+            _touch(table)
+            return
+    if not if_exists:
+        raise SqlError(3728, f"'{name}' is not a constraint.")
+
+
+def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
+    def work(_compiler: Compiler, table: Table, transaction: Transaction) -> None:
+        action = node.action
+        if action in ("check", "nocheck"):
+            _switch_constraints(table, node.names, enabled=action == "check")
+        elif action.endswith(" trigger"):
+            for trigger in table.triggers:
+                if not node.names or any(trigger.name.lower() == name.lower() for name in node.names):
+                    trigger.definition.disabled = action.startswith("disable")
+        elif action == "set":
+            from mssql_cdc.sandbox.exec.temporal import set_versioning
+
+            set_versioning(table, node.options, transaction)
+        elif action != "rebuild":
+            raise SqlError(102, f"Incorrect syntax near '{action}': not known to this server.", severity=15)
+
+    yield from _altered(frame, node.table, work)
+    return None
+
+
+def _switch_constraints(table: Table, names: tuple[str, ...], *, enabled: bool) -> None:
+    lowered = {name.lower() for name in names}
+    for constraint in (*table.checks, *table.foreign_keys):
+        if not lowered or constraint.name.lower() in lowered:
+            constraint.enabled = enabled
+            constraint.trusted = constraint.trusted and enabled
+
+
+HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.AlterTableAdd: _add,
+    st.AlterColumn: _alter_column,
+    st.AlterTableDrop: _drop,
+    st.AlterTableSet: _set,
+}

@@ -1,0 +1,310 @@
+"""CREATE and DROP of everything but tables: modules, indexes, schemas, types, sequences, synonyms; DROP of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.modules import Module
+from mssql_cdc.sandbox.exec.sequences import Sequence
+from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
+from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+
+def new_object(
+    compiler: Compiler, transaction: Transaction, name: ast.Name, code: str, definition: Any, text: str = "",
+    parent: int = 0,
+) -> SchemaObject:  # fmt: skip
+    """Enter an object into its schema; 2714 if the name is taken."""
+    database, schema_name = compiler.names.schema_for_new(name)
+    now = database.server.clock.local_datetime()
+    schema = database.schema(schema_name)
+    item = SchemaObject(name[-1], database.next_object_id(), schema, code, now, now, parent, definition, text)
+    database.add_object(transaction, item)
+    return item
+
+
+def _module_code(node: st.CreateModule) -> str:
+    if node.kind == "function":
+        return "FN" if node.returns is not None else "TF" if node.returns_table is not None else "IF"
+    return {"view": "V", "procedure": "P", "trigger": "TR"}[node.kind]
+
+
+def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+
+    def work(transaction: Transaction) -> None:
+        code = _module_code(node)
+        place = compiler.names.place(node.name)
+        found = None if node.form == "create" else compiler.names.find(node.name)
+        if found is None and node.form == "alter":
+            raise error(208, name=".".join(node.name))
+        definition = Module(node, place.database, frozenset(node.events))
+        if node.kind == "view":
+            from mssql_cdc.sandbox.exec.query.commontables import named
+
+            assert node.query is not None
+            plan = frame.compiler().query(node.query)
+            named(plan.fields, node.columns, node.name[-1], node.name[-1])
+        if found is not None:
+            _replace(transaction, found, code, definition, node.text)
+            return
+        parent = compiler.names.table(node.table) if node.kind == "trigger" and node.table else None
+        if node.kind == "trigger" and node.timing == "instead of":
+            raise SqlError(102, "Incorrect syntax near 'INSTEAD': this server knows AFTER triggers only.", severity=15)
+        item = new_object(compiler, transaction, node.name, code, definition, node.text,
+                          parent.object_id if parent is not None else 0)  # fmt: skip
+        if parent is not None:
+            definition.parent = parent
+            parent.triggers.append(item)
+            transaction.on_undo(lambda: parent.triggers.remove(item))
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "create")
+    return None
+
+
+def _replace(transaction: Transaction, found: SchemaObject, code: str, definition: Module, text: str) -> None:
+    if found.type_code != code:
+        raise error(2010, name=found.name)
+    before = (found.definition, found.text, found.modify_date)
+    definition.parent, definition.disabled = before[0].parent, before[0].disabled
+
+    def undo() -> None:
+        found.definition, found.text, found.modify_date = before
+
+    transaction.on_undo(undo)
+    found.definition, found.text = definition, text
+    found.modify_date = transaction.manager.clock.local_datetime()
+
+
+def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+
+    def work(transaction: Transaction) -> None:
+        table = _existing(compiler, node.table)
+        if node.index.columnstore:
+            return
+        builder = TableBuilder(compiler, table.database, table.name)
+        drops = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in node.options)
+        existing = table.index(node.index.name)
+        if drops and existing is not None:
+            alter.drop_index(table, transaction, existing)
+        index = builder.index(table, node.index, node.options)
+        alter.add_index(table, transaction, index)
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "create index")
+    return None
+
+
+def _existing(compiler: Compiler, name: ast.Name) -> Table:
+    found = compiler.names.find(name)
+    if not isinstance(found, Table):
+        raise error(1088, name=".".join(name))
+    return found
+
+
+def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+
+    def work(transaction: Transaction) -> None:
+        found = compiler.names.find(node.table)
+        index = found.index(node.index) if isinstance(found, Table) else None
+        if index is None or not isinstance(found, Table):
+            if node.if_exists:
+                return
+            raise SqlError(3701, f"Cannot drop the index '{'.'.join(node.table)}.{node.index}', because it does not exist or "
+                           "you do not have permission.", severity=11, state=7)  # fmt: skip
+        if index.constraint:
+            raise SqlError(
+                3723, f"An explicit DROP INDEX is not allowed on index '{'.'.join(node.table)}.{node.index}'. It is being used "
+                f"for {index.constraint} constraint enforcement.", state=4,
+            )  # fmt: skip
+        refuse_captured_key(found, index)
+        alter.drop_index(found, transaction, index)
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "drop index")
+    return None
+
+
+def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
+    compiler = frame.compiler()
+    table = _existing(compiler, node.table)
+    chosen = table.indexes if node.index == "ALL" else [table.index(node.index)]
+    for index in chosen:
+        if index is None:
+            raise SqlError(2727, f"Cannot find index '{node.index}'.", severity=11)
+        if node.action == "rebuild":
+            alter.rebuild_index(table, index)
+        elif node.action == "disable":
+            refuse_captured_key(table, index)
+            index.disabled = True
+    yield frame.session.done(frame, None, "alter index")
+    return None
+
+
+def _create_schema(frame: Frame, node: st.CreateSchema) -> Steps:
+    session = frame.session
+    database = session.current_database
+    yield from session.transactions.run(
+        lambda transaction: database.create_schema(transaction, node.name, owner=node.owner or "dbo")
+    )
+    yield session.done(frame, None, "create schema")
+    return None
+
+
+def _create_type(frame: Frame, node: st.CreateType) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+
+    def work(transaction: Transaction) -> None:
+        if node.table is not None:
+            new_object(compiler, transaction, node.name, "TT", node.table)
+            return
+        assert node.base is not None
+        from dataclasses import replace
+
+        new_object(compiler, transaction, node.name, "TYPE", replace(compiler.type_of(node.base), alias=node.name[-1]))
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "create type")
+    return None
+
+
+_RANGES = {"tinyint": (0, 255), "smallint": (-(2**15), 2**15 - 1), "int": (-(2**31), 2**31 - 1)}
+
+
+def _create_sequence(frame: Frame, node: st.CreateSequence) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+    options = dict(node.options)
+
+    def work(transaction: Transaction) -> None:
+        if node.alter:
+            found = compiler.names.find(node.name)
+            if found is None or found.type_code != "SO":
+                raise error(208, name=".".join(node.name))
+            sequence: Sequence = found.definition
+            if "restart" in options:
+                again = options["restart"]
+                sequence.next_value = sequence.start if again is None else again
+            sequence.increment = options.get("increment") or sequence.increment
+            return
+        type_ = compiler.type_of(node.type) if node.type is not None else t.BIGINT
+        low, high = _RANGES.get(type_.name, (-(2**63), 2**63 - 1))
+        increment = options.get("increment") or 1
+        low = options.get("minvalue", low) if options.get("minvalue") is not None else low
+        high = options.get("maxvalue", high) if options.get("maxvalue") is not None else high
+        start = options.get("start")
+        start = (low if increment > 0 else high) if start is None else start
+        made = Sequence(node.name[-1], type_, start, increment, low, high, "cycle" in options)
+        new_object(compiler, transaction, node.name, "SO", made)
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "create sequence")
+    return None
+
+
+def _create_synonym(frame: Frame, node: st.CreateSynonym) -> Steps:
+    session = frame.session
+    compiler = frame.compiler()
+    yield from session.transactions.run(
+        lambda transaction: new_object(compiler, transaction, node.name, "SN", node.target)
+    )
+    yield session.done(frame, None, "create synonym")
+    return None
+
+
+_CODES = {
+    "table": ("U", "S"), "view": ("V",), "procedure": ("P",), "function": ("FN", "IF", "TF"), "trigger": ("TR",),
+    "type": ("TYPE", "TT"), "sequence": ("SO",), "synonym": ("SN",),
+}  # fmt: skip
+
+
+def _drop(frame: Frame, node: st.Drop) -> Steps:
+    session = frame.session
+    if node.kind in ("database", "login", "user", "role"):
+        from mssql_cdc.sandbox.exec.statements.administration import drop_principal
+
+        yield from drop_principal(frame, node)
+        return None
+    compiler = frame.compiler()
+
+    def work(transaction: Transaction) -> None:
+        for name in node.names:
+            if node.kind == "schema":
+                if node.if_exists and name[-1] not in session.current_database.schemas:
+                    continue
+                session.current_database.drop_schema(transaction, name[-1])
+                continue
+            _drop_object(compiler, transaction, node, name)
+
+    yield from session.transactions.run(work)
+    yield session.done(frame, None, "drop")
+    return None
+
+
+def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, name: ast.Name) -> None:
+    session = compiler.session
+    if node.kind == "synonym":
+        place = compiler.names.place(name)
+        found = place.database.find(place.schema or session.default_schema(place.database), place.name)
+    else:
+        found = compiler.names.find(name)
+    if found is None or found.type_code not in _CODES[node.kind]:
+        if node.if_exists and found is None:
+            return
+        raise SqlError(
+            3701, f"Cannot drop the {node.kind} '{'.'.join(name)}', because it does not exist or you do not have permission.",
+            severity=11, state=5,
+        )  # fmt: skip
+    if isinstance(found, Table) and found.private:
+        session.drop_temporary(found.name)
+        return
+    database: Database = compiler.names.place(name).database
+    if isinstance(found, Table):
+        if found.tracked:
+            alter.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
+        for trigger in list(found.triggers):
+            database.drop_object(transaction, trigger)
+    elif found.type_code == "TR" and found.definition.parent is not None:
+        parent: Table = found.definition.parent
+        parent.triggers.remove(found)
+        transaction.on_undo(lambda: parent.triggers.append(found))
+    database.drop_object(transaction, found)
+    catalog = session.server.catalog
+    cdc = getattr(catalog, "cdc", None)
+    if isinstance(found, Table) and found.tracked and hasattr(cdc, "table_dropped"):
+        cdc.table_dropped(transaction, found)
+
+
+HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.CreateModule: _create_module,
+    st.CreateIndex: _create_index,
+    st.DropIndex: _drop_index,
+    st.AlterIndex: _alter_index,
+    st.CreateSchema: _create_schema,
+    st.CreateType: _create_type,
+    st.CreateSequence: _create_sequence,
+    st.CreateSynonym: _create_synonym,
+    st.Drop: _drop,
+}

@@ -1,0 +1,73 @@
+"""INSERT … EXECUTE: the rows that a procedure or string sends go into a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.events import Columns, Done, Order, Rows
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+
+def insert_execute(frame: Frame, node: st.Insert) -> Steps:
+    """Collect the result sets, then insert them in one statement; 213 when the columns do not match."""
+    from mssql_cdc.sandbox.exec.interpreter import run_one
+    from mssql_cdc.sandbox.exec.statements.changes import (
+        InsertPlan,
+        finish,
+        insert_columns,
+        insert_rows,
+        row_builder,
+        target_table,
+    )
+
+    session = frame.session
+    assert isinstance(node.source, st.Statement)
+    sets: list[tuple[Columns, list[tuple]]] = []
+    if getattr(session, "inserting_execute", False):
+        raise SqlError(8164, "An INSERT EXEC statement cannot be nested.")
+    session.inserting_execute = True  # type: ignore[attr-defined]
+    session.try_depth += 1
+    try:
+        steps = run_one(frame, node.source)
+        sent: Any = None
+        while True:
+            try:
+                event = steps.send(sent)
+            except StopIteration:
+                break
+            sent = None
+            if isinstance(event, Columns):
+                sets.append((event, []))
+            elif isinstance(event, Rows):
+                sets[-1][1].extend(event.rows)
+            elif not isinstance(event, (Done, Order)):
+                sent = yield event
+    finally:
+        session.try_depth -= 1
+        session.inserting_execute = False  # type: ignore[attr-defined]
+
+    def work(transaction: Transaction) -> list[tuple]:
+        compiler = frame.compiler()
+        table = target_table(compiler, node.target)
+        places = insert_columns(table, node.columns)
+        context = frame.context(transaction)
+        identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
+        plan = InsertPlan(table, None, (), (), identity, session.identity_insert is table, None, None)
+        stored: list[tuple] = []
+        for columns, rows in sets:
+            fields = [Field(col.name, col.type, col.nullable) for col in columns.columns]
+            cells = row_builder(compiler, table, places, fields, named=False)
+            made = [tuple([cell(row, context) for cell in cells]) for row in rows]
+            stored.extend(insert_rows(session, plan, transaction, made) if made else [])
+        return stored
+
+    rows = yield from session.transactions.run(work)
+    yield from finish(frame, "insert", len(rows), None, rows, None)
+    return None

@@ -1,0 +1,129 @@
+"""PRINT, RAISERROR, THROW, WAITFOR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.conversion import convert
+from mssql_cdc.sandbox.engine.events import Message
+from mssql_cdc.sandbox.engine.ticks import DAY_TICKS, SECOND_TICKS
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.expressions.base import coerce
+from mssql_cdc.sandbox.exec.flow import Pause, Steps
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+_PLACE = re.compile(
+    r"%(?P<flags>[-+0 #]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?(?:h|l|I64)?(?P<kind>[diosuxX%])"
+)
+
+
+def _text(frame: Frame, node: ast.Expression) -> str:
+    expr = frame.compiled(
+        node, lambda compiler: coerce(compiler.value(node), t.nvarchar(4000, collation=compiler.collation))
+    )
+    value = expr.fn((), frame.context(frame.session.transactions.current))
+    return "" if value is None else value
+
+
+def _print(frame: Frame, node: st.Print) -> Steps:
+    text = _text(frame, node.value)
+    yield Message(0, 1, 0, text or " ", frame.routine.name, node.line)
+    return None
+
+
+def formatted(template: str, arguments: list[Any]) -> str:
+    """A RAISERROR message with its places filled as printf does."""
+    left = list(arguments)
+
+    def fill(match: re.Match[str]) -> str:
+        kind = match["kind"]
+        if kind == "%":
+            return "%"
+        width = left.pop(0) if match["width"] == "*" and left else match["width"]
+        precision = left.pop(0) if match["precision"] == "*" and left else match["precision"]
+        if not left:
+            return "(null)"
+        value = left.pop(0)
+        if value is None:
+            return "(null)"
+        shown = f"%{match['flags']}{width or ''}{'.' + str(precision) if precision is not None else ''}"
+        if kind == "s":
+            return (shown + "s") % str(value)
+        return (shown + ("d" if kind in "diu" else kind)) % int(value)
+
+    return _PLACE.sub(fill, template)
+
+
+def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
+    session = frame.session
+    first = frame.evaluate(node.message)
+    severity = int(frame.evaluate(node.severity))
+    state = int(frame.evaluate(node.state))
+    arguments = [frame.evaluate(argument) for argument in node.arguments]
+    if isinstance(first, int):
+        stored = session.server_message(first)
+        if stored is None:
+            raise SqlError(
+                18054, f"Error {first}, severity {severity}, state {state} was raised, but no message with that error number "
+                "was found in sys.messages. If error is larger than 50000, make sure the user-defined message is added using "
+                "sp_addmessage."
+            )  # fmt: skip
+        number, template = first, stored
+    else:
+        number, template = 50000, "" if first is None else str(first)
+    text = formatted(template, arguments)
+    if severity <= 10:
+        session.last_error = number if "SETERROR" in node.options else 0
+        yield Message(number, max(state, 0), max(severity, 0), text, frame.routine.name, node.line)
+        return None
+    failure = SqlError(number, text, severity=severity, state=min(max(state, 0), 255), line=node.line)
+    failure.raised = True  # type: ignore[attr-defined]
+    raise failure
+
+
+def _throw(frame: Frame, node: st.Throw) -> Steps:
+    session = frame.session
+    if not node.arguments:
+        caught = session.caught
+        if caught is None:
+            raise error(10704)
+        again = SqlError(
+            caught.number, caught.message, severity=caught.severity, state=caught.state, procedure=caught.procedure,
+            line=caught.line,
+        )  # fmt: skip
+    else:
+        number, message, state = (frame.evaluate(argument) for argument in node.arguments)
+        if not 50000 <= int(number) <= 2147483647:
+            raise SqlError(35100, f"Error number {number} in the THROW statement is outside the valid range. Specify an error "
+                           "number in the valid range of 50000 to 2147483647.")  # fmt: skip
+        again = SqlError(int(number), str(message), severity=16, state=int(state), line=node.line)
+    again.thrown = True  # type: ignore[attr-defined]
+    raise again
+    yield
+
+
+def _waitfor(frame: Frame, node: st.WaitFor) -> Steps:
+    value = frame.compiled(node, lambda compiler: compiler.value(node.value))
+    given = value.fn((), frame.context())
+    text_type = value.type if value.type.name in t.DATES else t.nvarchar(50)
+    ticks = convert(given, text_type, t.time(7))
+    clock = frame.session.server.clock
+    if node.kind == "TIME":
+        ticks = (ticks - clock.local_ticks() % DAY_TICKS) % DAY_TICKS
+    yield Pause(lambda: clock.sleep(ticks / SECOND_TICKS))
+    return None
+
+
+HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.Print: _print,
+    st.RaiseError: _raiserror,
+    st.Throw: _throw,
+    st.WaitFor: _waitfor,
+}

@@ -1,0 +1,82 @@
+"""AFTER triggers: fired once per statement, inside its transaction, with `inserted` and `deleted`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.operators import Rows
+from mssql_cdc.sandbox.exec.query.sources import table_fields
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+MAX_LEVEL = 32
+
+
+def after(
+    frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
+    columns: Sequence[str],
+) -> Callable[[Any], Steps]:  # fmt: skip
+    """What runs after a change of `table`: its enabled triggers for `action`."""
+
+    def fire(result: Any) -> Steps:
+        new, old = rows_of(result)
+        touched = tuple(col.name for col in table.columns) if action == "INSERT" else tuple(columns)
+        for trigger in list(table.triggers):
+            definition = trigger.definition
+            if action not in definition.events or definition.disabled:
+                continue
+            yield from _fire(frame, table, trigger, new, old, touched)
+        return None
+
+    return fire
+
+
+def _fire(
+    frame: Frame, table: Table, trigger: Any, new: list[tuple], old: list[tuple], columns: tuple[str, ...]
+) -> Steps:
+    from mssql_cdc.sandbox.exec.modules import run_trigger
+
+    session = frame.session
+    if session.nest_level >= MAX_LEVEL:
+        raise error(217)
+    if any(level.trigger is trigger for level in session.trigger_stack):
+        return None
+    session.trigger_stack.append(TriggerLevel(trigger, new, old, columns))
+    row_count = session.row_count
+    session.row_count = max(len(new), len(old))
+    try:
+        yield from run_trigger(frame, table, trigger)
+    finally:
+        session.trigger_stack.pop()
+        session.row_count = row_count
+    return None
+
+
+class TriggerLevel:
+    """What a running trigger sees."""
+
+    __slots__ = ("columns", "deleted", "inserted", "trigger")
+
+    def __init__(self, trigger: Any, inserted: list[tuple], deleted: list[tuple], columns: tuple[str, ...]) -> None:
+        self.trigger = trigger
+        self.inserted = inserted
+        self.deleted = deleted
+        self.columns = columns
+
+
+def virtual_tables(table: Table) -> dict[str, Callable[[tuple[str, ...]], Rows]]:
+    """`inserted` and `deleted` as sources of the running trigger's statements."""
+
+    def source(which: str) -> Callable[[tuple[str, ...]], Rows]:
+        def plan(qualifier: tuple[str, ...]) -> Rows:
+            fields = table_fields(table, qualifier)
+            return Rows(fields, lambda context: getattr(context.session.trigger_stack[-1], which))
+
+        return plan
+
+    return {"inserted": source("inserted"), "deleted": source("deleted")}

@@ -1,0 +1,79 @@
+"""Variables of a batch or module: slots and types, and the check that every one used is declared (137, 134, 1087)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+
+
+@dataclass(slots=True)
+class Slot:
+    """A declared variable: a scalar of `type`, a table (with its definition) or a cursor."""
+
+    place: int
+    name: str
+    type: SqlType | None = None
+    table: Any = None
+    cursor: bool = False
+
+
+@dataclass(slots=True)
+class VariableScope:
+    """Names (lower case) to slots."""
+
+    slots: dict[str, Slot] = field(default_factory=dict)
+
+    def declare(self, name: str, type_: SqlType | None = None, *, table: Any = None, cursor: bool = False) -> Slot:
+        """A new variable; 134 if the name is taken."""
+        key = name.lower()
+        if key in self.slots:
+            raise error(134, name=name)
+        slot = self.slots[key] = Slot(len(self.slots), name, type_, table, cursor)
+        return slot
+
+    def scalar(self, name: str) -> Slot:
+        """A scalar or cursor variable; 137 if there is none."""
+        slot = self.slots.get(name.lower())
+        if slot is None or slot.table is not None:
+            raise error(137, name=name)
+        return slot
+
+    def table(self, name: str) -> Slot:
+        """A table variable; 1087 if there is none."""
+        slot = self.slots.get(name.lower())
+        if slot is None or slot.table is None:
+            raise SqlError(1087, f'Must declare the table variable "{name}".', severity=15, state=2)
+        return slot
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """All syntax nodes within a node, itself first, in the order of writing; modules' bodies are their own world."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from walk(part)
+    elif dataclasses.is_dataclass(node):
+        yield node
+        if isinstance(node, st.CreateModule):
+            return
+        for part in node.__slots__:  # type: ignore[union-attr]
+            value = getattr(node, part)
+            if isinstance(value, tuple) or dataclasses.is_dataclass(value):
+                yield from walk(value)
+
+
+def uses(node: Any) -> Iterator[str]:
+    """Names of the scalar variables that a statement reads or sets."""
+    for part in walk(node):
+        if isinstance(part, ast.Variable) or isinstance(part, st.SetVariable):
+            yield part.name
+        elif isinstance(part, ast.SelectItem) and part.assign:
+            yield part.assign
+        elif isinstance(part, st.Assignment) and part.variable:
+            yield part.variable
