@@ -35,9 +35,7 @@ from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -197,20 +195,6 @@ class Catalog:
         elif schema.casefold() == "sys":
             found = views.TABLE_FUNCTIONS.get(name.casefold())
         return None if found is None else BoundTableFunction(found.columns, found.arguments, found, database)
-
-    def dropping_table(self, table: Table, transaction: Transaction) -> None:
-        """Asked by DROP TABLE before the table goes: change data capture drops its instances."""
-        if table.tracked:
-            self.cdc.dropping_table(table, transaction)
-
-    def dropping_index(self, table: Table, index: Index) -> None:
-        """Asked before an index or key is dropped or disabled; errors 22979, 22983."""
-        if table.tracked:
-            self.cdc.dropping_index(table, index)
-
-    def dropping_database(self, database: Database) -> None:
-        """Asked by DROP DATABASE: its jobs end."""
-        self.cdc.remove(database)
 
     def close(self) -> None:
         """Stop the jobs: the server goes down."""

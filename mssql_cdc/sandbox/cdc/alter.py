@@ -35,16 +35,15 @@ def follow_ddl(
             if change.kind == "alter column":
                 update = int(_alter_column(capture, metadata, instance, change))
             _apply(metadata, instance, change)
-        capture.pending_ddl.append(
-            (
-                instance.source.object_id,
-                instance.change_table.object_id,
-                update,
-                change.command,
-                change.lsn,
-                change.time,
-            )
-        )
+        _remember(capture, instance, change, update)
+
+
+def _remember(capture: DatabaseCapture, instance: CaptureInstance, change: DdlChange, update: int) -> None:
+    """Leave the history row pending; a statement over several columns has one row."""
+    row = (instance.source.object_id, instance.change_table.object_id, update, change.command, change.lsn, change.time)
+    same = [old for old in capture.pending_ddl if (old[1], old[3], old[5]) == (row[1], row[3], row[5])]
+    if not same:
+        capture.pending_ddl.append(row)
 
 
 def _apply(metadata: Metadata, instance: CaptureInstance, change: DdlChange) -> None:

@@ -72,8 +72,9 @@ class CaptureInstance:
     def apply(self, change: DdlChange) -> None:
         """Follow a change of the source's columns: rows logged behind it are laid out anew."""
         column = change.details
-        if change.kind == "add column" and isinstance(column, Column):
-            self.layout.append(column.column_id)
+        if change.kind == "add column":
+            added = column if isinstance(column, Column) else self.source.column(change.column)
+            self.layout.append(-len(self.layout) if added is None else added.column_id)
         elif change.kind == "drop column" and isinstance(column, Column) and column.column_id in self.layout:
             self.layout.remove(column.column_id)
         self.resolve()

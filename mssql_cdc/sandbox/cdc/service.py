@@ -42,8 +42,12 @@ class CdcService:
         """Keep the capture of a database which has just been enabled."""
         self._captures[capture.database.id] = capture
 
+    def database_dropped(self, database: Database) -> None:
+        """A database is gone: its jobs end."""
+        self.remove(database)
+
     def remove(self, database: Database) -> None:
-        """Forget a database: disabled or dropped."""
+        """Forget a database."""
         capture = self._captures.pop(database.id, None)
         if capture is not None:
             self.agent.forget(capture)
@@ -53,8 +57,8 @@ class CdcService:
         capture = self.capture(database)
         return capture.named(name) if capture is not None and name is not None else None
 
-    def dropping_table(self, table: Table, transaction: Transaction) -> None:
-        """A tracked table is being dropped: its instances go with it [doc]."""
+    def table_dropped(self, transaction: Transaction, table: Table) -> None:
+        """A tracked table is dropped: its instances go with it [doc]."""
         capture = self.capture(table.database)
         for instance in capture.of_source(table.object_id) if capture is not None else ():
             disable_instance(capture, transaction, instance)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`sp_server_info`, `sp_who`, `sp_helptext`, `sp_helpdb`, `sp_configure`, `sp_databases`."""
+"""`sp_server_info`, `sp_who`, `sp_helptext`, `sp_databases`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.catalog.functions.objects import resolve_object
 from mssql_cdc.sandbox.catalog.views.sessions import sessions
-from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.errors import SqlError
 
 _INFO = columns("attribute_id int, attribute_name varchar(60), attribute_value varchar(255)?")
@@ -16,7 +16,6 @@ _WHO = columns(
     "spid smallint, ecid smallint, status nchar(30), loginame nvarchar(128), hostname nchar(128), blk char(5), "
     "dbname nvarchar(128)?, cmd nchar(26), request_id int"
 )
-_CONFIGURE = columns("name nvarchar(35), minimum int, maximum int, config_value int, run_value int")
 _ATTRIBUTES = (
     (1, "DBMS_NAME", "Microsoft SQL Server"),
     (2, "DBMS_VER", "Microsoft SQL Server 2022 - {version}"),
@@ -103,31 +102,10 @@ async def _databases(call: Call) -> AsyncIterator[Event]:
         yield event
 
 
-async def _configure(call: Call) -> AsyncIterator[Event]:
-    """Show the options, or set one; a new value counts after RECONFIGURE, here at once."""
-    config = call.scope.server.config
-    name, value = call.text("configname"), call.number("configvalue")
-    matching = [known for known in config if name is None or name.casefold() in known.casefold()]
-    exact = [known for known in matching if name is not None and known.casefold().startswith(name.casefold())]
-    if name is not None and not matching:
-        text = f"The configuration option '{name}' does not exist, or it may be an advanced option."
-        raise SqlError(15123, text, procedure="sp_configure")
-    if value is None:
-        rows = [(known, -1, 2147483647, config[known], config[known]) for known in matching]
-        for event in result_set(_CONFIGURE, rows):
-            yield event
-        return
-    chosen = (exact or matching)[0]
-    old, config[chosen] = config[chosen], value
-    text = f"Configuration option '{chosen}' changed from {old} to {value}. Run the RECONFIGURE statement to install."
-    yield Message(15457, 1, 0, text, "sp_configure", 1)
-
-
 PROCEDURES = (
     procedure("sys.sp_server_info", "@attribute_id int = NULL", _server_info),
     procedure("sys.sp_who", "@loginame sysname = NULL", _who),
     procedure("sys.sp_who2", "@loginame sysname = NULL", _who),
     procedure("sys.sp_helptext", "@objname nvarchar(776), @columnname sysname = NULL", _helptext),
     procedure("sys.sp_databases", "", _databases),
-    procedure("sys.sp_configure", "@configname varchar(35) = NULL, @configvalue int = NULL", _configure),
 )
