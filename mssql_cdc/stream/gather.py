@@ -69,6 +69,7 @@ def survey(
     history = load_history(database.layout, database.storage)
     asked = asked_snapshots(database, offsets)
     with database.session() as session:
+        session.database()  # says what is missing when CDC is not enabled
         restored = _restored(session, offsets)
         closed = closed_tables(offsets)
         passed = [mark.lsn for mark in set(closed.values()) if session.passed(mark)]

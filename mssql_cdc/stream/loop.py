@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
 from mssql_cdc.snapshot import capture as snapshots
 from mssql_cdc.source.sqlserver.log_end import LogMark
 from mssql_cdc.stream.after import behind_current, count_transactions, merge_current, take_signals
@@ -36,6 +37,7 @@ class Follower:
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     revived: bool = False
     lost: list[str] = field(default_factory=list)
+    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
 
     def step(self, *, merge: bool = True) -> Survey:
         """Look, decide, do it; returns what was seen before it was done.
@@ -62,10 +64,16 @@ class Follower:
     def _range(self, seen: Survey, decision: Range, *, merge: bool) -> None:
         result = capture(self.database, seen, decision)
         self.revived = True
+        self.errors = {t: e for t, e in self.errors.items() if t not in result.tables} | result.failed
         _show(self.database, result)
         follow(self.database, seen, result, merge=merge)
         if result.failed and len(result.failed) == len(result.tables):
             result.raise_failure()
+
+    @property
+    def hopeless(self) -> dict[TableId, MssqlCdcError]:
+        """Tables whose last error a second try would meet again."""
+        return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
 
     def _snapshot(self, seen: Survey, decision: Snapshot) -> None:
         key = decision.id if _begun(seen, decision.id) else free_key(decision.id, seen.offsets)
@@ -145,14 +153,17 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         except SourceUnavailableError as error:
             last, seen = error, None
         waits = isinstance(follower.decision, Wait)
-        if seen and goal and waits and _reached(seen, goal) and _current(database, seen):
+        if seen and goal and waits and _reached(seen, goal, follower.hopeless) and _current(database, seen):
             break
         if time.monotonic() > end:
-            what = last or getattr(follower.decision, "reason", None) or f"position {goal or mark.lsn}"
+            failed = [f"{table}: {error}" for table, error in follower.errors.items()]
+            what = last or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
         if last is not None or waits:
             time.sleep(IDLE_SECONDS)
     _raise_lost(follower)
+    for table, error in follower.hopeless.items():
+        raise type(error)(f"{table}: {error}") from error
 
 
 def _goal(database: Database, mark: LogMark) -> Lsn | None:
@@ -166,9 +177,11 @@ def _goal(database: Database, mark: LogMark) -> Lsn | None:
         return standing.captured if settled else None
 
 
-def _reached(seen: Survey, goal: Lsn) -> bool:
-    """Whether every streaming member has come to the goal and no snapshot is open."""
+def _reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
+    """Whether every streaming member has come to the goal and no snapshot is open; hopeless tables aside."""
     for member in seen.facts.members:
+        if member.table in hopeless:
+            continue
         if member.status in {"new", "snapshot"} and member.instances:
             return False
         if member.status == "streaming" and (member.position is None or member.position < goal):
@@ -188,9 +201,9 @@ def _current(database: Database, seen: Survey) -> bool:
     return not behind_current(database, seen.members, seen.offsets)
 
 
-def _has_data(database: Database, seen: Survey, table: object) -> bool:
+def _has_data(database: Database, seen: Survey, table: TableId) -> bool:
     """Whether a snapshot reads the table's rows: not the signal table's (SNP-27), nor those left out (SNP-25)."""
-    member = seen.members[table]  # type: ignore[index]
+    member = seen.members[table]
     name = (member.table.catalog or "", member.table.schema, member.table.name)
     connector = database.connector
     return connector.snapshot.collections.matches(*name) and not connector.filters.tables.is_signal_table(*name)

@@ -178,6 +178,9 @@ class ModelSession:
     source: ModelSource
     control: ModelControl = ModelControl()
 
+    def database(self) -> None:
+        """Nothing is asked of it."""
+
     def tables(self) -> list[CapturedTable]:
         return [t.captured() for t in self.source.tables.values() if t.enabled]
 

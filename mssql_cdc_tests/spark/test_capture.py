@@ -11,7 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.config import connector_from_mapping
-from mssql_cdc.errors import DataLostError, FencedError, TamperedTableError
+from mssql_cdc.errors import DataLostError, FencedError, SourceError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.stream.capture import capture
 from mssql_cdc.stream.facts import Activity
@@ -190,6 +190,16 @@ def test_table_that_fails_keeps_its_position_and_the_others_go_on(database, sour
     write_some(source)
     settled(database, source)
     same(database, source)
+
+
+def test_table_that_cannot_be_read_is_named_and_does_not_hold_the_others_back(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.faults["orders"] = "the disk is full"
+    with pytest.raises(SourceError, match="orders: the disk is full"):
+        settled(database, source)
+    assert [op for op, _, _ in changes(database, "people")].count("u") == 4
 
 
 def test_run_that_is_late_adds_nothing(database, source):
