@@ -120,7 +120,12 @@ def apply(
         numbers = [schema.version for schema in usable]
         log = private.read.format("delta").load(home.changes)
         window = log.where(log["_batch"].between(applied + 1, up_to) & log["_schema"].isin(numbers))
-        interruptible(session, lambda: _merge(private, home.current, fold(window, plan), plan, stretch))
+        folded = fold(window, plan)
+        if rebuild or _is_empty(home, storage):
+            # Nothing to match: an append takes a third of the time that MERGE's joins need.
+            interruptible(session, lambda: _append(private, home.current, folded, plan))
+        else:
+            interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
     return _read_back(home, app_id, up_to, facts, storage)
 
 
@@ -233,6 +238,18 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
         keys += [key for key in ends.values() if key is not None]
         unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
     return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+
+
+def _is_empty(home: TableHome, storage: Storage) -> bool:
+    return not DeltaTable(home.current, storage_options=storage.resolved()).file_uris()
+
+
+def _append(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan) -> None:
+    """The folded rows as the table's first ones; txn and userMetadata are the session's, as for MERGE."""
+    values = insert_values(plan)
+    columns = [sf_column.alias(name.strip("`").replace("``", "`")) for name, sf_column in values.items()]
+    rows = folded.alias("s").where("NOT s.del").select(*columns)
+    rows.write.format("delta").mode("append").save(uri)
 
 
 def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
