@@ -61,6 +61,9 @@ def negation(type_: SqlType) -> Callable[[Any], Any]:
     """Unary minus; errors 8117 for types without it, 8115 for the smallest integer."""
     if type_.name not in INTEGERS | EXACT | MONEY | {"float", "real"} or type_.name == "bit":
         raise error(8117, type=reported_name(type_), operator="minus")
+    if type_.name in EXACT | MONEY:
+        # Not `-value`: that rounds to the 28 digits of Python's default context.
+        return lambda value: value.copy_negate() if value else value
     if type_.name not in RANGES:
         return lambda value: -value
     low, high = RANGES[type_.name]
