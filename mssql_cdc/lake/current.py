@@ -123,7 +123,7 @@ def apply(
         folded = fold(window, plan)
         if rebuild or _is_empty(home, storage):
             # Nothing to match: an append takes a third of the time that MERGE's joins need.
-            interruptible(session, lambda: _append(private, home.current, folded, plan))
+            interruptible(session, lambda: _append(home.current, folded, plan))
         else:
             interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
     return _read_back(home, app_id, up_to, facts, storage)
@@ -244,7 +244,7 @@ def _is_empty(home: TableHome, storage: Storage) -> bool:
     return not DeltaTable(home.current, storage_options=storage.resolved()).file_uris()
 
 
-def _append(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan) -> None:
+def _append(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
     """The folded rows as the table's first ones; txn and userMetadata are the session's, as for MERGE."""
     values = insert_values(plan)
     columns = [sf_column.alias(name.strip("`").replace("``", "`")) for name, sf_column in values.items()]
