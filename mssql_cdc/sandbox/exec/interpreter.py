@@ -70,6 +70,7 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         return None
     handler = _HANDLERS[type(node)]
     try:
+        _ordered_fault(session, node)
         jump = yield from handler(frame, node)
         if type(node) not in _KEEPS_ERROR:
             session.last_error = 0
@@ -84,6 +85,13 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         yield from report(frame, failure)
         yield from _consequences(session, failure)
         return None
+
+
+def _ordered_fault(session: Session, node: st.Statement) -> None:
+    """Raise the error that was ordered for this statement (`EXEC sandbox.fail_statement`), if one was."""
+    catalog = session.server.catalog
+    if catalog is not None and catalog.faults.statements and not isinstance(node, (st.Block, st.If, st.While)):
+        catalog.faults.before_statement(session.statement_text(node), spid=session.spid, application=session.application)
 
 
 def _locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:

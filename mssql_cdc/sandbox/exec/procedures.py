@@ -72,10 +72,12 @@ def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
     if text is None:
         return None
     database = session.current_database
+    outer, session.running_text = session.running_text, str(text)
     try:
         yield from run_scope(session, session.routine(str(text)))
     finally:
         session.current_database = database
+        session.running_text = outer
     return None
 
 

@@ -159,6 +159,7 @@ def run_text(session: Session, text: str, definitions: str, arguments: Sequence[
     outputs = bind(frame, declared, arguments)
     routine.active = True
     session.nest_level += 1
+    outer, session.running_text = session.running_text, text
     try:
         yield from run_list(frame, routine.statements)
     except Abort as abort:
@@ -167,6 +168,7 @@ def run_text(session: Session, text: str, definitions: str, arguments: Sequence[
     finally:
         routine.active = False
         session.nest_level -= 1
+        session.running_text = outer
     return {  # type: ignore[return-value]
         place: (declared[slot].name, routine.parameters[slot][0].type, frame.values[routine.parameters[slot][0].place])
         for place, slot in outputs.items()

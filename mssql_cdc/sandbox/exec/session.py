@@ -191,16 +191,12 @@ class Session:
             self._waiting.cancel()
 
     def kill(self) -> None:
-        """KILL: what runs ends, the connection is cut; closing it rolls back."""
-        self.cancel()
-        if self.on_kill is not None:
-            self.on_kill()
-
-    def kill(self) -> None:
-        """Another session ends this one: its request stops, its transaction is rolled back."""
+        """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut."""
         self.cancel()
         self._end_transaction()
         self.killed = True
+        if self.on_kill is not None:
+            self.on_kill()
 
     def statement_text(self, node: Statement) -> str:
         """The text of a statement of the running batch, for logs of DDL."""

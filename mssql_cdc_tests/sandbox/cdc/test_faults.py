@@ -1,0 +1,95 @@
+"""Faults on demand: nothing happens unless it was ordered, and then exactly that."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc_tests.sandbox.cdc.client import World
+
+TABLE = "CREATE TABLE dbo.t (id int PRIMARY KEY, a int)"
+
+
+def prepared(world: World) -> World:
+    world.execute(TABLE)
+    world.enable("t")
+    world.pass_time(0)
+    return world
+
+
+def test_paused_capture_waits_and_resumes(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.capture_pause")
+    world.execute("INSERT t VALUES (1, 1)")
+    world.pass_time(60)
+    assert world.changes("dbo_t") == []
+    world.execute("EXEC sandbox.capture_resume")
+    world.pass_time(6)
+    assert len(world.changes("dbo_t")) == 1
+
+
+def test_capture_run_ignores_the_pause(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.capture_pause")
+    world.execute("INSERT t VALUES (1, 1)")
+    assert world.rows("EXEC sandbox.capture_run") == [(1,)]
+    assert len(world.changes("dbo_t")) == 1
+
+
+def test_capture_lag_holds_young_commits_back(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.capture_lag @seconds = 30")
+    world.execute("INSERT t VALUES (1, 1)")
+    world.pass_time(20)
+    assert world.changes("dbo_t") == []
+    world.pass_time(20)
+    assert len(world.changes("dbo_t")) == 1
+
+
+def test_clock_is_advanced_for_everybody(world: World) -> None:
+    before = world.value("SELECT GETDATE()")
+    world.execute("EXEC sandbox.advance_clock @seconds = 3600")
+    assert world.value("SELECT GETDATE()") - before == 3600 * 300
+
+
+def test_capture_error_is_a_row_of_dm_cdc_errors(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.capture_error @number = 22859, @message = N'broken'")
+    assert world.rows("SELECT error_number, error_message FROM sys.dm_cdc_errors") == [(22859, "broken")]
+
+
+ORDERED = {"deadlock": (1205, 13), "lock timeout": (1222, 16), "snapshot conflict": (3960, 16)}
+
+
+@pytest.mark.parametrize(("number", "severity"), ORDERED.values(), ids=ORDERED)
+def test_ordered_error_hits_the_nth_matching_statement_only(world: World, number: int, severity: int) -> None:
+    prepared(world)
+    world.execute(f"EXEC sandbox.fail_statement @pattern = N'FROM t', @number = {number}, @nth = 2")
+    select = "SELECT * FROM t"
+    assert world.rows(select) == []
+    failure = world.error(select)
+    assert (failure.number, failure.severity) == (number, severity)
+    assert world.rows(select) == []
+
+
+def test_ordered_deadlock_rolls_the_transaction_back(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.fail_statement @pattern = N'UPDATE t', @number = 1205")
+    world.execute("BEGIN TRAN INSERT t VALUES (1, 1)")
+    assert world.error("UPDATE t SET a = 2").number == 1205
+    assert world.value("SELECT @@TRANCOUNT") == 0
+    assert world.rows("SELECT * FROM t") == []
+
+
+def test_faults_are_cleared(world: World) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.fail_statement @pattern = N'FROM t', @times = 100")
+    world.execute("EXEC sandbox.clear_faults")
+    assert world.rows("SELECT * FROM t") == []
+
+
+def test_dropped_connection_loses_its_transaction(world: World) -> None:
+    prepared(world)
+    world.execute("BEGIN TRAN INSERT t VALUES (1, 1)", name="victim")
+    spid = world.session(name="victim").spid
+    assert world.rows(f"EXEC sandbox.drop_connection @spid = {spid}") == [(1,)]
+    assert world.rows("SELECT * FROM t") == []
