@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.calls import CallParser
 
@@ -124,6 +126,8 @@ class ExpressionParser(CallParser):
             value = operand.value
             if operand.kind == "decimal" and value == 2147483648:
                 return ast.Literal(-2147483648, "int")
+            if isinstance(value, Decimal):  # `-value` would round to the 28 digits of Python's default context.
+                return ast.Literal(value.copy_negate() if value else value, operand.kind)
             return ast.Literal(-value, operand.kind)  # type: ignore[operator]
         if operator == "+":
             return operand
