@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import SourceError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.arrays import Bytes, fixed_bytes
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
@@ -67,22 +68,30 @@ class ChangeReader:
             self._require_held(bulk)
             times = _Times(bulk, self.connection.server_timezone)
             decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
-            guard = OrderGuard(self.instance.schema) if self.instance.change_table is None else None
             held: pa.RecordBatch | None = None
-            for page in self._pages(bulk, plan):
-                times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
-                for raw in page:
-                    for batch in decoder.push(raw):
-                        if guard is not None:
-                            guard.check(batch)
-                        if held is not None:
-                            yield held
-                        held = batch
-            decoder.finish()
-            bulk.rollback()
-            self._require_held(bulk)
+            try:
+                for batch in self._decoded(bulk, plan, decoder, times):
+                    if held is not None:
+                        yield held
+                    held = batch
+            except SourceError:
+                # Half an update is what cleanup leaves behind when it overtakes the reader.
+                self._require_still_held(bulk)
+                raise
+            self._require_still_held(bulk)
             if held is not None:
                 yield held
+
+    def _decoded(self, bulk: Bulk, plan: RowPlan, decoder: ChangeDecoder, times: _Times) -> Iterator[pa.RecordBatch]:
+        guard = OrderGuard(self.instance.schema) if self.instance.change_table is None else None
+        for page in self._pages(bulk, plan):
+            times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
+            for raw in page:
+                for batch in decoder.push(raw):
+                    if guard is not None:
+                        guard.check(batch)
+                    yield batch
+        decoder.finish()
 
     def _pages(self, bulk: Bulk, plan: RowPlan) -> Iterator[list[pa.RecordBatch]]:
         fields = [*RAW_META, *plan.raw_fields()]
@@ -95,6 +104,11 @@ class ChangeReader:
                 yield page
             if sum(raw.num_rows for raw in page) < self.page_rows:
                 return
+
+    def _require_still_held(self, bulk: Bulk) -> None:
+        """The after-check: in a new transaction, so that it sees what happened while this one was read."""
+        bulk.rollback()
+        self._require_held(bulk)
 
     def _require_held(self, bulk: Bulk) -> None:
         """The minimum of rule A9, by a statement of its own."""

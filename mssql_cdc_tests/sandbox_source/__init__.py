@@ -1,0 +1,1 @@
+"""The source room against the stand-in server, through the real ODBC driver."""

@@ -1,0 +1,154 @@
+"""A database under CDC that a test owns, and short ways to ask it things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.config import Connection, Connector, Secret, connector_from_mapping
+from mssql_cdc.config.driver import DriverSetting
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.schema import neutral_schema
+from mssql_cdc.source.sqlserver.changes import ChangeReader
+from mssql_cdc.source.sqlserver.chunks import Chunk
+from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
+from mssql_cdc.source.sqlserver.metadata import captured_tables
+from mssql_cdc.source.sqlserver.positions import captured
+from mssql_cdc.source.sqlserver.snapshot_reader import ChunkReader, Isolation
+from mssql_cdc.source.sqlserver.source import SqlServerSource
+
+START = Lsn((1).to_bytes(10, "big"))
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A database, a connection to it for the test's own statements, and readers."""
+
+    connection: Connection
+    catalog: str
+    control: Control
+    connector: Connector
+
+    def run(self, *statements: str) -> None:
+        for statement in statements:
+            self.control.execute(statement, doing="preparing a test")
+
+    def create(self, table: str, columns: str, *, capture: bool = True, instance: str | None = None) -> None:
+        self.run(f"CREATE TABLE dbo.{table} ({columns})")
+        if capture:
+            self.enable(table, instance)
+
+    def enable(self, table: str, instance: str | None = None, *, columns: str | None = None) -> None:
+        name = f", @capture_instance = N'{instance}'" if instance else ""
+        some = f", @captured_column_list = N'{columns}'" if columns else ""
+        self.run(
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', "
+            f"@source_name = N'{table}', @role_name = NULL{name}{some}"
+        )
+
+    def scan(self) -> Lsn:
+        """Captures everything; how far that is."""
+        self.run("EXEC sys.sp_cdc_scan")
+        found = captured(self.control)
+        assert found is not None
+        return found
+
+    def table(self, name: str) -> CapturedTable:
+        (found,) = (t for t in captured_tables(self.control) if t.table_id.name == name)
+        return found
+
+    def instance(self, name: str) -> CaptureInstance:
+        return self.table(name).newest
+
+    def source(self) -> SqlServerSource:
+        return SqlServerSource(self.connector)
+
+    def changes(self, name: str, *, from_: Lsn | None = None, to: Lsn | None = None, **more: Any) -> ChangeReader:
+        """A reader from the instance's start up to everything that is captured."""
+        instance = more.pop("instance", None) or self.instance(name)
+        return ChangeReader(
+            connection=self.connection,
+            catalog=self.catalog,
+            instance=instance,
+            range=LsnRange(from_ or instance.start_lsn.decrement(), to or self.scan()),
+            **more,
+        )
+
+    def chunk(self, name: str, chunk: Chunk | None = None, **more: Any) -> ChunkReader:
+        at = captured(self.control)
+        assert at is not None
+        isolation: Isolation = more.pop("isolation", "READ COMMITTED")
+        return ChunkReader(
+            connection=self.connection,
+            catalog=self.catalog,
+            schema=self.instance(name).schema,
+            chunk=chunk or Chunk(0),
+            snapshot_number=1,
+            epoch=0,
+            position=at,
+            captured=more.pop("captured", at),
+            commit_lsn=at,
+            read_at=datetime(2026, 1, 1, tzinfo=UTC),
+            isolation=isolation,
+            **more,
+        )
+
+
+def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:
+    """All neutral rows of a reader, its batches checked."""
+    schema = neutral_schema(reader.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
+    found: list[dict[str, Any]] = []
+    for batch in reader.read():
+        batch.validate(full=True)
+        assert batch.schema == schema
+        found += batch.to_pylist()
+    return found
+
+
+def table_of(reader: ChangeReader | ChunkReader) -> pa.Table:
+    schema = neutral_schema(reader.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
+    return pa.Table.from_batches(list(reader.read()), schema)
+
+
+@contextmanager
+def open_shop(server: dict[str, Any]) -> Iterator[Shop]:
+    name = f"shop{next(server['numbers'])}"
+    login = Connection(
+        hostname=server["host"],
+        port=server["port"],
+        user=Secret(server["user"]),
+        password=Secret(server["password"]),
+        driver_settings=(DriverSetting("encrypt", "false"),),
+        login_timeout_s=20,
+    )
+    with control(login, "master") as master:
+        master.execute(f"CREATE DATABASE {name}", doing="preparing a test")
+    connector = connector_from_mapping(
+        name,
+        {
+            "topic.prefix": "test",
+            "database.hostname": server["host"],
+            "database.port": str(server["port"]),
+            "database.user": server["user"],
+            "database.password": server["password"],
+            "database.names": name,
+            "driver.encrypt": "false",
+        },
+    )
+    with control(login, name) as opened:
+        opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
+        shop = Shop(login, name, opened, connector)
+        # The capture job starts with the first captured table; stopped, it leaves the time of scans to the test.
+        shop.create("first_table", "id int NOT NULL PRIMARY KEY")
+        shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
+        yield shop
+
+
+def without_login(connection: Connection) -> Connection:
+    return replace(connection, user=Secret("nobody"), password=Secret("wrong"))

@@ -1,0 +1,156 @@
+"""Reading changes: every change once, in order, with pages and slices of any size (STR-*, rules A2, A9, B11)."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from mssql_cdc.errors import DataLostError, SourceError, StaleReaderError
+from mssql_cdc.source.sqlserver.volume import split
+from mssql_cdc_tests.sandbox_source.kit import Shop, rows, table_of
+
+SHAPES = [("arrow", "name nvarchar(50)"), ("rows", "name nvarchar(max)")]
+
+
+@pytest.fixture(params=[shape for _, shape in SHAPES], ids=[name for name, _ in SHAPES])
+def written(request: pytest.FixtureRequest, shop: Shop) -> Shop:
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, {request.param}, n int NOT NULL DEFAULT (0)")
+    shop.run(
+        "INSERT dbo.t (id, name) VALUES (1, N'one'), (2, N'two'), (3, NULL)",
+        "UPDATE dbo.t SET name = N'zwei 😀' WHERE id = 2",
+        "BEGIN TRAN; UPDATE dbo.t SET n = 7; DELETE dbo.t WHERE id = 1; COMMIT",
+        "UPDATE dbo.t SET id = 30 WHERE id = 3",
+        "DELETE dbo.t",
+    )
+    return shop
+
+
+@pytest.mark.feature("STR-01", "STR-10")
+def test_every_change_arrives_once_and_in_order(written: Shop) -> None:
+    found = rows(written.changes("t"))
+
+    assert [row["op"] for row in found] == ["c", "c", "c", "u", "u", "u", "u", "d", "d", "c", "d", "d"]
+    assert [row["pos"] for row in found] == sorted(row["pos"] for row in found)
+    assert found[3]["before"] == {"id": 2, "name": "two", "n": 0}
+    assert found[3]["after"] == {"id": 2, "name": "zwei 😀", "n": 0}
+    assert found[3]["changed"] == ["name"]
+    assert [row["before"]["name"] for row in found[4:7]] == ["one", "zwei 😀", None]
+    assert all(row["changed"] == ["n"] for row in found[4:7])
+    assert all(row["unavailable"] is None for row in found)
+    assert all(row["commit_ts"] is not None for row in found)
+
+
+@pytest.mark.feature("STR-07", "STR-08")
+@pytest.mark.parametrize("page_rows", [1, 2, 3, 5])
+def test_pages_of_any_size_give_the_same_rows(written: Shop, page_rows: int) -> None:
+    to = written.scan()
+
+    assert table_of(written.changes("t", to=to, page_rows=page_rows)).equals(table_of(written.changes("t", to=to)))
+
+
+@pytest.mark.feature("STR-03")
+def test_adjoining_slices_give_the_whole_range(written: Shop) -> None:
+    whole = written.changes("t")
+    slices = split(written.control, whole.instance, whole.range, 3)
+    parts = [
+        row
+        for part in slices
+        for row in rows(written.changes("t", from_=part.from_, to=part.to, visible=whole.range.to))
+    ]
+
+    assert len(slices) > 1
+    assert [part.from_ for part in slices[1:]] == [part.to for part in slices[:-1]]
+    assert parts == rows(whole)
+
+
+def test_a_reader_travels_as_a_pickle(written: Shop) -> None:
+    reader = written.changes("t")
+
+    assert rows(pickle.loads(pickle.dumps(reader))) == rows(reader)  # noqa: S301 - pickled right here
+
+
+def test_an_empty_range_asks_nothing(shop: Shop) -> None:
+    at = shop.scan()
+
+    assert rows(shop.changes("first_table", from_=at, to=at)) == []
+
+
+@pytest.mark.feature("STR-13")
+def test_commit_times_are_those_of_the_mapping_table(written: Shop) -> None:
+    found = rows(written.changes("t"))[0]
+    seconds = written.control.value(
+        "SELECT ABS(DATEDIFF(second, CAST(? AS datetime), DATEADD(minute, "
+        "-DATEPART(tzoffset, SYSDATETIMEOFFSET()), sys.fn_cdc_map_lsn_to_time(?))))",
+        found["commit_ts"].strftime("%Y-%m-%dT%H:%M:%S"),
+        bytes.fromhex(found["commit_lsn"].replace(":", "")),
+        doing="testing",
+    )
+
+    assert seconds <= 1
+
+
+def test_a_reader_that_does_not_see_the_end_is_stale(written: Shop) -> None:
+    future = written.scan().increment()
+
+    with pytest.raises(StaleReaderError):
+        rows(written.changes("t", to=future))
+
+
+def test_a_range_whose_beginning_was_cleaned_up_is_lost(written: Shop) -> None:
+    reader = written.changes("t")
+    mark = f"0x{reader.range.to.raw.hex()}"
+    written.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', {mark}")
+
+    with pytest.raises(DataLostError, match="cleaned up"):
+        rows(reader)
+
+
+def test_a_cleanup_while_reading_is_noticed_before_the_last_batch(written: Shop) -> None:
+    reader = written.changes("t", page_rows=2)
+    batches = reader.read()
+    next(batches)
+    written.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{reader.range.to.raw.hex()}")
+
+    with pytest.raises(DataLostError, match="cleaned up"):
+        list(batches)
+
+
+def test_a_dropped_instance_is_an_error_and_not_an_empty_range(written: Shop) -> None:
+    reader = written.changes("t")
+    written.run("EXEC sys.sp_cdc_disable_table N'dbo', N't', N'dbo_t'")
+
+    with pytest.raises(SourceError):
+        rows(reader)
+
+
+@pytest.mark.feature("STR-05")
+def test_the_function_gives_the_same_images_where_the_change_table_may_not_be_read(written: Shop) -> None:
+    direct = written.changes("t")
+    function = replace(direct, instance=replace(direct.instance, change_table=None))
+    ordered = sorted(rows(direct), key=lambda row: (row["commit_lsn"], row["change_lsn"], row["operation"]))
+
+    assert [(r["op"], r["before"], r["after"]) for r in rows(function)] == [
+        (r["op"], r["before"], r["after"]) for r in ordered
+    ]
+
+
+def test_a_transaction_larger_than_a_page_is_read_whole(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, n int")
+    values = ", ".join(f"({i}, {i})" for i in range(500))
+    shop.run(f"INSERT dbo.t VALUES {values}", "UPDATE dbo.t SET n = n + 1")
+    found = rows(shop.changes("t", page_rows=37))
+
+    assert [row["op"] for row in found] == ["c"] * 500 + ["u"] * 500
+    assert all(row["after"]["n"] == row["before"]["n"] + 1 for row in found[500:])
+
+
+def test_a_range_that_ends_between_two_commits_needs_a_visible_commit(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1)")
+    to = shop.scan()
+    reader = shop.changes("t", to=to.decrement(), visible=to)
+
+    assert rows(reader) == []
+    assert rows(shop.changes("t", from_=reader.range.to, to=to))[0]["after"] == {"id": 1}

@@ -1,0 +1,121 @@
+"""Chunks: every row in exactly one, under every kind of key (rules C20, C21; SNP-*)."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc.errors import StaleReaderError
+from mssql_cdc.lsn import snapshot_position_text
+from mssql_cdc.source.sqlserver.chunks import largest_key, next_bound, plan_chunks
+from mssql_cdc.source.sqlserver.log_end import log_end
+from mssql_cdc_tests.sandbox_source.kit import Shop, rows
+
+# key columns, key clause, rows as T-SQL values
+KEYS = [
+    ("k int NOT NULL", "k", [f"({i})" for i in range(-5, 6)]),
+    ("k bigint NOT NULL", "k", [f"({i * 10**12})" for i in range(11)]),
+    ("k decimal(20, 5) NOT NULL", "k", [f"({i}.00001)" for i in range(11)]),
+    ("k nvarchar(20) NOT NULL", "k", [f"(N'{t}')" for t in ("a", "B", "c", "\u017c", "\u00e9", "_", "-x", "Z", "zz")]),
+    ("k varchar(20) NOT NULL", "k", [f"('{t}')" for t in ("a", "B", "c", "\u00e9", "_", "-x", "Z", "zz", "o''o")]),
+    ("k nvarchar(20) COLLATE Latin1_General_BIN NOT NULL", "k", [f"(N'{t}')" for t in ("a", "A", "b", "B", "_", "Z")]),
+    ("k uniqueidentifier NOT NULL", "k",
+     [f"('{i:08x}-0000-0000-0000-{(i * 7919) % 9973:012x}')" for i in range(11)]),
+    ("k datetime NOT NULL", "k", [f"('2024-01-01T00:00:00.{i * 10 % 1000:03d}')" for i in range(11)]),
+    ("k datetime2(7) NOT NULL", "k", [f"('2024-01-01T00:00:00.000000{i}')" for i in range(10)]),
+    ("k datetimeoffset(3) NOT NULL", "k", [f"('2024-01-01T00:00:00.00{i}+0{i}:00')" for i in range(9)]),
+    ("k date NOT NULL", "k", [f"('2024-01-{i + 1:02d}')" for i in range(11)]),
+    ("k varbinary(8) NOT NULL", "k", [f"(0x{i:02x}ff)" for i in range(11)]),
+    ("k float NOT NULL", "k", [f"({i / 10})" for i in range(11)]),
+    ("a int NOT NULL, b nvarchar(5) NOT NULL", "a, b", [f"({i}, N'{t}')" for i in range(3) for t in "xyz"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "key", "values"), KEYS, ids=[columns for columns, *_ in KEYS])
+def test_every_row_is_read_by_exactly_one_chunk(shop: Shop, columns: str, key: str, values: list[str]) -> None:
+    shop.create("t", f"{columns}, CONSTRAINT pk PRIMARY KEY ({key})")
+    shop.run(f"INSERT dbo.t VALUES {', '.join(values)}")
+    shop.scan()
+    chunks = plan_chunks(shop.control, shop.instance("t").schema, 3)
+    whole = sorted(str(row["after"]) for row in rows(shop.chunk("t")))
+    parts = [rows(shop.chunk("t", chunk)) for chunk in chunks]
+
+    assert len(chunks) == len(values) // 3 + 1
+    assert all(len(part) <= 3 for part in parts)
+    assert sorted(str(row["after"]) for part in parts for row in part) == whole
+    assert len(whole) == len(values)
+
+
+def test_null_in_a_unique_key_belongs_to_the_first_chunk(shop: Shop) -> None:
+    shop.create("t", "a int NULL, b int NOT NULL, CONSTRAINT u UNIQUE (a, b)")
+    shop.run("INSERT dbo.t VALUES (NULL, 1), (NULL, 2), (1, 1), (1, 2), (2, 1)")
+    shop.scan()
+    chunks = plan_chunks(shop.control, shop.instance("t").schema, 1)
+    found = [row["after"] for chunk in chunks for row in rows(shop.chunk("t", chunk))]
+
+    assert found == [
+        {"a": None, "b": 1}, {"a": None, "b": 2}, {"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 1},
+    ]  # fmt: skip
+
+
+def test_a_table_without_a_key_is_one_chunk(shop: Shop) -> None:
+    shop.create("t", "a int")
+    shop.run("INSERT dbo.t VALUES (1), (1), (2)")
+    shop.scan()
+    (chunk,) = plan_chunks(shop.control, shop.instance("t").schema, 1)
+
+    assert len(rows(shop.chunk("t", chunk))) == 3
+
+
+@pytest.mark.feature("SNP-18", "SNP-32")
+def test_rows_of_a_chunk_have_snapshot_positions(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2), (3)")
+    at = shop.scan()
+    chunk = plan_chunks(shop.control, shop.instance("t").schema, 2)[1]
+    (row,) = rows(shop.chunk("t", chunk))
+
+    assert row["pos"] == snapshot_position_text(0, at, number=1, chunk=1, row=0)
+    assert (row["op"], row["commit_lsn"], row["change_lsn"], row["command_id"], row["operation"]) == (
+        "r", at.text, None, None, None,
+    )  # fmt: skip
+    assert row["commit_ts"].year == 2026
+
+
+@pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ", "SNAPSHOT"])
+def test_a_chunk_is_read_under_every_isolation(shop: Shop, isolation: str) -> None:
+    shop.run("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    shop.create("t", "id int NOT NULL PRIMARY KEY, x nvarchar(max)")
+    shop.run("INSERT dbo.t VALUES (1, N'a')", "INSERT dbo.first_table VALUES (1)")
+    shop.scan()
+
+    assert [row["after"] for row in rows(shop.chunk("t", isolation=isolation))] == [{"id": 1, "x": "a"}]
+    assert [row["after"] for row in rows(shop.chunk("first_table", isolation=isolation))] == [{"id": 1}]
+
+
+def test_a_chunk_whose_reader_is_behind_is_refused(shop: Shop) -> None:
+    ahead = max(shop.scan(), log_end(shop.control)).increment()
+
+    with pytest.raises(StaleReaderError):
+        rows(shop.chunk("first_table", captured=ahead))
+
+
+def test_bounds_are_found_one_by_one_for_incremental_snapshots(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2), (3), (4), (5)")
+    schema = shop.instance("t").schema
+
+    assert next_bound(shop.control, schema, 2, None) == ("2",)
+    assert next_bound(shop.control, schema, 2, ("2",)) == ("4",)
+    assert next_bound(shop.control, schema, 2, ("4",)) is None
+    assert next_bound(shop.control, schema, 2, ("1",), until=("2",)) is None
+    assert largest_key(shop.control, schema) == ("5",)
+
+
+@pytest.mark.feature("SNP-23")
+def test_a_select_override_narrows_the_rows(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, gone bit NOT NULL")
+    shop.run("INSERT dbo.t VALUES (1, 0), (2, 1)")
+    shop.scan()
+    reader = shop.chunk("t", statement="SELECT * FROM dbo.t WHERE gone = 0")
+
+    assert [row["after"] for row in rows(reader)] == [{"id": 1, "gone": False}]

@@ -1,0 +1,120 @@
+"""What the catalog says about captured tables (PRE-*, STR-16, SNP-21, EVO-*)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mssql_cdc.config.filters import ColumnFilter, TableFilter
+from mssql_cdc.config.patterns import PatternList
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.metadata import captured_tables, database
+from mssql_cdc_tests.sandbox_source.kit import Shop
+
+
+def test_a_database_is_named_in_its_real_case(shop: Shop) -> None:
+    found = database(shop.control, shop.catalog.upper())
+
+    assert found.name == shop.catalog
+    assert found.cdc_enabled
+
+
+def test_a_database_without_cdc_says_what_to_do(shop: Shop) -> None:
+    with control(shop.connection, "master") as master, pytest.raises(ConfigurationError, match="sp_cdc_enable_db"):
+        database(master, "master")
+
+
+@pytest.mark.feature("TYP-03")
+def test_a_table_is_read_with_types_nullability_defaults_identity_and_key(shop: Shop) -> None:
+    shop.create(
+        "orders",
+        "id int IDENTITY(1, 1) NOT NULL, code nvarchar(20) NOT NULL, price decimal(10, 2) NULL DEFAULT (1.5), "
+        "at datetime2(3) NULL, twice AS (id * 2), CONSTRAINT pk PRIMARY KEY (code, id)",
+    )
+    found = shop.table("orders")
+    columns = {column.name: column for column in found.newest.schema.columns}
+
+    assert [c.type.declaration for c in found.newest.schema.columns] == [
+        "int", "nvarchar(20)", "decimal(10, 2)", "datetime2(3)", "int",
+    ]  # fmt: skip
+    assert found.newest.schema.key_columns == ("code", "id")
+    assert columns["id"].identity
+    assert not columns["code"].nullable
+    assert columns["price"].nullable
+    assert columns["price"].default_text == "((1.5))"
+    assert columns["twice"].computed
+    assert columns["code"].key_ordinal == 1
+    assert columns["code"].type.collation
+    assert found.newest.name == "dbo_orders"
+    assert found.newest.change_table == ("cdc", "dbo_orders_CT")
+    assert found.newest.has_command_id
+    assert found.object_id == found.newest.source_object_id
+
+
+@pytest.mark.feature("SNP-21")
+def test_only_captured_columns_are_read_and_keep_their_place_in_the_mask(shop: Shop) -> None:
+    shop.create("partly", "id int NOT NULL PRIMARY KEY, a int, b int, c int", capture=False)
+    shop.enable("partly", columns="id, c")
+    found = shop.instance("partly")
+
+    assert [column.name for column in found.schema.columns] == ["id", "c"]
+    assert found.ordinals == (1, 2)
+
+
+@pytest.mark.feature("EVO-04")
+def test_two_instances_of_one_table_come_oldest_first(shop: Shop) -> None:
+    shop.create("twice", "id int NOT NULL PRIMARY KEY, a int", instance="z_old")
+    shop.scan()
+    shop.run("INSERT dbo.twice VALUES (1, 1)", "ALTER TABLE dbo.twice ADD b int")
+    shop.scan()
+    shop.enable("twice", "a_new")
+    shop.scan()
+    old, new = shop.table("twice").instances
+
+    assert [old.name, new.name] == ["z_old", "a_new"]
+    assert old.start_lsn < new.start_lsn
+    assert [len(i.schema.columns) for i in (old, new)] == [2, 3]
+
+
+def test_a_table_without_a_key_has_none_and_a_unique_index_stands_in_for_one(shop: Shop) -> None:
+    shop.create("heap", "a int, b int")
+    shop.create("indexed", "a int NOT NULL, b int, CONSTRAINT u UNIQUE (b)")
+
+    assert shop.instance("heap").schema.key_columns == ()
+    assert shop.instance("indexed").schema.key_columns == ("b",)
+
+
+def test_a_varchar_key_of_another_collation_is_refused_and_named(shop: Shop) -> None:
+    shop.create("t", "k varchar(20) COLLATE Polish_CI_AS NOT NULL PRIMARY KEY, n int")
+    found = shop.instance("t")
+
+    assert found.schema.key_columns == ()
+    assert "'k'" in found.warnings[0]
+
+
+@pytest.mark.feature("FLT-04", "FLT-05")
+def test_filters_choose_tables_and_hide_columns(shop: Shop) -> None:
+    shop.create("kept", "id int NOT NULL PRIMARY KEY, secret int")
+    shop.create("dropped", "id int NOT NULL PRIMARY KEY")
+    filters = replace(
+        shop.connector.filters,
+        tables=TableFilter(table_include=PatternList("dbo.kept", 2, long_form=True)),
+        columns=ColumnFilter(exclude=PatternList("dbo.kept.secret", 3, long_form=True)),
+    )
+    (found,) = captured_tables(shop.control, filters)
+
+    assert found.table_id.name == "kept"
+    assert [c.name for c in found.newest.schema.value_columns] == ["id"]
+    assert len(found.newest.schema.columns) == 2
+
+
+@pytest.mark.feature("STR-21")
+def test_a_renamed_table_keeps_its_identity(shop: Shop) -> None:
+    shop.create("before_it", "id int NOT NULL PRIMARY KEY")
+    known = shop.table("before_it")
+    shop.run("EXEC sp_rename 'dbo.before_it', 'after_it'")
+
+    assert shop.table("after_it").object_id == known.object_id
+    assert shop.instance("after_it").name == "dbo_before_it"

@@ -1,0 +1,140 @@
+"""Where the source stands, and how much there is to read (rules A7, A8, A9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mssql_cdc.errors import SourceRestoredError
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.source.sqlserver import log_end, positions, volume
+from mssql_cdc_tests.sandbox_source.kit import Shop
+
+
+def insert(shop: Shop, *keys: int) -> list[Lsn]:
+    """One transaction per key; their commit LSNs."""
+    found = []
+    for key in keys:
+        shop.run(f"INSERT dbo.t VALUES ({key}, 0)")
+        found.append(shop.scan())
+    return found
+
+
+@pytest.fixture
+def counted(shop: Shop) -> Shop:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, n int")
+    return shop
+
+
+def test_captured_is_the_newest_transaction_and_the_log_end_is_beyond_it(counted: Shop) -> None:
+    (at,) = insert(counted, 1)
+
+    assert positions.captured(counted.control) == at
+    assert positions.standing(counted.control).captured == at
+    assert positions.maximum(counted.control) >= at
+    assert log_end.log_end(counted.control) > at
+
+
+def test_settled_has_a_newer_row_behind_it(counted: Shop) -> None:
+    first, second = insert(counted, 1, 2)
+
+    assert positions.standing(counted.control).settled == first
+    assert second > first
+
+
+def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
+    insert(counted, 1)
+    known = log_end.mark(counted.control)
+
+    assert not log_end.passed(counted.control, known)
+    counted.scan()
+    counted.scan()
+    assert log_end.passed(counted.control, known)
+
+
+def test_the_witness_is_met_again(counted: Shop) -> None:
+    first, second = insert(counted, 1, 2)
+    known = positions.witness(counted.control, second.decrement())
+
+    assert known is not None
+    assert known.start_lsn == first
+    positions.require_witness(counted.control, known)
+
+
+@pytest.mark.parametrize("change", [{"tran_id": "0000000000aa"}, {"tran_end_time": "1999-01-01 00:00:00.000"}])
+def test_another_history_is_found(counted: Shop, change: dict[str, str]) -> None:
+    (at,) = insert(counted, 1)
+    known = positions.witness(counted.control, at)
+    assert known is not None
+
+    with pytest.raises(SourceRestoredError, match="restored"):
+        positions.require_witness(counted.control, replace(known, **change))
+
+
+def test_a_witness_that_was_never_there_is_found_missing(counted: Shop) -> None:
+    (at,) = insert(counted, 1)
+    known = positions.witness(counted.control, at)
+    assert known is not None
+
+    with pytest.raises(SourceRestoredError, match="does not exist"):
+        positions.require_witness(counted.control, replace(known, start_lsn=at.increment()))
+
+
+def test_a_witness_below_everything_that_is_kept_is_no_evidence(counted: Shop) -> None:
+    (at,) = insert(counted, 1)
+    known = positions.witness(counted.control, at)
+    assert known is not None
+
+    positions.require_witness(counted.control, replace(known, start_lsn=Lsn((1).to_bytes(10, "big"))))
+
+
+def test_minima_are_known_by_instance(counted: Shop) -> None:
+    insert(counted, 1)
+
+    assert positions.minima(counted.control)["dbo_t"] == counted.instance("t").start_lsn
+
+
+def test_the_server_increments_as_we_do(counted: Shop) -> None:
+    (at,) = insert(counted, 1)
+
+    assert positions.increment(counted.control, at) == at.increment()
+
+
+@pytest.mark.feature("STR-02")
+def test_the_nth_transaction_bounds_a_range(counted: Shop) -> None:
+    lsns = insert(counted, 1, 2, 3)
+    start = lsns[0].decrement()
+
+    assert positions.nth_transaction(counted.control, start, 2, lsns[-1]) == lsns[1]
+    assert positions.nth_transaction(counted.control, start, 9, lsns[-1]) == lsns[-1]
+    assert positions.nth_transaction(counted.control, lsns[-1], 1, lsns[-1]) is None
+
+
+def test_the_newest_transaction_below_positions(counted: Shop) -> None:
+    first, second = insert(counted, 1, 2)
+
+    assert positions.newest_before(counted.control, [second, second.increment()]) == {
+        second: first,
+        second.increment(): second,
+    }
+
+
+def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
+    lsns = insert(counted, 1, 2)
+    counted.run("UPDATE dbo.t SET n = 1")
+    to = counted.scan()
+    t, other = counted.instance("t"), counted.instance("first_table")
+    wanted = LsnRange(lsns[0], to)
+
+    assert volume.count_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t": 5, "dbo_first_table": 0}
+    assert volume.with_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t"}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])
+def test_a_row_limit_cuts_at_a_commit(counted: Shop, limit: int, expected: int | None) -> None:
+    lsns = insert(counted, 1, 2, 3, 4)
+    wanted = LsnRange(lsns[0].decrement(), lsns[-1])
+    bound = volume.row_bound(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
+
+    assert bound == (None if expected is None else lsns[expected])
