@@ -46,6 +46,7 @@ def run_cleanup(capture: DatabaseCapture, retention_minutes: int) -> bytes | Non
         for instance in capture.instances.values():
             _delete_below(transaction, metadata, instance.change_table, mark)
         _delete_mappings(capture, metadata, mark)
+    capture.commit_times.clear()
     return mark
 
 

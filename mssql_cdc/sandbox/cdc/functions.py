@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
 from mssql_cdc.sandbox.engine.log import ZERO_LSN
 
 _LSN_SPACE = 1 << 80
+_KEPT_TIMES = 10_000
 _TIME_OPERATORS = {
     "largest less than": (True, False),
     "largest less than or equal": (True, True),
@@ -78,11 +79,18 @@ def _shifted(by: int):
 
 
 def _lsn_to_time(scope: Scope, lsn: bytes | None) -> int | None:
-    if lsn is None:
-        return None
+    capture = scope.server.catalog.cdc.capture(scope.database)
+    known: dict[bytes, int] = capture.commit_times if capture is not None else {}
+    if lsn is None or lsn in known:
+        return None if lsn is None else known[lsn]
     with reading(scope) as metadata:
         row = metadata.mapping(lsn)
-    return None if row is None else row[2]
+    if row is None or row[2] is None:
+        return None
+    if len(known) >= _KEPT_TIMES:
+        known.clear()
+    known[lsn] = row[2]
+    return row[2]
 
 
 def _time_to_lsn(scope: Scope, operator: str | None, time: int | None) -> bytes | None:

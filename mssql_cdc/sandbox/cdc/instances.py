@@ -89,6 +89,8 @@ class DatabaseCapture:
     instances: dict[int, CaptureInstance] = field(default_factory=dict)
     pending_ddl: list[tuple] = field(default_factory=list)
     history: ScanHistory = field(default_factory=ScanHistory)
+    commit_times: dict[bytes, int] = field(default_factory=dict)
+    """Times of commits which were looked up: change queries ask for the same LSN on every row. Cleanup empties it."""
     paused: bool = False
     lag_seconds: float = 0.0
 

@@ -77,8 +77,8 @@ QUERIES = {
     ),
     "foreign keys": (
         (
-            "SELECT name, OBJECT_NAME(parent_object_id), OBJECT_NAME(referenced_object_id), delete_referential_action_desc "
-            "FROM sys.foreign_keys"
+            "SELECT name, OBJECT_NAME(parent_object_id), OBJECT_NAME(referenced_object_id), "
+            "delete_referential_action_desc FROM sys.foreign_keys"
         ),
         [("FK_child", "child", "parent", "CASCADE")],
     ),
@@ -110,8 +110,9 @@ QUERIES = {
     ),
     "information schema keys": (
         (
-            "SELECT k.COLUMN_NAME FROM INFORMATION_SCHEMA.TABLE_CONSTRAINTS c JOIN INFORMATION_SCHEMA.KEY_COLUMN_USAGE k "
-            "ON k.CONSTRAINT_NAME = c.CONSTRAINT_NAME WHERE c.CONSTRAINT_TYPE = 'PRIMARY KEY' AND c.TABLE_NAME = 'parent'"
+            "SELECT k.COLUMN_NAME FROM INFORMATION_SCHEMA.TABLE_CONSTRAINTS c "
+            "JOIN INFORMATION_SCHEMA.KEY_COLUMN_USAGE k ON k.CONSTRAINT_NAME = c.CONSTRAINT_NAME "
+            "WHERE c.CONSTRAINT_TYPE = 'PRIMARY KEY' AND c.TABLE_NAME = 'parent'"
         ),
         [("id",)],
     ),
