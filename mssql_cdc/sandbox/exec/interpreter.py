@@ -91,7 +91,9 @@ def _ordered_fault(session: Session, node: st.Statement) -> None:
     """Raise the error that was ordered for this statement (`EXEC sandbox.fail_statement`), if one was."""
     catalog = session.server.catalog
     if catalog is not None and catalog.faults.statements and not isinstance(node, (st.Block, st.If, st.While)):
-        catalog.faults.before_statement(session.statement_text(node), spid=session.spid, application=session.application)
+        catalog.faults.before_statement(
+            session.statement_text(node), spid=session.spid, application=session.application
+        )
 
 
 def _locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:

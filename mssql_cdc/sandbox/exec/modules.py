@@ -116,7 +116,7 @@ def plan_table_function(
 
     def rows(context: Context) -> Iterable[tuple]:
         runner.run(context, [fn((), context) for fn in functions])
-        return [row for row in table.heap_rows()] if hasattr(table, "heap_rows") else _rows_of(table)
+        return _rows_of(table)
 
     return Rows([replace(field, qualifier=()) for field in table_fields(table, ())], rows)
 

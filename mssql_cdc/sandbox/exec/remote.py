@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session import Session
 
 
-class EndOfStream(Exception):  # noqa: N818 - a signal
-    """An asynchronous source of events has ended."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A statement behind a handle."""

@@ -139,7 +139,7 @@ class ChangeParser(QueryParser):
         self.accept("INTO")
         target = self.target()
         hints = self.table_hints()
-        alias, _ = self.table_alias()
+        alias = "" if self.text == "USING" else self.table_alias()[0]
         self.expect("USING")
         source = self.table_sources()
         self.expect("ON")

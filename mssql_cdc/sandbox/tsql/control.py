@@ -8,7 +8,21 @@ from mssql_cdc.sandbox.tsql.modules import ModuleParser
 
 _SET_OPERATORS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
 _CURSOR_OPTIONS = frozenset(
-    ["LOCAL", "GLOBAL", "FORWARD_ONLY", "SCROLL", "STATIC", "KEYSET", "DYNAMIC", "FAST_FORWARD", "READ_ONLY", "SCROLL_LOCKS", "OPTIMISTIC", "TYPE_WARNING", "INSENSITIVE"]
+    [
+        "LOCAL",
+        "GLOBAL",
+        "FORWARD_ONLY",
+        "SCROLL",
+        "STATIC",
+        "KEYSET",
+        "DYNAMIC",
+        "FAST_FORWARD",
+        "READ_ONLY",
+        "SCROLL_LOCKS",
+        "OPTIMISTIC",
+        "TYPE_WARNING",
+        "INSENSITIVE",
+    ]
 )
 _DIRECTIONS = frozenset({"NEXT", "PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE"})
 _LEVELS = {

@@ -67,7 +67,45 @@ def _argument(node: ast.Expression) -> str:
 
 
 _PARTS = frozenset(
-    ["year", "yy", "yyyy", "quarter", "qq", "q", "month", "mm", "m", "dayofyear", "dy", "y", "day", "dd", "d", "week", "wk", "ww", "weekday", "dw", "hour", "hh", "minute", "mi", "n", "second", "ss", "s", "millisecond", "ms", "microsecond", "mcs", "nanosecond", "ns", "tzoffset", "tz", "iso_week"]
+    [
+        "year",
+        "yy",
+        "yyyy",
+        "quarter",
+        "qq",
+        "q",
+        "month",
+        "mm",
+        "m",
+        "dayofyear",
+        "dy",
+        "y",
+        "day",
+        "dd",
+        "d",
+        "week",
+        "wk",
+        "ww",
+        "weekday",
+        "dw",
+        "hour",
+        "hh",
+        "minute",
+        "mi",
+        "n",
+        "second",
+        "ss",
+        "s",
+        "millisecond",
+        "ms",
+        "microsecond",
+        "mcs",
+        "nanosecond",
+        "ns",
+        "tzoffset",
+        "tz",
+        "iso_week",
+    ]
 )
 
 

@@ -21,7 +21,22 @@ from mssql_cdc.sandbox.exec.scope import Field
 
 _WIDE = DecimalContext(prec=120)
 NAMES = frozenset(
-    ["count", "count_big", "sum", "avg", "min", "max", "stdev", "stdevp", "var", "varp", "string_agg", "checksum_agg", "approx_count_distinct", "grouping"]
+    [
+        "count",
+        "count_big",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "stdev",
+        "stdevp",
+        "var",
+        "varp",
+        "string_agg",
+        "checksum_agg",
+        "approx_count_distinct",
+        "grouping",
+    ]
 )
 Compute = Callable[[list[Any]], Any]
 

@@ -46,7 +46,7 @@ class GroupedScope(Scope):
         known = self.replacements.get(("column", self.level, place))
         if known is None:
             name = ".".join(parts) if len(parts) > 1 else _shown(self._before.fields[place])
-            raise error(8120, name=name)
+            raise error(8120, column=name)
         return known.column
 
 

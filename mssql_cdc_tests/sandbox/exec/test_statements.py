@@ -1,0 +1,270 @@
+"""Rules of statements: changes, control of flow, errors and what they end, transactions, prepared calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.events import RpcParameter, TmRequest
+from mssql_cdc_tests.sandbox.exec.conftest import Answer, Client
+
+TABLE = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, name nvarchar(20) DEFAULT N'new', n int)"
+
+
+@pytest.fixture
+def table(sql: Client) -> Client:
+    sql(TABLE + " INSERT t VALUES (1, N'one', 10), (2, N'two', 20), (3, N'three', NULL)")
+    return sql
+
+
+# ---- changes ---------------------------------------------------------------------------------------------------
+
+
+def test_insert_fills_defaults_and_identity(sql: Client) -> None:
+    sql("CREATE TABLE i (id int IDENTITY(5,5) PRIMARY KEY, a varchar(5) DEFAULT 'x')")
+    assert sql("INSERT i DEFAULT VALUES INSERT i (a) VALUES ('y') SELECT id, a, SCOPE_IDENTITY() FROM i").rows == [
+        (5, "x", Decimal(10)),
+        (10, "y", Decimal(10)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "number"),
+    [
+        ("INSERT t (id) VALUES (1)", 2627),
+        ("INSERT t (name) VALUES ('x')", 515),
+        ("INSERT t VALUES (9, N'this name is far too long', 1)", 2628),
+        ("INSERT t (id, id) VALUES (9, 9)", 264),
+        ("INSERT t (id) VALUES (9, 9)", 110),
+        ("UPDATE t SET nope = 1", 207),
+    ],
+)
+def test_change_that_breaks_a_rule_changes_nothing(table: Client, statement: str, number: int) -> None:
+    assert table(statement).errors == [number]
+    assert table("SELECT COUNT(*) FROM t").rows == [(3,)]
+
+
+def test_output_shows_both_images(table: Client) -> None:
+    answer = table("UPDATE t SET n = n + 1 OUTPUT deleted.n, inserted.n WHERE id = 1")
+    assert answer.rows == [(10, 11)]
+    assert answer.counts == [1]
+
+
+def test_update_from_follows_the_alias(table: Client) -> None:
+    table("UPDATE x SET n = y.n FROM t AS x JOIN t AS y ON y.id = x.id + 1 WHERE x.id = 1")
+    assert table("SELECT n FROM t WHERE id = 1").rows == [(20,)]
+
+
+def test_merge_does_all_three(table: Client) -> None:
+    answer = table(
+        "MERGE t USING (VALUES (1, 100), (7, 700)) AS s (id, n) ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n "
+        "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, s.n) WHEN NOT MATCHED BY SOURCE THEN DELETE;"
+    )
+    assert answer.counts == [4]
+    assert table("SELECT id, n FROM t ORDER BY id").rows == [(1, 100), (7, 700)]
+
+
+def test_trigger_sees_the_rows_and_its_error_undoes_the_statement(table: Client) -> None:
+    table("CREATE TRIGGER tr ON t AFTER INSERT AS IF EXISTS (SELECT 1 FROM inserted WHERE n < 0) THROW 50001, 'no', 1")
+    assert table("INSERT t (id, n) VALUES (4, 1)").errors == []
+    assert table("INSERT t (id, n) VALUES (5, -1)").errors == [50001]
+    assert table("SELECT id FROM t WHERE id > 3").rows == [(4,)]
+
+
+def test_insert_execute_takes_a_procedures_rows(table: Client) -> None:
+    table("CREATE PROCEDURE p @x int AS SELECT @x, N'from p', @x * 2")
+    table("INSERT t EXEC p 9")
+    assert table("SELECT id, name, n FROM t WHERE id = 9").rows == [(9, "from p", 18)]
+
+
+def test_compiled_statement_follows_a_changed_table(table: Client) -> None:
+    assert table("SELECT * FROM t WHERE id = 1").rows == [(1, "one", 10)]
+    table("ALTER TABLE t ADD extra int NOT NULL DEFAULT 3")
+    assert table("SELECT * FROM t WHERE id = 1").rows == [(1, "one", 10, 3)]
+    table("ALTER TABLE t DROP COLUMN n")
+    assert table("SELECT * FROM t WHERE id = 1").rows == [(1, "one", 3)]
+
+
+# ---- control of flow and errors -----------------------------------------------------------------------------------
+
+
+def test_loops_variables_and_cursors(table: Client) -> None:
+    script = """
+    DECLARE @s nvarchar(100) = N'', @id int
+    DECLARE c CURSOR LOCAL FAST_FORWARD FOR SELECT id FROM t ORDER BY id DESC
+    OPEN c FETCH NEXT FROM c INTO @id
+    WHILE @@FETCH_STATUS = 0 BEGIN SET @s += CAST(@id AS nvarchar(5)) FETCH NEXT FROM c INTO @id END
+    CLOSE c DEALLOCATE c SELECT @s
+    """
+    assert table(script).rows == [("321",)]
+
+
+def test_statement_error_lets_the_batch_go_on(table: Client) -> None:
+    answer = table("SELECT 1/0 SELECT @@ERROR")
+    assert answer.errors == [8134]
+    assert answer.sets[-1] == [(8134,)]
+
+
+def test_conversion_error_ends_the_batch_and_the_transaction(table: Client) -> None:
+    answer = table("BEGIN TRAN UPDATE t SET n = 0 SELECT CAST('x' AS int) SELECT 1")
+    assert answer.errors == [245]
+    assert answer.changes == ["begin", "rollback"]
+    assert table("SELECT SUM(n) FROM t").rows == [(30,)]
+
+
+def test_unknown_table_ends_the_batch_but_not_the_transaction(table: Client) -> None:
+    answer = table("BEGIN TRAN SELECT * FROM missing SELECT 1")
+    assert (answer.errors, answer.sets) == ([208], [])
+    assert table("SELECT @@TRANCOUNT").rows == [(1,)]
+
+
+def test_catch_sees_the_error_and_throw_passes_it_on(table: Client) -> None:
+    answer = table(
+        "BEGIN TRY\nINSERT t (id) VALUES (1)\nEND TRY BEGIN CATCH SELECT ERROR_NUMBER(), ERROR_LINE(); THROW END CATCH"
+    )
+    assert answer.rows == [(2627, 2)]
+    assert answer.errors == [2627]
+
+
+def test_xact_abort_rolls_back_on_any_error(table: Client) -> None:
+    table("SET XACT_ABORT ON BEGIN TRAN DELETE t INSERT t (id) VALUES (NULL) COMMIT")
+    assert table("SELECT COUNT(*), @@TRANCOUNT FROM t").rows == [(3, 0)]
+
+
+def test_procedure_returns_status_and_output(sql: Client) -> None:
+    sql("CREATE PROCEDURE p @a int, @b int = 2 OUTPUT AS SET @b = @a * @b RETURN 7")
+    assert sql("DECLARE @r int, @o int = 3 EXEC @r = p 5, @b = @o OUTPUT SELECT @r, @o").rows == [(7, 15)]
+
+
+# ---- transactions ---------------------------------------------------------------------------------------------------
+
+
+def test_savepoint_keeps_what_came_before(table: Client) -> None:
+    table("BEGIN TRAN DELETE t WHERE id = 1 SAVE TRAN s DELETE t WHERE id = 2 ROLLBACK TRAN s COMMIT")
+    assert table("SELECT id FROM t ORDER BY id").rows == [(2,), (3,)]
+
+
+def test_implicit_transactions_open_with_data_not_with_constants(table: Client) -> None:
+    table("SET IMPLICIT_TRANSACTIONS ON")
+    assert table("SELECT 1").changes == []
+    assert table("SELECT id FROM t").changes == ["begin"]
+    assert table("IF @@TRANCOUNT > 0 COMMIT TRAN").changes == ["commit"]
+
+
+def test_commit_request_may_begin_the_next_transaction(table: Client) -> None:
+    async def run(request: TmRequest) -> Answer:
+        return Answer([event async for event in table.session.transaction_request(request)])
+
+    assert asyncio.run(run(TmRequest("begin"))).changes == ["begin"]
+    first = table.session.transaction_descriptor
+    assert asyncio.run(run(TmRequest("commit", begin_next=True))).changes == ["commit", "begin"]
+    assert table.session.transaction_descriptor not in (0, first)
+
+
+def test_reader_waits_for_the_writer_and_then_sees_the_new_row(table: Client, connect: Callable[[], Client]) -> None:
+    other = connect()
+
+    async def both() -> tuple[list[tuple], bool]:
+        await table.batch("BEGIN TRAN UPDATE t SET n = 99 WHERE id = 1")
+        reading = asyncio.create_task(other.batch("SELECT n FROM t WHERE id = 1"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        waited = not reading.done()
+        await table.batch("COMMIT")
+        return (await reading).rows, waited
+
+    assert asyncio.run(both()) == ([(99,)], True)
+
+
+def test_lock_timeout_ends_the_wait(table: Client, connect: Callable[[], Client]) -> None:
+    other = connect()
+
+    async def both() -> list[int]:
+        await table.batch("BEGIN TRAN UPDATE t SET n = 99 WHERE id = 1")
+        answer = await other.batch("SET LOCK_TIMEOUT 0 UPDATE t SET n = 1 WHERE id = 1")
+        await table.batch("ROLLBACK")
+        return answer.errors
+
+    assert asyncio.run(both()) == [1222]
+
+
+def test_deadlock_costs_one_transaction(table: Client, connect: Callable[[], Client]) -> None:
+    other = connect()
+
+    async def both() -> list[int]:
+        await table.batch("BEGIN TRAN UPDATE t SET n = 1 WHERE id = 1")
+        await other.batch("BEGIN TRAN UPDATE t SET n = 2 WHERE id = 2")
+        waiting = asyncio.create_task(table.batch("UPDATE t SET n = 1 WHERE id = 2"))
+        await asyncio.sleep(0)
+        second = await other.batch("UPDATE t SET n = 2 WHERE id = 1")
+        first = await waiting
+        return sorted(first.errors + second.errors)
+
+    assert asyncio.run(both()) == [1205]
+
+
+def test_attention_ends_a_wait_and_keeps_the_transaction(table: Client, connect: Callable[[], Client]) -> None:
+    other = connect()
+
+    async def both() -> tuple[list[tuple], list[int]]:
+        await table.batch("BEGIN TRAN UPDATE t SET n = 99 WHERE id = 1")
+        await other.batch("BEGIN TRAN INSERT t (id) VALUES (50)")
+        waiting = asyncio.create_task(other.batch("UPDATE t SET n = 1 WHERE id = 1"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        other.session.cancel()
+        cancelled = await waiting
+        await table.batch("ROLLBACK")
+        return (await other.batch("SELECT @@TRANCOUNT")).rows, cancelled.errors
+
+    assert asyncio.run(both()) == ([(1,)], [])
+
+
+# ---- prepared statements ----------------------------------------------------------------------------------------------
+
+
+def _text(value: str) -> RpcParameter:
+    return RpcParameter("", t.nvarchar(4000), value)
+
+
+def _int(value: int | None, *, output: bool = False) -> RpcParameter:
+    return RpcParameter("", t.INT, value, output=output)
+
+
+def test_prepared_statement_runs_by_handle_until_it_is_released(table: Client) -> None:
+    first = table.rpc(
+        "sp_prepexec", _int(None, output=True), _text("@P0 int"), _text("SELECT name FROM t WHERE id = @P0"), _int(1)
+    )
+    (handle,) = first.outputs
+    assert first.rows == [("one",)]
+    assert isinstance(handle, int)
+    assert table.rpc("sp_execute", _int(handle), _int(2)).rows == [("two",)]
+    table.rpc("sp_unprepare", _int(handle))
+    assert table.rpc("sp_execute", _int(handle), _int(2)).errors == [8179]
+
+
+def test_prepexec_releases_an_incoming_handle(table: Client) -> None:
+    (old,) = table.rpc("sp_prepare", _int(None, output=True), _text("@a int"), _text("SELECT @a"), _int(1)).outputs
+    assert isinstance(old, int)
+    table.rpc("sp_prepexec", _int(old, output=True), _text("@a int"), _text("SELECT @a + 1"), _int(1))
+    assert table.rpc("sp_execute", _int(old), _int(1)).errors == [8179]
+
+
+def test_executesql_gives_output_parameters_back(sql: Client) -> None:
+    answer = sql.rpc(
+        "sp_executesql", _text("SET @b = @a * 2"), _text("@a int, @b int OUTPUT"), _int(21), _int(None, output=True)
+    )
+    assert answer.outputs == [42]
+
+
+def test_lsn_parameters_compare_by_bytes(sql: Client) -> None:
+    sql("CREATE TABLE l (lsn binary(10) NOT NULL PRIMARY KEY) INSERT l VALUES (0x01), (0x02), (0x03)")
+    low = RpcParameter("", t.varbinary(8000), b"\x02" + bytes(9))
+    answer = sql.rpc(
+        "sp_executesql", _text("SELECT lsn FROM l WHERE lsn >= @P0 ORDER BY lsn"), _text("@P0 varbinary(8000)"), low
+    )
+    assert [row[0][:1] for row in answer.rows] == [b"\x02", b"\x03"]
