@@ -220,7 +220,7 @@ class Connection:
             for call in parse_rpc(payload):
                 if self._attention:
                     return
-                response.start_call(metadata=call.metadata)
+                response.start_call()
                 if call.execute:
                     await self._pump(session.rpc(call.name, call.parameters, metadata=call.metadata), response)
                 response.end_call(in_transaction=session.transaction_descriptor != 0)

@@ -42,22 +42,21 @@ _BYTE_CHANGES: Mapping[str, EnvironmentType] = {
 class Response:
     """The tokens of the answer to one request, gathered in a packet writer.
 
-    `rpc` makes the answer end with DONEPROC; `metadata=False` is the client's wish not to be told columns.
+    `rpc` makes the answer end with DONEPROC. Columns are always described: Microsoft's ODBC driver sets
+    fNoMetaData on calls whose columns it has never seen, and hangs when it is taken at its word (measured).
     """
 
     def __init__(self, writer: PacketWriter, *, server_name: str, rpc: bool = False) -> None:
         self._writer = writer
         self._server_name = server_name
         self._rpc = rpc
-        self._metadata = True
         self._held: tuple[DoneToken, DoneStatus, str, int] | None = None
         self._encode: RowEncoder | None = None
         self._failed = False
         self.fatal = False
 
-    def start_call(self, *, metadata: bool) -> None:
+    def start_call(self) -> None:
         """Another remote procedure call of the same message begins."""
-        self._metadata = metadata
         self._failed = False
 
     def add(self, event: Event) -> Iterator[None]:
@@ -110,7 +109,7 @@ class Response:
         match event:
             case Columns(columns):
                 self._encode = row_encoder(tuple(column.type for column in columns))
-                return tokens.column_metadata(columns) if self._metadata else tokens.no_metadata()
+                return tokens.column_metadata(columns)
             case Message():
                 return self._message(event)
             case EnvChange():

@@ -62,7 +62,6 @@ COMMANDS: Mapping[str, int] = {
 
 _COLMETADATA, _RETURNSTATUS, _ORDER, _ERROR, _INFO = 0x81, 0x79, 0xA9, 0xAA, 0xAB
 _RETURNVALUE, _LOGINACK, _FEATUREEXTACK, _ENVCHANGE = 0xAC, 0xAD, 0xAE, 0xE3
-_NO_METADATA = b"\x81\xff\xff"
 _NULLABLE, _CASE_SENSITIVE, _UPDATABLE, _IDENTITY, _COMPUTED = 0x01, 0x02, 0x04, 0x10, 0x20
 _INFO_SEVERITY = 10
 
@@ -117,11 +116,6 @@ def features_acknowledged(features: Mapping[int, bytes]) -> bytes:
 def column_metadata(columns: Sequence[ResultColumn]) -> bytes:
     """COLMETADATA of a result set."""
     return struct.pack("<BH", _COLMETADATA, len(columns)) + b"".join(map(_column, columns))
-
-
-def no_metadata() -> bytes:
-    """COLMETADATA for a client that asked not to be told again."""
-    return _NO_METADATA
 
 
 def _column(column: ResultColumn) -> bytes:

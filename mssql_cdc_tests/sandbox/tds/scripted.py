@@ -41,6 +41,7 @@ class Log:
     logins: list[Login] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
     calls: list[tuple[str, list[RpcParameter]]] = field(default_factory=list)
+    metadata: list[bool] = field(default_factory=list)
     transactions: list[TmRequest] = field(default_factory=list)
     resets: list[bool] = field(default_factory=list)
     closed: int = 0
@@ -74,7 +75,7 @@ class ScriptedSession:
     async def rpc(
         self, name: str, parameters: list[RpcParameter], *, metadata: bool = True
     ) -> AsyncGenerator[Event, None]:
-        assert metadata, "no driver here has asked to be told nothing"
+        self._log.metadata.append(metadata)
         self._log.calls.append((name, parameters))
         values = [] if name == "sp_prepare" else parameters[1:] if name == "sp_execute" else parameters
         if name in {"sp_prepexec", "sp_executesql"}:

@@ -123,7 +123,8 @@ def test_every_type_is_shown_as_its_value(port: int, name: str, position: int) -
 @pytest.mark.parametrize(
     "value",
     [
-        1, 2**40, -1, 0.1, True, D("123.4500"), D("-0.001"), "text", "\U0001f40d", "x" * 3999, "ä" * 9000, b"\0\1",
+        None, 1, 2**40, -1,
+        0.1, True, D("123.4500"), D("-0.001"), "text", "\U0001f40d", "x" * 3999, "ä" * 9000, b"\0\1",
         bytes(9000),        dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 15, 123000), uuid.UUID(int=5),
     ],
     ids=lambda v: f"{type(v).__name__} {str(v)[:8]}",

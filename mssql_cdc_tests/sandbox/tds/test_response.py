@@ -32,10 +32,10 @@ X = Columns((ResultColumn("x", types.INT),))
 FAILURE = Message(208, 1, 16, "Invalid object name 't'.")
 
 
-def answer(*events: Event, rpc: bool = False, in_transaction: bool = False, metadata: bool = True) -> bytes:
+def answer(*events: Event, rpc: bool = False, in_transaction: bool = False) -> bytes:
     writer = PacketWriter(size=32767)
     response = Response(writer, server_name="S", rpc=rpc)
-    response.start_call(metadata=metadata)
+    response.start_call()
     for event in events:
         assert not list(response.add(event)), "nothing here fills a slice"
     if rpc:
@@ -92,7 +92,7 @@ def test_several_calls_in_one_message_each_end_and_only_the_last_finally() -> No
     writer = PacketWriter()
     response = Response(writer, server_name="S", rpc=True)
     for _ in range(2):
-        response.start_call(metadata=True)
+        response.start_call()
         for event in (ReturnStatus(0), ProcDone()):
             list(response.add(event))
         response.end_call(in_transaction=False)
@@ -118,10 +118,6 @@ def test_abandoned_answer_keeps_what_was_held_and_ends_as_an_error() -> None:
     list(response.add(Done(1)))
     response.abandon()
     assert bytes(writer.finish())[8:] == done(DONE, MORE | COUNT, count=1, command=0xC1) + done(DONE, ERROR)
-
-
-def test_client_that_wants_no_metadata_gets_none() -> None:
-    assert answer(X, Rows([(1,)]), Done(1), rpc=True, metadata=False).startswith(b"\x81\xff\xff\xd1\x04\x01")
 
 
 def test_rows_pause_between_rows_whenever_a_slice_is_full() -> None:

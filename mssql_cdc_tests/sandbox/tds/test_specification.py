@@ -38,7 +38,7 @@ def received(data: bytes) -> Message:
 def sent(*events: Event, rpc: bool) -> bytes:
     writer = PacketWriter()
     response = Response(writer, server_name="", rpc=rpc)
-    response.start_call(metadata=True)
+    response.start_call()
     for event in events:
         list(response.add(event))
     response.finish(in_transaction=False)
