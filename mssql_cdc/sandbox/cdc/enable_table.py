@@ -1,4 +1,4 @@
-"""Creating and dropping a capture instance: change table, functions, metadata rows.
+"""Creating a capture instance: checks, change table, functions. Its metadata rows are written by `instance_metadata`.
 
 The caller (`procedures`) has checked the database and the caller's rights; this module checks what concerns the table
 and the instance, in the server's order [sys].
@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.catalog.columns import layout as column_layout
 from mssql_cdc.sandbox.cdc import layout
 from mssql_cdc.sandbox.cdc.alter import captured_type
 from mssql_cdc.sandbox.cdc.enable_database import Tool
+from mssql_cdc.sandbox.cdc.instance_metadata import write_metadata
 from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata
@@ -22,7 +23,6 @@ from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import reported_name
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
@@ -56,7 +56,7 @@ def enable_table(capture: DatabaseCapture, transaction: Transaction, request: En
         _gate(capture, transaction, request.role_name)
     table = _create_change_table(capture, transaction, name, columns, index if net else None)
     instance = _register(capture, transaction, request, source, table, name, columns, index, net=net)
-    _write_metadata(Metadata(capture.database, transaction), instance, source, index)
+    write_metadata(Metadata(capture.database, transaction), instance, index)
     tool = Tool(capture.database, transaction)
     tool.function(layout.ALL_CHANGES + name, shipped=False, properties={"capture_instance": name})
     if net:
@@ -231,88 +231,3 @@ def _register(
     for column in columns:
         column.replicated = True
     return instance
-
-
-def _write_metadata(metadata: Metadata, instance: CaptureInstance, source: Table, index: Index | None) -> None:
-    object_id = instance.change_table.object_id
-    metadata.insert(
-        layout.CHANGE_TABLES,
-        (
-            object_id,
-            0,
-            source.object_id,
-            instance.name,
-            instance.start_lsn,
-            None,
-            int(instance.supports_net_changes),
-            0,
-            instance.role,
-            instance.index_name,
-            None,
-            instance.create_date,
-            1,
-        ),
-    )
-    by_id = {column.column_id: column for column in source.columns}
-    metadata.insert(
-        layout.CAPTURED_COLUMNS,
-        *(
-            (
-                object_id,
-                captured.name,
-                captured.column_id,
-                reported_name(by_id[captured.column_id].type),
-                captured.ordinal,
-                int(captured.kind == "computed"),
-                by_id[captured.column_id].masking,
-            )
-            for captured in instance.columns
-        ),
-    )
-    if index is not None:
-        keyed = [source.column(name) for name, _ in index.columns]
-        rows = [(object_id, c.name, number, c.column_id) for number, c in enumerate(keyed, 1) if c is not None]
-        metadata.insert(layout.INDEX_COLUMNS, *rows)
-    _backfill_ddl(metadata, instance)
-
-
-def _backfill_ddl(metadata: Metadata, instance: CaptureInstance) -> None:
-    """An instance inherits the DDL history which an older one of the same source already has [fab]."""
-    source_id, object_id = instance.source.object_id, instance.change_table.object_id
-    older = {
-        record["ddl_lsn"]: record
-        for record in metadata.records(layout.DDL_HISTORY)
-        if record["source_object_id"] == source_id
-    }
-    metadata.insert(layout.DDL_HISTORY, *(tuple({**r, "object_id": object_id}.values()) for r in older.values()))
-
-
-def disable_instance(capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance) -> None:
-    """Drop an instance: its change table, functions and metadata rows; the source is tracked while another is left."""
-    database, source = capture.database, instance.source
-    metadata = Metadata(database, transaction)
-    object_id = instance.change_table.object_id
-    for table in (layout.CHANGE_TABLES, layout.CAPTURED_COLUMNS, layout.INDEX_COLUMNS, layout.DDL_HISTORY):
-        metadata.delete(table, lambda record: record["object_id"] == object_id)
-    database.drop_object(transaction, instance.change_table)
-    for prefix in (layout.ALL_CHANGES, layout.NET_CHANGES):
-        function = database.find(layout.SCHEMA, prefix + instance.name)
-        if function is not None:
-            database.drop_object(transaction, function)
-    pending = capture.pending_ddl
-    marks = [(column, column.replicated) for column in source.columns]
-
-    def undo() -> None:
-        capture.instances[object_id] = instance
-        capture.pending_ddl = pending
-        source.tracked = True
-        for column, mark in marks:
-            column.replicated = mark
-
-    transaction.on_undo(undo)
-    del capture.instances[object_id]
-    capture.pending_ddl = [row for row in pending if row[1] != object_id]
-    left = {column.column_id for other in capture.of_source(source.object_id) for column in other.columns}
-    source.tracked = bool(capture.of_source(source.object_id))
-    for column in source.columns:
-        column.replicated = column.column_id in left

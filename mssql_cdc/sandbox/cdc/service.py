@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
-from mssql_cdc.sandbox.cdc.enable_table import disable_instance
+from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS
 from mssql_cdc.sandbox.cdc.job_table import JobTable

@@ -19,15 +19,15 @@ STATEMENTS = {
         "SELECT object_id, column_name FROM [testdb].cdc.captured_columns ORDER BY object_id, column_id"
     ),
     "capture tables": (
-        "WITH ordered_change_tables AS (SELECT ROW_NUMBER() OVER (PARTITION BY ct.source_object_id, ct.start_lsn ORDER BY "
-        "ct.create_date DESC) AS ct_sequence, ct.* FROM [testdb].cdc.change_tables AS ct) SELECT "
+        "WITH ordered_change_tables AS (SELECT ROW_NUMBER() OVER (PARTITION BY ct.source_object_id, ct.start_lsn "
+        "ORDER BY ct.create_date DESC) AS ct_sequence, ct.* FROM [testdb].cdc.change_tables AS ct) SELECT "
         "OBJECT_SCHEMA_NAME(source_object_id, DB_ID( @P0 )), OBJECT_NAME(source_object_id, DB_ID( @P1 )), "
         "capture_instance, object_id, start_lsn FROM ordered_change_tables WHERE ct_sequence = 1"
     ),
     "edition": "SELECT CAST(SERVERPROPERTY('EngineEdition') as INT)",
     "next lsns": (
-        "SELECT MAX(start_lsn) FROM (SELECT TOP ( @count + 1) start_lsn FROM [testdb].cdc.lsn_time_mapping WHERE start_lsn "
-        ">=  @low AND tran_id <> 0x00 ORDER BY start_lsn) as next_lsns"
+        "SELECT MAX(start_lsn) FROM (SELECT TOP ( @count + 1) start_lsn FROM [testdb].cdc.lsn_time_mapping "
+        "WHERE start_lsn >=  @low AND tran_id <> 0x00 ORDER BY start_lsn) as next_lsns"
     ),
     "agent": (
         "SELECT CASE WHEN dss.[status]=4 THEN 1 ELSE 0 END AS isRunning FROM [testdb].sys.dm_server_services dss WHERE "
@@ -37,11 +37,11 @@ STATEMENTS = {
     "new tables": "SELECT * FROM [testdb].cdc.change_tables WHERE start_lsn BETWEEN  @low AND  @high ",
     "changes": (
         "SELECT [__$start_lsn], [__$seqval], [__$operation], [__$update_mask], [id], [name], "
-        "TODATETIMEOFFSET([testdb].sys.fn_cdc_map_lsn_to_time([__$start_lsn]), DATEPART(TZOFFSET, SYSDATETIMEOFFSET())) "
-        "FROM [testdb].cdc.[fn_cdc_get_all_changes_dbo_orders]( @low ,  @high , N'all update old')  WHERE "
+        "TODATETIMEOFFSET([testdb].sys.fn_cdc_map_lsn_to_time([__$start_lsn]), DATEPART(TZOFFSET, "
+        "SYSDATETIMEOFFSET())) FROM [testdb].cdc.[fn_cdc_get_all_changes_dbo_orders]( @low ,  @high , N'all update old')  WHERE "
         "(([__$start_lsn] =  @low AND [__$seqval] =  @zero AND [__$operation] >  0 ) OR ([__$start_lsn] =  @low AND "
-        "[__$seqval] >  @zero ) OR ([__$start_lsn] >  @low )) AND [__$start_lsn] <=  @high ORDER BY [__$start_lsn] ASC, "
-        "[__$seqval] ASC, [__$operation] ASC"
+        "[__$seqval] >  @zero ) OR ([__$start_lsn] >  @low )) AND [__$start_lsn] <=  @high "
+        "ORDER BY [__$start_lsn] ASC, [__$seqval] ASC, [__$operation] ASC"
     ),
     "scan sessions": "SELECT TOP 1 start_lsn from sys.dm_cdc_log_scan_sessions ORDER BY session_id DESC",
     "jobs": "EXEC sys.sp_cdc_help_jobs",

@@ -47,13 +47,16 @@ async def _disable_db(call: Call) -> AsyncIterator[Event]:
     cdc = service(call)
     capture = cdc.capture(database)
 
+    def restore() -> None:
+        if capture is not None:
+            cdc.add(capture)
+
     def disable(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         jobs.drop(database, "capture")
         jobs.drop(database, "cleanup")
         disable_database(database, transaction)
-        if capture is not None:
-            transaction.on_undo(lambda: cdc.add(capture))
+        transaction.on_undo(restore)
         cdc.remove(database)
 
     await run(call, "sp_cdc_disable_db", disable)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure
-from mssql_cdc.sandbox.cdc.enable_table import EnableRequest, disable_instance, enable_table
+from mssql_cdc.sandbox.cdc.enable_table import EnableRequest, enable_table
+from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobType
 from mssql_cdc.sandbox.cdc.job_table import JobTable
