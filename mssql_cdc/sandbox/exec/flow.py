@@ -37,7 +37,8 @@ Steps = Generator[Event | Pause, Any, Jump | None]
 class CompileError(SqlError):
     """An error found while a statement was compiled: it ends the batch or module it stands in, but no transaction."""
 
-    def __init__(self, failure: SqlError) -> None:
+    def __init__(self, failure: SqlError, routine: object) -> None:
+        self.routine = routine
         super().__init__(
             failure.number, failure.message, severity=failure.severity, state=failure.state,
             procedure=failure.procedure, line=failure.line,

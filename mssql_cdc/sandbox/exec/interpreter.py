@@ -226,7 +226,7 @@ def _try(frame: Frame, node: st.TryCatch) -> Steps:
 
 def _own(frame: Frame, failure: CompileError) -> bool:
     """Compile errors cannot be caught in the batch or module where they are, only by callers."""
-    return failure.procedure == frame.routine.name and getattr(failure, "scope", frame.routine) is frame.routine
+    return failure.routine is frame.routine
 
 
 def _doom(session: Session, failure: SqlError) -> None:

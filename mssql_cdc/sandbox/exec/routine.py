@@ -122,7 +122,7 @@ class Frame:
         try:
             plan = build(compiler)
         except SqlError as failure:
-            raise CompileError(failure) from None
+            raise CompileError(failure, self.routine) from None
         self.routine.plans[id(node)] = (compiler.names.dependencies, session.current_database, plan)
         return plan
 

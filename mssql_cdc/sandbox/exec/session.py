@@ -256,8 +256,6 @@ class Session:
             if not self._cancelled:
                 raise
             return lambda: steps.throw(Cancelled())
-        except StopAsyncIteration:
-            return lambda: steps.throw(remote.EndOfStream(end))
         except Exception as failure:  # noqa: BLE001 - handed on to the statement that waits
             return lambda failure=failure: steps.throw(failure)
         finally:

@@ -130,6 +130,12 @@ def test_catch_sees_the_error_and_throw_passes_it_on(table: Client) -> None:
     assert answer.errors == [2627]
 
 
+def test_missing_table_is_caught_only_by_a_caller(sql: Client) -> None:
+    caught = "BEGIN CATCH SELECT ERROR_NUMBER() END CATCH"
+    assert sql(f"BEGIN TRY EXEC('SELECT * FROM nope') END TRY {caught}").rows == [(208,)]
+    assert sql(f"BEGIN TRY SELECT * FROM nope END TRY {caught}").errors == [208]
+
+
 def test_xact_abort_rolls_back_on_any_error(table: Client) -> None:
     table("SET XACT_ABORT ON BEGIN TRAN DELETE t INSERT t (id) VALUES (NULL) COMMIT")
     assert table("SELECT COUNT(*), @@TRANCOUNT FROM t").rows == [(3, 0)]
