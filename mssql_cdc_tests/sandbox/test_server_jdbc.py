@@ -22,7 +22,8 @@ def test_jdbc_error_keeps_number_and_state(sandbox: SandboxServer) -> None:
 
 
 def test_jdbc_commit_keeps_and_rollback_undoes(sandbox: SandboxServer) -> None:
-    steps = "CREATE TABLE dbo.j (a int)|commit|INSERT dbo.j VALUES (1)|rollback|INSERT dbo.j VALUES (2)|commit|SELECT a FROM dbo.j"
+    steps = "CREATE TABLE dbo.j (a int)|commit|INSERT dbo.j VALUES (1)|rollback"
+    steps += "|INSERT dbo.j VALUES (2)|commit|SELECT a FROM dbo.j"
     assert probe("transaction", sandbox.port, sandbox.password, steps) == ["count 0", "count 1", "count 1", "value 2"]
 
 
