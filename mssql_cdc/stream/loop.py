@@ -146,14 +146,14 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
     last: MssqlCdcError | None = None
     while True:
         if goal is None:
-            goal = _goal(database, mark)
+            goal = goal_behind(database, mark)
         try:
             seen = follower.step(merge=False)
             last = None
         except SourceUnavailableError as error:
             last, seen = error, None
         waits = isinstance(follower.decision, Wait)
-        if seen and goal and waits and _reached(seen, goal, follower.hopeless) and _current(database, seen):
+        if seen and goal and waits and has_reached(seen, goal, follower.hopeless) and _current(database, seen):
             break
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
@@ -166,7 +166,7 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         raise type(error)(f"{table}: {error}") from error
 
 
-def _goal(database: Database, mark: LogMark) -> Lsn | None:
+def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
     """What was captured once a scan had passed the mark; None as long as none has."""
     with database.session() as session:
         if session.passed(mark):
@@ -177,7 +177,7 @@ def _goal(database: Database, mark: LogMark) -> Lsn | None:
         return standing.captured if settled else None
 
 
-def _reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
+def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
     """Whether every streaming member has come to the goal and no snapshot is open; hopeless tables aside."""
     for member in seen.facts.members:
         if member.table in hopeless:

@@ -1,0 +1,47 @@
+"""Waits until the lake holds all that the source holds now, without helping: the sensor and its runs must do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mssql_cdc.capture.context import Database
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.source import SqlServerSource
+from mssql_cdc.stream.after import behind_current
+from mssql_cdc.stream.gather import survey
+from mssql_cdc.stream.loop import goal_behind, has_reached
+
+POLL_SECONDS = 1.0
+
+
+def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], None]) -> None:
+    """Returns when change logs and current tables are at a complete cut that holds everything of this moment.
+
+    Args:
+        config: the connector's file.
+        timeout: seconds.
+        check: called at every look; raises when a process that is needed has died.
+
+    Raises:
+        TimeoutError: the time is up.
+    """
+    connector = load_connector(config)
+    database = Database.of(connector, connector.databases[0], spark=_never)
+    with SqlServerSource(connector).session(database.catalog) as session:
+        mark = session.mark()
+    goal = None
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        check()
+        goal = goal or goal_behind(database, mark)
+        seen = survey(database)
+        if goal and has_reached(seen, goal, ()) and not behind_current(database, seen.members, seen.offsets):
+            return
+        time.sleep(POLL_SECONDS)
+    raise TimeoutError(f"The lake had not caught up after {timeout:g} s; see the logs in .demo/")
+
+
+def _never() -> object:
+    raise AssertionError("waiting starts no Spark")
