@@ -40,6 +40,8 @@ def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
     source = value.get("source")
     if source is not None:
         source["version"] = "<version>"
+        # The oracle's converter shows NULLs instead of defaults, also where `snapshot` is unset and "false" by default.
+        source["snapshot"] = source["snapshot"] or "false"
         if source["snapshot"] != "false" or "tableChanges" in value:
             source.update(dict.fromkeys(TIMES, "<time>"))
         value.update({name: "<time>" for name in TIMES if name in value})
