@@ -38,7 +38,8 @@ STATEMENTS = {
     "changes": (
         "SELECT [__$start_lsn], [__$seqval], [__$operation], [__$update_mask], [id], [name], "
         "TODATETIMEOFFSET([testdb].sys.fn_cdc_map_lsn_to_time([__$start_lsn]), DATEPART(TZOFFSET, "
-        "SYSDATETIMEOFFSET())) FROM [testdb].cdc.[fn_cdc_get_all_changes_dbo_orders]( @low ,  @high , N'all update old')  WHERE "
+        "SYSDATETIMEOFFSET())) FROM "
+        "[testdb].cdc.[fn_cdc_get_all_changes_dbo_orders]( @low ,  @high , N'all update old')  WHERE "
         "(([__$start_lsn] =  @low AND [__$seqval] =  @zero AND [__$operation] >  0 ) OR ([__$start_lsn] =  @low AND "
         "[__$seqval] >  @zero ) OR ([__$start_lsn] >  @low )) AND [__$start_lsn] <=  @high "
         "ORDER BY [__$start_lsn] ASC, [__$seqval] ASC, [__$operation] ASC"
