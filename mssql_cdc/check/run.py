@@ -21,7 +21,7 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.sqlserver.connect import control
 
-SHOWN = 20
+SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,15 +92,12 @@ def unknown_cells(uri: str, compared: Compared, storage: Storage = LOCAL) -> Unk
 
 def log_rows(uri: str, compared: Compared, storage: Storage = LOCAL) -> Iterator[Row]:
     """The rows that a change log adds up to: images after, minus images before (tables without a key)."""
-    for batch in _query(uri, "SELECT op, before, after, _exact FROM t", storage):
-        for image, count in (("after", 1), ("before", -1)):
-            struct = batch.column(image)
-            present = batch.filter(struct.is_valid())
-            if not present.num_rows:
-                continue
-            struct = present.column(image)
+    for image, count in (("after", 1), ("before", -1)):
+        sql = f"SELECT {image} AS image, _exact FROM t WHERE {image} IS NOT NULL"
+        for batch in _query(uri, sql, storage):
+            struct = batch.column("image")
             columns = [struct.field(struct.type.get_field_index(name)) for name in compared.names]
-            for texts in _texts(compared.columns, columns, _field(present.column("_exact"), image)):
+            for texts in _texts(compared.columns, columns, _field(batch.column("_exact"), image)):
                 yield compared.row(texts, count)
 
 
