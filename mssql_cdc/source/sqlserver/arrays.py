@@ -31,12 +31,6 @@ def hex_number(values: Numbers, digits: int) -> Bytes:
     return hex_digits(raw)[:, 16 - digits :]
 
 
-def decimal_digits(values: Numbers, digits: int) -> Bytes:
-    """ASCII decimal digits of non-negative numbers, zero-padded to `digits`."""
-    powers = 10 ** np.arange(digits - 1, -1, -1, dtype=np.int64)
-    return (values[:, None] // powers % 10 + ord("0")).astype(np.uint8)
-
-
 def literal(text: str, rows: int) -> Bytes:
     """The same ASCII text in each of `rows` rows."""
     return np.broadcast_to(np.frombuffer(text.encode("ascii"), dtype=np.uint8), (rows, len(text)))

@@ -105,17 +105,12 @@ def _decimal(sql_type: SqlServerType) -> Travel:
 def _datetime2(sql_type: SqlServerType) -> Travel:
     if sql_type.scale not in {None, 7}:
         return _as_is(pa.timestamp("us"))(sql_type)
-    return Travel((_DAYS, _NANOSECONDS), (pa.int32(), pa.int64()), lambda parts: local_time(parts[0], parts[1]))
+    return Travel(("CONVERT(varchar(27), {c}, 121)",), (pa.string(),), lambda parts: local_time(parts[0]))
 
 
 def _datetimeoffset(sql_type: SqlServerType) -> Travel:
     scale = 7 if sql_type.scale is None else sql_type.scale
-    local = "CAST({c} AS datetime2(7))"
-    return Travel(
-        (_DAYS.replace("{c}", local), _NANOSECONDS.replace("{c}", local), "DATEPART(tzoffset, {c})"),
-        (pa.int32(), pa.int64(), pa.int32()),
-        lambda parts: instant(parts[0], parts[1], parts[2], scale),
-    )
+    return Travel(("CONVERT(varchar(34), {c}, 121)",), (pa.string(),), lambda parts: instant(parts[0], scale))
 
 
 def _binary(sql_type: SqlServerType) -> Travel:
@@ -225,8 +220,6 @@ def variant_text_expression() -> str:
     return f"CASE {base} {whens} ELSE CAST({{c}} AS nvarchar(max)) END"
 
 
-_DAYS = "DATEDIFF(day, CAST('0001-01-01' AS date), {c})"
-_NANOSECONDS = "DATEDIFF_BIG(nanosecond, CAST('00:00:00' AS time(7)), CAST({c} AS time(7)))"
 _VARIANT_TEXT = variant_text_expression()
 _VARIANT_PROPERTIES = (
     "CASE WHEN {c} IS NOT NULL THEN "

@@ -1,113 +1,89 @@
-"""Dates and times from (days since 0001-01-01, nanoseconds in the day, offset minutes) to Arrow.
+"""`datetime2(7)` and `datetimeoffset` from T-SQL's text (style 121) to Arrow.
 
-`datetime2(7)` and `datetimeoffset` travel in these parts because every driver damages one or the other
-(100 ns, the years 1 and 9999, the offset). Nothing here goes through Python datetimes.
+They travel as text because every driver damages something of them: 100 ns, the years 1 and 9999, the offset. Where
+the Arrow value loses something, the text itself is the exact text. Nothing here goes through Python datetimes.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mssql_cdc.source.sqlserver.arrays import (
-    Bytes,
-    Flags,
-    Numbers,
-    decimal_digits,
-    fixed_text,
-    flags,
-    literal,
-    numbers,
-)
+from mssql_cdc.source.sqlserver.arrays import Bytes, Flags, Numbers, flags
 
-_EPOCH_DAY = 719_162  # days from 0001-01-01 to 1970-01-01
-_DAY_US = 86_400_000_000
+_FIRST = "0001-01-01 00:00:00"
 _MINUTE_US = 60_000_000
 
 
-def local_time(days: pa.Array, nanoseconds: pa.Array) -> tuple[pa.Array, pa.StringArray | None]:
-    """timestamp[us] of the parts, and exact texts `2024-05-06 07:08:09.1234567` where a seventh digit is lost."""
-    valid = flags(days)
-    ns = numbers(nanoseconds)
-    micros = _microseconds(numbers(days), ns)
-    lossy = valid & (ns % 1000 != 0)
-    exact = _texts(micros, ns, 7, where=lossy) if lossy.any() else None
-    return _timestamps(micros, valid, pa.timestamp("us")), exact
+def local_time(texts: pa.Array) -> tuple[pa.Array, pa.StringArray | None]:
+    """timestamp[us] of `2024-05-06 07:08:09.1234567`, and the texts whose seventh digit is lost.
 
-
-def instant(
-    days: pa.Array, nanoseconds: pa.Array, offset: pa.Array, scale: int
-) -> tuple[pa.Array, pa.StringArray | None]:
-    """timestamp[us, UTC] of local parts and their offset, and exact texts `… 07:08:09.123 +02:00` (local time).
-
-    There is an exact text where the offset is not zero or a seventh digit is lost; it has `scale` digits.
+    Raises:
+        ValueError: a text has another form.
     """
-    valid = flags(days)
-    ns, minutes = numbers(nanoseconds), numbers(offset)
-    local = _microseconds(numbers(days), ns)
-    lossy = valid & ((minutes != 0) | (ns % 1000 != 0))
-    exact = _texts(local, ns, scale, where=lossy, offset=minutes) if lossy.any() else None
-    return _timestamps(local - minutes * _MINUTE_US, valid, pa.timestamp("us", tz="UTC")), exact
+    valid, digits = _matrix(texts, f"{_FIRST}.0000000")
+    micros, seventh = _local(digits, 7)
+    return _timestamps(micros, valid, pa.timestamp("us")), _where(texts, valid & (seventh != 0))
 
 
-def _microseconds(days: Numbers, nanoseconds: Numbers) -> Numbers:
-    return (days - _EPOCH_DAY) * _DAY_US + nanoseconds // 1000
+def instant(texts: pa.Array, scale: int) -> tuple[pa.Array, pa.StringArray | None]:
+    """timestamp[us, UTC] of `2024-05-06 07:08:09.123 +02:00` (local time, `scale` digits, offset).
+
+    The second part are the texts with an offset other than +00:00 or with a seventh digit.
+
+    Raises:
+        ValueError: a text has another form.
+    """
+    fraction = "." + "0" * scale if scale else ""
+    valid, digits = _matrix(texts, f"{_FIRST}{fraction} +00:00")
+    micros, seventh = _local(digits, scale)
+    end = digits.shape[1]
+    offset = _number(digits, end - 5, end - 3) * 60 + _number(digits, end - 2, end)
+    offset = np.where(digits[:, end - 6] == ord("-"), -offset, offset)
+    instants = _timestamps(micros - offset * _MINUTE_US, valid, pa.timestamp("us", tz="UTC"))
+    return instants, _where(texts, valid & ((offset != 0) | (seventh != 0)))
+
+
+def _matrix(texts: pa.Array, blank: str) -> tuple[Flags, Bytes]:
+    """Which texts are not NULL, and all texts as rows of ASCII characters, NULL as `blank`."""
+    width = len(blank)
+    whole = texts.fill_null(blank)
+    lengths = pc.unique(pc.binary_length(whole)).to_pylist()
+    if lengths not in ([width], []):
+        raise ValueError(f"expected a date and time of {width} characters, found lengths {sorted(lengths)}")
+    joined = b"" if not len(whole) else _characters(whole)
+    return flags(texts), np.frombuffer(joined, dtype=np.uint8).reshape(len(whole), width)
+
+
+def _characters(texts: pa.Array) -> memoryview:
+    """The characters of all texts, one behind the other."""
+    start, end = texts.offset, texts.offset + len(texts)
+    bounds = np.frombuffer(texts.buffers()[1], dtype=np.int32)
+    return memoryview(texts.buffers()[2])[bounds[start] : bounds[end]]
+
+
+def _local(digits: Bytes, scale: int) -> tuple[Numbers, Numbers]:
+    """Microseconds since 1970 as if local time were UTC, and the seventh fractional digit."""
+    month = (_number(digits, 0, 4) - 1970) * 12 + _number(digits, 5, 7) - 1
+    day = month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + _number(digits, 8, 10) - 1
+    seconds = (_number(digits, 11, 13) * 60 + _number(digits, 14, 16)) * 60 + _number(digits, 17, 19)
+    fraction = _number(digits, 20, 20 + scale) * 10 ** (7 - scale)
+    return (day * 86_400 + seconds) * 1_000_000 + fraction // 10, fraction % 10
+
+
+def _number(digits: Bytes, start: int, end: int) -> Numbers:
+    """The number that the characters from `start` to `end` write."""
+    found = np.zeros(len(digits), dtype=np.int64)
+    for place in range(start, end):
+        found = found * 10 + digits[:, place] - ord("0")
+    return found
 
 
 def _timestamps(micros: Numbers, valid: Flags, kind: pa.DataType) -> pa.Array:
     return pa.array(micros, pa.int64(), mask=None if valid.all() else ~valid).view(kind)
 
 
-def _texts(
-    micros: Numbers, nanoseconds: Numbers, scale: int, *, where: Flags, offset: Numbers | None = None
-) -> pa.StringArray:
-    """Texts of the rows `where`, NULL elsewhere."""
-    rows = np.nonzero(where)[0]
-    seconds = micros[rows] // 1_000_000
-    parts = [_date_time(seconds)]
-    if scale:
-        ticks = nanoseconds[rows] % 1_000_000_000 // 100
-        parts += [literal(".", len(rows)), decimal_digits(ticks, 7)[:, :scale]]
-    if offset is not None:
-        parts.append(_offset_text(offset[rows]))
-    index = np.full(len(where), -1, dtype=np.int64)
-    index[rows] = np.arange(len(rows))
-    return fixed_text(*parts).take(pa.array(index, mask=~where))
-
-
-def _date_time(seconds: Numbers) -> Bytes:
-    """`2024-05-06 07:08:09` of seconds since 1970."""
-    days, rest = np.divmod(seconds, 86_400)
-    date = days.astype("datetime64[D]")
-    months = date.astype("datetime64[M]")
-    month_number = months.astype(np.int64) + 1970 * 12
-    day = (date - months).astype(np.int64) + 1
-    return np.concatenate(
-        [
-            decimal_digits(month_number // 12, 4),
-            literal("-", len(days)),
-            decimal_digits(month_number % 12 + 1, 2),
-            literal("-", len(days)),
-            decimal_digits(day, 2),
-            literal(" ", len(days)),
-            decimal_digits(rest // 3600, 2),
-            literal(":", len(days)),
-            decimal_digits(rest // 60 % 60, 2),
-            literal(":", len(days)),
-            decimal_digits(rest % 60, 2),
-        ],
-        axis=1,
-    )
-
-
-def _offset_text(minutes: Numbers) -> Bytes:
-    """` +02:00` of offset minutes."""
-    sign: Any = np.where(minutes < 0, ord("-"), ord("+")).astype(np.uint8)[:, None]
-    size = np.abs(minutes)
-    rows = len(minutes)
-    return np.concatenate(
-        [literal(" ", rows), sign, decimal_digits(size // 60, 2), literal(":", rows), decimal_digits(size % 60, 2)],
-        axis=1,
-    )
+def _where(texts: pa.Array, lossy: Flags) -> pa.StringArray | None:
+    """The texts where something is lost; None when nothing is."""
+    return pc.if_else(pa.array(lossy), texts, pa.scalar(None, pa.string())) if lossy.any() else None

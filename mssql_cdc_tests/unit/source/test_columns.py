@@ -15,7 +15,6 @@ from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc_tests.unit.source.raw import utf16
 
 VARIANT = '{"base": "decimal", "precision": 5, "scale": 2, "length": 5}'
-DAY = 738_000
 SAMPLES = [
     (SqlServerType("bit"), (True,), True, None),
     (SqlServerType("tinyint"), (255,), 255, None),
@@ -38,7 +37,7 @@ SAMPLES = [
     (SqlServerType("date"), (date(9999, 12, 31),), date(9999, 12, 31), None),
     (SqlServerType("datetime"), (datetime(1753, 1, 1, 0, 0, 0, 3000),),  # noqa: DTZ001
      datetime(1753, 1, 1, 0, 0, 0, 3000), None),  # noqa: DTZ001
-    (SqlServerType("datetime2", scale=7), (DAY, 100), datetime(2021, 7, 30),  # noqa: DTZ001
+    (SqlServerType("datetime2", scale=7), ("2021-07-30 00:00:00.0000001",), datetime(2021, 7, 30),  # noqa: DTZ001
      "2021-07-30 00:00:00.0000001"),
     (SqlServerType("time", scale=3), ("12:34:56.789",), "12:34:56.789", None),
     (SqlServerType("sql_variant"), (utf16("1.50"), 8, "decimal|5|2|5|"), "1.50", VARIANT),

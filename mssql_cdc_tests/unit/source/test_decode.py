@@ -137,9 +137,9 @@ def test_a_computed_column_is_unavailable_in_every_row() -> None:
 def test_exact_texts_follow_their_image() -> None:
     table = schema(Column("id", INT), Column("at", SqlServerType("datetime2", scale=7)))
     rows: list[Row] = [
-        (20, 1, 11, 3, b"\x02", 1, 738_000, 100),
-        (20, 1, 11, 4, b"\x02", 1, 738_000, 1000),
-        (20, 2, 12, 2, b"\x03", 2, 738_000, 200),
+        (20, 1, 11, 3, b"\x02", 1, "2021-07-30 00:00:00.0000001"),
+        (20, 1, 11, 4, b"\x02", 1, "2021-07-30 00:00:00.0000010"),
+        (20, 2, 12, 2, b"\x03", 2, "2021-07-30 00:00:00.0000002"),
     ]
     (batch,) = decoder(table).push(raw(table, rows))
 

@@ -11,72 +11,69 @@ from hypothesis import strategies as st
 
 from mssql_cdc.source.sqlserver.temporal import instant, local_time
 
-FIRST = datetime(1, 1, 1)  # noqa: DTZ001 - datetime2 has no zone
 MOMENTS = st.tuples(
-    st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)),  # noqa: DTZ001
+    st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)),  # noqa: DTZ001 - datetime2 has none
     st.integers(0, 9),
 )
 
 
-def parts(at: datetime, tick: int = 0) -> tuple[int, int]:
-    since = at - FIRST
-    return since.days, (since.seconds * 1_000_000 + since.microseconds) * 1000 + tick * 100
+def text(at: datetime, tick: int, scale: int = 7, offset: int | None = None) -> str:
+    """The moment as T-SQL's style 121 writes it."""
+    digits = f"{at.microsecond:06d}{tick}"[:scale]
+    sign = "-" if (offset or 0) < 0 else "+"
+    zone = "" if offset is None else f" {sign}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
+    return f"{at.year:04d}-{at:%m-%d %H:%M:%S}{'.' + digits if scale else ''}{zone}"
 
 
 @given(st.lists(st.one_of(st.none(), MOMENTS)))
 def test_datetime2_keeps_every_digit(moments: list[tuple[datetime, int] | None]) -> None:
-    raw = [parts(*m) if m else (None, None) for m in moments]
-    values, exact = local_time(pa.array([d for d, _ in raw], pa.int32()), pa.array([n for _, n in raw], pa.int64()))
-    texts = exact.to_pylist() if exact is not None else [None] * len(moments)
+    texts = [text(*m) if m else None for m in moments]
+    values, exact = local_time(pa.array(texts, pa.string()))
+    exacts = exact.to_pylist() if exact is not None else [None] * len(moments)
 
-    for moment, value, text in zip(moments, values.to_pylist(), texts, strict=True):
-        if moment is None:
-            assert value is None
-            assert text is None
-            continue
-        at, tick = moment
-        assert value == at
-        assert text == (f"{at.year:04d}-{at:%m-%d %H:%M:%S}.{at.microsecond:06d}{tick}" if tick else None)
+    assert values.to_pylist() == [m[0] if m else None for m in moments]
+    assert exacts == [t if m and m[1] else None for m, t in zip(moments, texts, strict=True)]
 
 
 @given(st.lists(st.tuples(MOMENTS, st.integers(-14 * 60, 14 * 60))), st.integers(0, 7))
 def test_datetimeoffset_is_the_instant_and_its_text_the_local_time(
     moments: list[tuple[tuple[datetime, int], int]], scale: int
 ) -> None:
-    raw = [parts(*local) for local, _ in moments]
-    values, exact = instant(
-        pa.array([d for d, _ in raw], pa.int32()),
-        pa.array([n for _, n in raw], pa.int64()),
-        pa.array([offset for _, offset in moments], pa.int32()),
-        scale,
-    )
-    texts = exact.to_pylist() if exact is not None else [None] * len(moments)
+    texts = [text(at, tick, scale, offset) for (at, tick), offset in moments]
+    values, exact = instant(pa.array(texts, pa.string()), scale)
+    exacts = exact.to_pylist() if exact is not None else [None] * len(moments)
 
-    for ((at, tick), offset), value, text in zip(moments, values.to_pylist(), texts, strict=True):
-        assert value == (at - timedelta(minutes=offset)).replace(tzinfo=UTC)
-        if not offset and not tick:
-            assert text is None
-            continue
-        digits = f"{at.microsecond:06d}{tick}"[:scale]
-        sign = "-" if offset < 0 else "+"
-        zone = f"{sign}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
-        fraction = f".{digits}" if scale else ""
-        assert text == f"{at.year:04d}-{at:%m-%d %H:%M:%S}{fraction} {zone}"
+    for ((at, tick), offset), value, kept, whole in zip(moments, values.to_pylist(), exacts, texts, strict=True):
+        stored = at.replace(microsecond=int(f"{at.microsecond:06d}"[:scale].ljust(6, "0")))
+        assert value == (stored - timedelta(minutes=offset)).replace(tzinfo=UTC)
+        assert kept == (whole if offset or (scale == 7 and tick) else None)
+
+
+@given(st.lists(st.one_of(st.none(), MOMENTS), min_size=1), st.data())
+def test_a_slice_decodes_as_the_whole_does(moments: list[tuple[datetime, int] | None], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(moments) - 1))
+    whole = pa.array([text(*m) if m else None for m in moments], pa.string())
+
+    assert local_time(whole.slice(start))[0].to_pylist() == local_time(whole)[0].to_pylist()[start:]
 
 
 @pytest.mark.parametrize(
-    ("days", "nanoseconds", "offset", "micros", "text"),
+    ("written", "micros"),
     [
-        (0, 14 * 3600 * 10**9, 840, -62_135_596_800_000_000, "0001-01-01 14:00:00.0000000 +14:00"),
-        (0, 0, 840, -62_135_647_200_000_000, "0001-01-01 00:00:00.0000000 +14:00"),
-        (3_652_058, 86_399_999_999_900, -720, 253_402_343_999_999_999, "9999-12-31 23:59:59.9999999 -12:00"),
+        ("0001-01-01 14:00:00.0000000 +14:00", -62_135_596_800_000_000),
+        ("0001-01-01 00:00:00.0000000 +14:00", -62_135_647_200_000_000),
+        ("9999-12-31 23:59:59.9999999 -12:00", 253_402_343_999_999_999),
     ],
 )
-def test_datetimeoffset_at_the_ends_of_time(days: int, nanoseconds: int, offset: int, micros: int, text: str) -> None:
-    values, exact = instant(
-        pa.array([days], pa.int32()), pa.array([nanoseconds], pa.int64()), pa.array([offset], pa.int32()), 7
-    )
+def test_datetimeoffset_at_the_ends_of_time(written: str, micros: int) -> None:
+    values, exact = instant(pa.array([written]), 7)
 
     assert values.cast(pa.int64()).to_pylist() == [micros]
     assert exact is not None
-    assert exact.to_pylist() == [text]
+    assert exact.to_pylist() == [written]
+
+
+@pytest.mark.parametrize("written", ["2024-05-06 07:08:09", "2024-05-06T07:08:09.12345678"])
+def test_a_text_of_another_form_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="27 characters"):
+        local_time(pa.array([written]))
