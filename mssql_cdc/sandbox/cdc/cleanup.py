@@ -67,7 +67,7 @@ def cleanup_instance(
         low = metadata.lsn_by_time(row[2], below=False, inclusive=True) or mark
         if low > instance.start_lsn:
             _raise_low_end(metadata, instance, low)
-    return _delete_below(transaction, metadata, instance.change_table, mark or low)
+    return _delete_below(transaction, metadata, instance.change_table, low)
 
 
 def _raise_low_end(metadata: Metadata, instance: CaptureInstance, mark: bytes) -> None:
