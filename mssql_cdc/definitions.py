@@ -18,12 +18,13 @@ DEFAULT_FOLDER = "connectors"
 def defs() -> dg.Definitions:
     """All connectors of the folder; an empty or missing folder gives an empty location."""
     folder = Path(os.environ.get(FOLDER_VARIABLE, DEFAULT_FOLDER))
-    if not folder.is_dir():
-        return dg.Definitions()
-    connectors = load_connectors(folder)
+    connectors = load_connectors(folder) if folder.is_dir() else {}
     missing = [path for path in connectors if not table_list_path(path).exists()]
     if missing:
         commands = "\n".join(f"  mssql-cdc discover --config {path}" for path in missing)
         raise ConfigurationError(f"These connectors have no table list yet; run\n{commands}\nand reload the location")
-    parts = [build_definitions(connector, tables=read_table_list(path)) for path, connector in connectors.items()]
-    return dg.Definitions.merge(*parts) if parts else dg.Definitions()
+    parts = []
+    for path, connector in connectors.items():
+        tables = [table for listed in read_table_list(path).values() for table in listed]
+        parts.append(build_definitions(connector, tables=tables))
+    return dg.Definitions.merge(*parts, dg.Definitions(executor=dg.in_process_executor))

@@ -6,7 +6,8 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import dagster as dg
 
@@ -14,19 +15,24 @@ from mssql_cdc.defs.resources import SparkResource
 
 Result = TypeVar("Result")
 SLICE_SECONDS = 0.25
+PROGRESS_TAG = "mssql_cdc/progress"
 
 
 @dataclass
 class Background:
-    """The run's log lines and actions. Dagster's own logger is only ever used from the main thread."""
+    """The run's log lines and actions. Dagster is only ever called from the main thread."""
 
     context: dg.AssetExecutionContext
     spark: SparkResource
-    _lines: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
+    _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue)
 
     def log(self, line: str) -> None:
         """Takes one line from any thread; a line costs Dagster about 25 ms, so one per table or chunk is enough."""
-        self._lines.put(line)
+        self._posted.put(partial(self.context.log.info, "%s", line))
+
+    def post(self, action: Callable[[], object]) -> None:
+        """Takes an action from any thread, for the main thread to do soon."""
+        self._posted.put(action)
 
     def run(self, action: Callable[[], Result]) -> Result:
         """The action's result; on a termination Spark's jobs are cancelled and the interruption goes on up."""
@@ -47,16 +53,7 @@ class Background:
     def _drain(self) -> None:
         while True:
             try:
-                line = self._lines.get_nowait()
+                action = self._posted.get_nowait()
             except queue.Empty:
                 return
-            self.context.log.info(line)
-
-    def progress(self, text: str) -> None:
-        """Shows how far a long step is, as a tag of the run."""
-        self.context.instance.add_run_tags(self.context.run.run_id, {"mssql_cdc/progress": text})
-
-
-def event(context: dg.AssetExecutionContext, key: dg.AssetKey, **metadata: Any) -> None:
-    """Records a materialization of an asset that the step does not select."""
-    context.log_event(dg.AssetMaterialization(key, metadata=metadata))
+            action()

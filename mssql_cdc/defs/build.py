@@ -27,9 +27,11 @@ def build_definitions(
         connector: the configuration (`mssql_cdc.config.load_connector`).
         tables: the stored table list (`mssql-cdc discover` writes it, `stream.discover.read_table_list` reads it).
         warehouse: wins over `delta.warehouse`.
+
+    The executor is left to the caller: `Definitions.merge` refuses two of them. A single step needs none but its own
+    process, so `in_process_executor` starts runs fastest.
     """
-    confs = dict(connector.spark.read())
-    spark = SparkResource(spark_config=confs, master=confs.pop("spark.master", "local[2]"))
+    spark = SparkResource(settings=connector.spark)
     parts = [
         _database(Setup.of(connector, name, tuple(tables), warehouse=warehouse), spark) for name in connector.databases
     ]
@@ -54,6 +56,5 @@ def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
         assets=[*source_specs(setup), capture, *event_specs(setup), build_signals(setup)],
         jobs=[job],
         sensors=[build_sensor(setup, job)],
-        resources={"spark": spark},
-        executor=dg.in_process_executor,
+        resources={setup.names.spark: spark},
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import dagster as dg
 
 from mssql_cdc.defs.background import Background
-from mssql_cdc.defs.report import Reporter
-from mssql_cdc.defs.resources import SparkResource
+from mssql_cdc.defs.lake_check import judge
+from mssql_cdc.defs.report import Reporter, StepEvent
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import Work, range_keys
@@ -19,7 +19,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lsn import parse_snapshot_key
 
 SENSOR_TAG = "dagster/sensor_name"
-StepEvent = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
+SIGNAL_TAG = "mssql_cdc/signal"
 
 
 def build_capture(setup: Setup) -> dg.AssetsDefinition:
@@ -32,51 +32,70 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         can_subset=True,
         pool=setup.names.pool,
         backfill_policy=dg.BackfillPolicy.single_run(),
+        required_resource_keys={setup.names.spark},
     )
-    def capture(context: dg.AssetExecutionContext, spark: SparkResource):
-        yield from _capture(context, spark, setup)
+    def capture(context: dg.AssetExecutionContext):
+        yield from _capture(context, setup)
 
     return capture
 
 
-def _capture(context: dg.AssetExecutionContext, spark: SparkResource, setup: Setup) -> Iterator[StepEvent]:
+def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEvent]:
+    spark = getattr(context.resources, setup.names.spark)
     background = Background(context, spark)
     database = setup.open(spark=spark.start, run_id=context.run.run_id, log=background.log)
-    work = Work(setup, database, background, by_operator=SENSOR_TAG not in context.run.tags)
-    reporter = Reporter(setup, context)
+    by_sensor = SENSOR_TAG in context.run.tags
+    work = Work(setup, database, background, by_sensor, signal=context.run.tags.get(SIGNAL_TAG))
     keys = _partition_keys(context, setup)
-    reporter.remember(work)
+    reporter = Reporter(setup, context, by_hand=len(keys) > 1)
     try:
         if not keys:
-            yield from reporter.currents(work.merge_now(reporter.selected_currents))
-            return
+            yield from _without_partition(work, reporter)
+        else:
+            reporter.remember(work)
         for key in keys:
             yield from _one_key(work, reporter, key)
-        yield from _loop_mode(work, reporter, started=time.monotonic())
+        if by_sensor and keys and parse_snapshot_key(keys[0]) is None:
+            yield from _loop_mode(work, reporter, started=time.monotonic())
     except MssqlCdcError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
+        raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
     reporter.raise_failures()
 
 
 def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
     if parse_snapshot_key(key) is not None:
-        yield from reporter.snapshot(key, work.snapshot(key, reporter.selected_logs, reporter.progress))
+        done = work.snapshot(
+            key, reporter.selected_logs, lambda found: work.background.post(lambda: reporter.progress(found))
+        )
+        yield from reporter.snapshot(key, done)
+        carried = [*done.result.rows, *done.result.failed, *done.notes]
+        yield from reporter.unloaded([table for table in carried if table not in work.setup.names.tables])
     else:
-        yield from reporter.range(key, work.range(key, reporter.selected_logs))
+        ranged = work.range(key, reporter.selected_logs)
+        yield from reporter.range(key, ranged)
+        yield from reporter.unloaded(work.unloaded(ranged.seen))
     yield from reporter.side_effects(work)
+
+
+def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
+    """Current tables to the last cut, and checks that were executed by themselves, from the lake."""
+    if reporter.selected_currents:
+        yield from reporter.currents(work.merge_now(reporter.selected_currents))
+    for table in reporter.selected_checks:
+        yield reporter.verdict(table, judge(work.database, table))
 
 
 def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[StepEvent]:
     """Further ranges in the same run while `dagster.max.run.seconds` allows; a failing one ends the loop."""
     limit = work.setup.connector.dagster.max_run_seconds
     while time.monotonic() - started < limit and not reporter.failures:
-        key = work.next_key()
-        if key is None:
+        key, done = work.further()
+        if done is not None:
+            yield from reporter.further(key, done) if key is not None else reporter.currents(done.merged)
+        if key is not None:
+            yield from reporter.side_effects(work)
+        else:
             time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
-            continue
-        reporter.add_partition(key)
-        yield from reporter.further_range(key, work.range(key, reporter.selected_logs))
-        yield from reporter.side_effects(work)
 
 
 def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:
@@ -84,13 +103,16 @@ def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str
     if context.has_partition_key or context.has_partition_key_range:
         keys = list(context.partition_keys)
         snapshots = [key for key in keys if parse_snapshot_key(key) is not None]
-        return [*sorted(snapshots), *range_keys(key for key in keys if key not in snapshots)]
-    logs = setup.log_keys.keys() & context.selected_asset_keys
-    if logs:
-        names = ", ".join(sorted(key.to_user_string() for key in logs))
+        try:
+            return [*sorted(snapshots), *range_keys(key for key in keys if key not in snapshots)]
+        except ValueError as error:
+            raise dg.Failure(f"{error}, or of a snapshot: snapshot-20261121T080509", allow_retries=False) from None
+    partitioned = {*setup.log_keys, setup.transactions_key} & context.selected_asset_keys
+    if partitioned:
+        names = ", ".join(sorted(key.to_user_string() for key in partitioned))
         raise dg.Failure(
-            f"{names} were asked for without a partition. Choose a range, or add a partition snapshot-<time>; "
-            "the sensor asks for ranges by itself",
+            f"{names} were asked for without a partition. Choose a range, or add a partition snapshot-<time>, "
+            "for instance snapshot-20261121T080509; the sensor asks for ranges by itself",
             allow_retries=False,
         )
     return []

@@ -33,8 +33,18 @@ class DatabaseNames:
 
     @property
     def stem(self) -> str:
-        """`<connector>__<database>`: the part that jobs, sensors, pools and partition sets share."""
-        return f"{encode(self.connector)}__{encode(self.database)}"
+        """`<connector>__<database>`: the part that jobs, sensors, pools and partition sets share.
+
+        Where that could be read in two ways (`a__b` and `c`, `a` and `b__c`) the connector's length is appended.
+        """
+        connector = encode(self.connector)
+        joined = f"{connector}__{encode(self.database)}"
+        return joined if joined.find("__") == joined.rfind("__") else f"{joined}__{len(connector)}"
+
+    @property
+    def spark(self) -> str:
+        """The key of the connector's Spark resource; connectors differ in their Spark settings."""
+        return f"spark__{encode(self.connector)}"
 
     @property
     def partitions(self) -> str:
@@ -70,8 +80,9 @@ class DatabaseNames:
         return self._key(table.schema, _free(f"{table.name}_current", {t.name for t in self._beside(table)}))
 
     def source_key(self, table: TableId) -> dg.AssetKey:
-        """The key of the table in SQL Server."""
-        return dg.AssetKey(["sqlserver", encode(self.database), encode(table.schema), encode(table.name)])
+        """The key of the table in SQL Server; each connector shows its own, since servers may have equal names."""
+        path = ["sqlserver", self.connector, self.database, table.schema, table.name]
+        return dg.AssetKey([encode(part) for part in path])
 
     def extra_key(self, name: str) -> dg.AssetKey:
         """The key of one of `EXTRA_ASSETS`."""

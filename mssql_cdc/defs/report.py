@@ -3,6 +3,8 @@
 Nothing is read from the source here, and nothing is written but events.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,30 +12,38 @@ from typing import Any
 
 import dagster as dg
 
+from mssql_cdc.defs.background import PROGRESS_TAG
+from mssql_cdc.defs.lake_check import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
-from mssql_cdc.defs.work import RangeDone, Work
+from mssql_cdc.defs.work import RangeDone, SnapshotDone, Work
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.capture import Progress, SnapshotResult
+from mssql_cdc.snapshot.capture import Progress
 from mssql_cdc.stream.after import Merged
 from mssql_cdc.stream.capture import TableOutcome
 
-OPERATIONS = {"r": "reads", "c": "inserts", "u": "updates", "d": "deletes"}
+OPERATIONS = {"c": "inserts", "u": "updates", "d": "deletes"}
 SHARES = (25, 50, 75)
+RELOAD = "run `mssql-cdc discover` and reload the code location, so that it appears in the graph"
+StepEvent = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
 @dataclass
 class Reporter:
-    """The events of one step; `failures` are the tables that failed, with their errors."""
+    """The events of one step; `failures` are the tables that failed, with their errors.
+
+    `by_hand`: the run covers several partitions. Dagster would record all of them as soon as one is yielded, so each
+    is then logged by itself when it is done; so are further ranges of loop mode, and assets that were not selected.
+    """
 
     setup: Setup
     context: dg.AssetExecutionContext
+    by_hand: bool = False
     failures: dict[TableId, MssqlCdcError] = field(default_factory=dict)
-    _done: set[dg.AssetKey] = field(default_factory=set)
+    _done: set[object] = field(default_factory=set)
     _seen_rows: dict[str, int] = field(default_factory=dict)
     _shown: int = 0
 
@@ -47,115 +57,127 @@ class Reporter:
         """The tables whose current tables the run selected."""
         return [t for key, t in self.setup.current_keys.items() if key in self.context.selected_asset_keys]
 
+    @property
+    def selected_checks(self) -> list[TableId]:
+        """The tables whose check the run selected."""
+        chosen = {key.asset_key for key in self.context.selected_asset_check_keys}
+        return [table for key, table in self.setup.log_keys.items() if key in chosen]
+
     # -- Ranges --------------------------------------------------------------------------------------------
 
-    def range(self, key: str, done: RangeDone) -> Iterator[Any]:
-        """Events of a range that the run was launched for."""
-        for table in self.selected_logs:
-            outcome = done.result.tables.get(table) if done.result else None
+    def range(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
+        """Events of a range: of the tables that were selected, and of others that it carried along."""
+        for table in dict.fromkeys([*self.selected_logs, *done.tables]):
+            outcome, member = done.outcome(table), done.member(table)
             if outcome is not None and outcome.error is not None:
                 self.failures[table] = outcome.error
-                yield self._check(table, outcome.error, key)
-                continue
-            position = done.seen.position(table)
-            if outcome is None and (position is None or not self._was_there(done, table)):
-                continue  # Held back by a snapshot, or not streaming: its partition stays missing.
-            metadata = self._range_metadata(table, outcome, done)
-            yield self._check(table, None, key)
-            yield self._materialize(self.setup.names.log_key(table), key, metadata)
+                yield self._check(table, key, outcome.error)
+            elif outcome is None and (member is None or member.status != "streaming"):
+                self._say_why_not(table, member.status if member else "new")
+            else:
+                yield self._check(table, key, None, {"rows": outcome.rows if outcome else 0})
+                values = _read(outcome) if outcome else _nothing(done, table)
+                yield self._materialize(self.setup.names.log_key(table), key, {**values, "attempt": self._attempt})
         yield from self._cut(key, done)
         yield from self.currents(done.merged)
 
-    def further_range(self, key: str, done: RangeDone) -> Iterator[Any]:
-        """Events of a range which the run went on with: the UI's grid fills while the run lives."""
-        for table, outcome in (done.result.tables if done.result else {}).items():
-            if outcome.error is not None:
+    def further(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
+        """Events of a range that the run went on with: of what changed or failed only, since every event costs time."""
+        self.by_hand = True
+        self.context.instance.add_dynamic_partitions(self.setup.names.partitions, [key])
+        for table in done.tables:
+            outcome = done.outcome(table)
+            if outcome is not None and outcome.error is not None:
                 self.failures[table] = outcome.error
-                continue
-            yield dg.AssetMaterialization(
-                self.setup.names.log_key(table), partition=key, metadata=self._range_metadata(table, outcome, done)
-            )
-        for table, result in done.merged.tables.items():
-            yield dg.AssetMaterialization(self.setup.names.current_key(table), metadata=_merged_metadata(result))
+                yield self._check(table, key, outcome.error)
+            elif outcome is not None and outcome.rows:
+                yield self._materialize(self.setup.names.log_key(table), key, _read(outcome))
+        yield from self._cut(key, done)
+        yield from self.currents(done.merged)
 
-    def _was_there(self, done: RangeDone, table: TableId) -> bool:
-        member = next(member for member in done.seen.facts.members if member.table == table)
-        return member.status == "streaming"
+    def _say_why_not(self, table: TableId, status: str) -> None:
+        """A table that is held back keeps this partition missing; what comes later holds its changes."""
+        reasons = {
+            "new": "it waits for its first snapshot",
+            "snapshot": "it is being snapshotted, and its changes follow",
+            "lost": "changes of it were lost; it needs a snapshot (see the signals asset)",
+            "failed": "it was given up; materialize any range of it by hand to try again",
+        }
+        self.context.log.warning("%s takes no part: %s", table, reasons.get(status, status))
 
-    def _cut(self, key: str, done: RangeDone) -> Iterator[Any]:
-        key_of = self.setup.transactions_key
-        complete = bool(done.result and done.result.row and done.result.row.complete)
-        if key_of in self.context.selected_asset_keys and (complete or done.result is None):
-            values = {"dagster/partition_row_count": done.transactions, "complete_cut": complete}
-            yield self._materialize(key_of, key, event_metadata(values))
+    def _cut(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
+        own = self.setup.transactions_key
+        if done.complete or (not done.results and own in self.context.selected_asset_keys):
+            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
+            yield self._materialize(own, key, values)
 
-    def _range_metadata(self, table: TableId, outcome: TableOutcome | None, done: RangeDone) -> Mapping[str, Any]:
-        if outcome is None:
-            position = done.seen.position(table)
-            note = "nothing to do: the table had been captured to the end of this range before"
-            return event_metadata({"note": note, "to_lsn": position, "dagster/partition_row_count": 0})
-        counts = {name: int(outcome.operations.get(op, 0)) for op, name in OPERATIONS.items() if op != "r"}
-        last = datetime.fromisoformat(outcome.last) if outcome.last else None
-        return event_metadata(
-            {
-                "dagster/partition_row_count": outcome.rows,
-                **counts,
-                "from_lsn": outcome.slice.from_.text,
-                "to_lsn": outcome.slice.to.text,
-                "capture_instance": outcome.slice.instance.name,
-                "commit_time_min": datetime.fromisoformat(outcome.first) if outcome.first else None,
-                "commit_time_max": last,
-                "lag_seconds": (datetime.now(UTC) - last).total_seconds() if last else None,
-                "delta_version": outcome.state.delta_version if outcome.state else None,
-                "attempt": done.result.decision.attempt if done.result else 1,
-            }
-        )
+    @property
+    def _attempt(self) -> int:
+        text = self.context.run.tags.get("dagster/run_key", "").rpartition("#")[2]
+        return int(text) if text.isdigit() else 1
 
     # -- Snapshots -----------------------------------------------------------------------------------------
 
-    def snapshot(self, key: str, result: SnapshotResult) -> Iterator[Any]:
+    def snapshot(self, key: str, done: SnapshotDone) -> Iterator[StepEvent]:
         """Events of a snapshot."""
-        for table in self.selected_logs:
+        result = done.result
+        for table in dict.fromkeys([*self.selected_logs, *result.rows, *result.failed, *done.notes]):
+            log_key = self.setup.names.log_key(table)
             error = result.failed.get(table)
             if error is not None:
                 self.failures[table] = error
-                yield self._check(table, error, key)
+                yield self._check(table, key, error)
             elif table in result.rows:
                 rows = result.rows[table]
+                yield self._check(table, key, None, {"rows": rows})
                 values = {"dagster/partition_row_count": rows, "reads": rows, "snapshot": result.id}
-                yield self._check(table, None, key)
-                yield self._materialize(self.setup.names.log_key(table), key, event_metadata(values))
+                yield self._materialize(log_key, key, values)
+            elif table in done.notes:
+                yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": done.notes[table]})
 
     def progress(self, progress: Progress) -> None:
         """Shows a snapshot's progress: a run tag at every group, an observation at a quarter, half, three quarters."""
         share = 100 * progress.chunks_done // max(progress.chunks, 1)
         text = f"{share}% ({progress.chunks_done} of {progress.chunks} chunks, {progress.rows:,} rows)"
-        self.context.instance.add_run_tags(self.context.run.run_id, {"mssql_cdc/progress": text})
+        self.context.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
         if any(self._shown < mark <= share for mark in SHARES):
+            values = event_metadata({"snapshot_progress_percent": share, "rows": progress.rows})
             for table in self.selected_logs:
-                self.context.instance.report_runless_asset_event(
-                    dg.AssetObservation(
-                        self.setup.names.log_key(table),
-                        metadata=event_metadata({"snapshot_progress_percent": share, "rows": progress.rows}),
-                    )
+                self.context.log_event(
+                    dg.AssetObservation(self.setup.names.log_key(table), partition=self._partition, metadata=values)
                 )
         self._shown = share
 
+    @property
+    def _partition(self) -> str | None:
+        return self.context.partition_key if self.context.has_partition_key else None
+
     # -- Everything else -----------------------------------------------------------------------------------
 
-    def currents(self, merged: Merged) -> Iterator[Any]:
-        """Events of current tables; one whose merge failed is tried again by the next range, and said so."""
+    def currents(self, merged: Merged) -> Iterator[StepEvent]:
+        """Events of current tables; one whose merge failed fails the step and is tried again by the next range."""
         for table, result in merged.tables.items():
-            key = self.setup.names.current_key(table)
-            if key in self.context.selected_asset_keys and key not in self._done:
-                self._done.add(key)
-                yield dg.MaterializeResult(key, metadata=_merged_metadata(result))
-            else:
-                yield dg.AssetMaterialization(key, metadata=_merged_metadata(result))
+            values = {"merged_rows": result.rows, "delta_version": result.delta_version, "batch": result.batch}
+            yield self._materialize(self.setup.names.current_key(table), None, values)
         for table, error in merged.errors.items():
             self.context.log.error("%s: the current table could not be merged: %s", table, error)
+            self.failures.setdefault(table, error)
 
-    def side_effects(self, work: Work) -> Iterator[Any]:
+    def unloaded(self, tables: list[TableId]) -> Iterator[StepEvent]:
+        """A notification about captured tables which the code location does not know: once per step."""
+        if tables and "unloaded" not in self._done:
+            self._done.add("unloaded")
+            names = ", ".join(table.text for table in tables)
+            self.context.log.warning("%s: captured, but not in the table list; %s", names, RELOAD)
+            values = {"unknown_tables": names, "what_to_do": RELOAD}
+            yield dg.AssetMaterialization(self.setup.names.extra_key("notifications"), metadata=event_metadata(values))
+
+    def verdict(self, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:
+        """A check that was executed by itself."""
+        values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
+        return self._result(table, passed=not verdict.problems, values=values)
+
+    def side_effects(self, work: Work) -> Iterator[StepEvent]:
         """An event for each of the database's own assets whose table has grown since this step began."""
         for name in ("schema_history", "signals", "notifications"):
             rows = small_table(work.database.layout, name, work.database.storage).rows()
@@ -171,29 +193,36 @@ class Reporter:
         for _ in self.side_effects(work):
             pass
 
-    def add_partition(self, key: str) -> None:
-        """A partition for a range that nobody launched (loop mode)."""
-        self.context.instance.add_dynamic_partitions(self.setup.names.partitions, [key])
-
     def raise_failures(self) -> None:
         """The step fails at its end when a table failed; the others keep their materializations."""
         if self.failures:
             lines = "; ".join(f"{table}: {error}" for table, error in self.failures.items())
-            raise dg.Failure(f"{len(self.failures)} tables failed: {lines}", allow_retries=False)
+            word = "table" if len(self.failures) == 1 else "tables"
+            raise dg.Failure(f"{len(self.failures)} {word} failed: {lines}", allow_retries=False)
 
-    def _materialize(self, key: dg.AssetKey, partition: str, metadata: Mapping[str, Any]) -> dg.MaterializeResult[Any]:
-        if self.context.has_partition_key_range:
-            self.context.add_asset_metadata(dict(metadata), asset_key=key, partition_key=partition)
-        if key in self._done:  # A backfill over several keys: Dagster records one event per key by itself.
-            return dg.AssetMaterialization(key, partition=partition, metadata=metadata)  # type: ignore[return-value]
+    def _materialize(self, key: dg.AssetKey, partition: str | None, values: Mapping[str, Any]) -> StepEvent:
+        metadata = event_metadata(values)
+        if self.by_hand or key in self._done or key not in self.context.selected_asset_keys:
+            return dg.AssetMaterialization(key, partition=partition, metadata=metadata)
         self._done.add(key)
-        plain = {} if self.context.has_partition_key_range else dict(metadata)
-        return dg.MaterializeResult(key, metadata=plain)
+        version = values.get("to_lsn")
+        return dg.MaterializeResult(
+            asset_key=key, metadata=metadata, data_version=dg.DataVersion(str(version)) if version else None
+        )
 
-    def _check(self, table: TableId, error: MssqlCdcError | None, key: str) -> dg.AssetCheckResult:
-        values = {"partition": key, "error": f"{type(error).__name__}: {error}" if error else None}
+    def _check(
+        self, table: TableId, partition: str, error: MssqlCdcError | None, values: Mapping[str, Any] | None = None
+    ) -> dg.AssetCheckResult | dg.AssetCheckEvaluation:
+        found = {"partition": partition, "error": f"{type(error).__name__}: {error}" if error else None}
+        result = self._result(table, passed=error is None, values={**found, **(values or {})})
+        if not self.by_hand and table in self.selected_checks and ("check", table) not in self._done:
+            self._done.add(("check", table))
+            return result
+        return evaluation(self.setup, table, passed=error is None, metadata=dict(result.metadata))
+
+    def _result(self, table: TableId, *, passed: bool, values: Mapping[str, Any]) -> dg.AssetCheckResult:
         return dg.AssetCheckResult(
-            passed=error is None,
+            passed=passed,
             asset_key=self.setup.names.log_key(table),
             check_name=CHECK,
             severity=dg.AssetCheckSeverity.ERROR,
@@ -201,5 +230,37 @@ class Reporter:
         )
 
 
-def _merged_metadata(result: CurrentResult) -> Mapping[str, Any]:
-    return event_metadata({"merged_rows": result.rows, "delta_version": result.delta_version, "batch": result.batch})
+def evaluation(setup: Setup, table: TableId, *, passed: bool, metadata: Mapping[str, Any]) -> dg.AssetCheckEvaluation:
+    """A table's check as an event by itself: from the sensor, or where a step's own result was given before."""
+    return dg.AssetCheckEvaluation(
+        asset_key=setup.names.log_key(table),
+        check_name=CHECK,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata=metadata,
+    )
+
+
+def _read(outcome: TableOutcome) -> dict[str, Any]:
+    last = datetime.fromisoformat(outcome.last) if outcome.last else None
+    return {
+        "dagster/partition_row_count": outcome.rows,
+        **{name: int(outcome.operations.get(op, 0)) for op, name in OPERATIONS.items()},
+        "from_lsn": outcome.slice.from_.text,
+        "to_lsn": outcome.slice.to.text,
+        "capture_instance": outcome.slice.instance.name,
+        "commit_time_min": datetime.fromisoformat(outcome.first) if outcome.first else None,
+        "commit_time_max": last,
+        "lag_seconds": round((datetime.now(UTC) - last).total_seconds(), 3) if last else None,
+        "delta_version": outcome.state.delta_version if outcome.state else None,
+    }
+
+
+def _nothing(done: RangeDone, table: TableId) -> dict[str, Any]:
+    there = "nothing to do: the table had been captured to the end of this range before"
+    member = done.member(table)
+    return {
+        "dagster/partition_row_count": 0,
+        "to_lsn": member.position if member else None,
+        "note": "no changes in this range" if done.moved(table) else there,
+    }

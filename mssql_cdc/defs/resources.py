@@ -1,34 +1,45 @@
 """Dagster resources: the Spark session of a run. Connections to the source are opened by `source/`, where needed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 
-from mssql_cdc.spark.session import SparkSettings, start_session
+from mssql_cdc.config.model import SparkSettings as ConnectorSpark
+from mssql_cdc.spark.session import SparkSettings, start_session, verify_session
 
 
 class SparkResource(LazyPySparkResource):
     """One Spark session per run, started on first use and stopped at the run's end.
 
-    `spark_config` holds Spark confs (`spark.*` of the connector); they win over the confs for small work.
+    `settings` are the connector's `spark.*` properties; they win over the confs for small work. They are an object,
+    not configuration, so that what they hold (keys of an object store) is never shown by Dagster.
     """
 
     spark_config: dict[str, Any] = {}  # noqa: RUF012 (a pydantic field)
-    master: str = "local[2]"
+    settings: dg.ResourceDependency[ConnectorSpark]
     memory: str = "2g"
+    _found: Any = PrivateAttr(default=None)
     _started: Any = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
+        """Starts nothing; takes note of a session that somebody else has started in this process."""
+        from pyspark.sql import SparkSession
+
+        self._found = SparkSession.getActiveSession()
 
     @property
     def spark_session(self) -> Any:
-        """The session; starts it (4-7 s) when this is the run's first use."""
+        """The session; starts it (4-7 s) when this is the run's first use. A session that is there is used."""
+        if self._found is not None:
+            verify_session(self._found)
+            return self._found
         if self._started is None:
-            confs = {name: str(value) for name, value in self.spark_config.items()}
+            confs = self.settings.read() | {name: str(value) for name, value in self.spark_config.items()}
+            master = confs.pop("spark.master", "local[2]")
             self._started = start_session(
-                SparkSettings.from_environment(master=self.master, memory=self.memory, confs=confs)
+                SparkSettings.from_environment(master=master, memory=self.memory, confs=confs)
             )
         return self._started
 
@@ -38,11 +49,12 @@ class SparkResource(LazyPySparkResource):
 
     def cancel_jobs(self) -> None:
         """Cancels what Spark is working on, from any thread."""
-        if self._started is not None:
-            self._started.sparkContext.cancelAllJobs()
+        session = self._started or self._found
+        if session is not None:
+            session.sparkContext.cancelAllJobs()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
-        """Stops the session: a later run must not inherit its static confs."""
+        """Stops the session that the run has started: a later run must not inherit its static confs."""
         if self._started is not None:
             self._started.stop()
             self._started = None

@@ -1,41 +1,43 @@
 """The sensor of one database: looks, decides by `stream.plan`, asks for at most one range and one snapshot.
 
-Its cursor is a hint; losing it costs a retry count, never a row. Nothing here starts Spark.
+Nothing here starts Spark. A tick on a quiet database reads `_offsets` and asks the source one question.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from mssql_cdc.capture.context import Database
+from mssql_cdc.defs.capture_step import SIGNAL_TAG
+from mssql_cdc.defs.memory import Memory
+from mssql_cdc.defs.metadata import event_metadata
+from mssql_cdc.defs.prune import stale_keys
+from mssql_cdc.defs.report import evaluation
+from mssql_cdc.defs.runs import MERGE_TAG, Runs
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
-from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lsn import parse_snapshot_key
+from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc.stream.after import behind_current
 from mssql_cdc.stream.capture import mark_status
-from mssql_cdc.stream.decisions import Decision, Lost, Range, Snapshot, Wait
-from mssql_cdc.stream.facts import Activity, Cursor, Facts
+from mssql_cdc.stream.decisions import Lost, Range, Snapshot, Wait
+from mssql_cdc.stream.facts import Facts
 from mssql_cdc.stream.gather import Survey, survey
-from mssql_cdc.stream.plan import next_cursor, plan
+from mssql_cdc.stream.plan import backoff, next_cursor, plan
 from mssql_cdc.stream.signals import free_key
+from mssql_cdc.stream.tick import quiet_look
 
 POOL_SLOTS = 2
+LOOK_AGAIN = timedelta(seconds=60)
+"""So often even a quiet database is looked at thoroughly: for tables that were put under CDC."""
+MAX_SNAPSHOT_SECONDS = 24 * 3600
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
 """`running` lets the sensors of a new instance start by themselves, as the demo wants it."""
-PARTITION_TAG = "dagster/partition"
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-IN_PROGRESS = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
@@ -50,109 +52,175 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
         description=f"Asks for the next LSN range of {setup.database} and for snapshots that are due.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        tick = Tick(setup, setup.open(), Runs(context.instance, setup, job.name), Memory.from_json(context.cursor))
         try:
-            return _tick(context, setup, job.name)
+            _ensure_pool(context.instance, setup)
+            return tick.result()
         except MssqlCdcError as error:
-            # A sensor that raises shows a trace; one line says more, and the next tick tries again.
-            return dg.SkipReason(f"{type(error).__name__}: {error}")
+            line = f"{type(error).__name__}: {error}"
+            if error.retriable or isinstance(error, FencedError):
+                return dg.SkipReason(line)  # The next tick tries again.
+        # A red tick, where somebody has to do something; the trace would not say more than the message.
+        raise dg.Failure(line)
 
     return sensor
 
 
-def _tick(context: dg.SensorEvaluationContext, setup: Setup, job_name: str) -> dg.SensorResult | dg.SkipReason:
-    _ensure_pool(context.instance, setup)
-    database = setup.open()
-    cursor = Cursor.from_json(context.cursor)
-    running = activities(context.instance, setup, job_name)
-    seen = survey(database, cursor=cursor, running=running)
-    facts = _with_failures(context.instance, seen.facts, setup)
-    decision = plan(facts)
-    if isinstance(decision, Lost):
-        if not facts.restored:
-            mark_status(database, seen, decision.tables, "lost", decision.reason)
-        return dg.SkipReason(f"LOST: {decision.reason}. Ask for a snapshot of these tables in the signals asset.")
-    if isinstance(decision, Wait):
-        behind = behind_current(database, seen.members, seen.offsets) if not running else []
-        if behind and decision.until is None:
-            return dg.SensorResult(run_requests=[_merge_request(setup, behind, seen)], cursor=cursor.to_json())
-        return _skip(decision, next_cursor(facts, decision), context)
-    return _request(context, setup, seen, decision, next_cursor(facts, decision))
+@dataclass
+class Tick:
+    """One evaluation of the sensor."""
 
+    setup: Setup
+    database: Database
+    runs: Runs
+    memory: Memory
 
-def _request(
-    context: dg.SensorEvaluationContext, setup: Setup, seen: Survey, decision: Decision, cursor: Cursor
-) -> dg.SensorResult:
-    assert isinstance(decision, Range | Snapshot)
-    if isinstance(decision, Range):
-        key, tables = decision.key, [*decision.tables, *decision.idle]
-        keys = _range_selection(setup, tables or [m.table for m in seen.facts.members], decision.attempt)
-    else:
-        begun = any(row.partition == decision.id for row in seen.offsets.rows if row.kind == "snapshot")
-        key = decision.id if begun else free_key(decision.id, seen.offsets)
-        keys = [setup.names.log_key(table) for table in decision.tables if table in setup.names.tables]
-    new = not context.instance.has_dynamic_partition(setup.names.partitions, key)
-    request = dg.RunRequest(
-        run_key=f"{key}#{decision.attempt}",
-        partition_key=key,
-        asset_selection=keys,
-        tags={"mssql_cdc/connector": setup.connector.topic_prefix},
-    )
-    return dg.SensorResult(
-        run_requests=[request],
-        dynamic_partitions_requests=[setup.partitions.build_add_request([key])] if new else [],
-        cursor=cursor.to_json(),
-    )
+    def result(self) -> dg.SensorResult:
+        """What to ask for now, or why nothing."""
+        now = datetime.now(UTC)
+        running = self.runs.activities()
+        looked = self.memory.looked
+        if not running and looked is not None and now - looked < LOOK_AGAIN:
+            wait, offsets = quiet_look(self.database)
+            cut = offsets.last_cut()
+            if wait is not None and cut is not None and self.memory.merged == cut.number:
+                return self._skip(wait.reason)
+        seen = survey(self.database, cursor=self.memory.cursor, running=running, now=now, quick=True)
+        facts = self._with_failures(seen.facts, seen.offsets)
+        decision = plan(facts)
+        self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
+        match decision:
+            case Wait():
+                return self._wait(seen, decision)
+            case Lost():
+                return self._lost(seen, decision)
+            case Snapshot():
+                return self._snapshot(seen, decision)
+            case Range():
+                return self._range(seen, decision)
 
+    # -- Decisions -----------------------------------------------------------------------------------------
 
-def _range_selection(setup: Setup, tables: Sequence[TableId], attempt: int) -> list[dg.AssetKey]:
-    """Small connectors select everything, so that the grid has no holes; retries only what is unfinished."""
-    chosen = [t for t in tables if t in setup.names.tables]
-    if attempt == 1 and len(setup.tables) <= DENSE_GRID:
-        chosen = list(setup.names.tables)
-    currents = {table: key for key, table in setup.current_keys.items()}
-    keys = [setup.names.log_key(table) for table in chosen]
-    return [*keys, *(currents[t] for t in chosen if t in currents), setup.transactions_key]
+    def _range(self, seen: Survey, decision: Range) -> dg.SensorResult:
+        events = []
+        if decision.give_up:
+            reason = f"given up after {self.setup.connector.dagster.max_attempts} attempts"
+            mark_status(self.database, seen, decision.give_up, "failed", reason)
+            events = [self._red(table, f"{reason}; materialize any range of it by hand") for table in decision.give_up]
+        attempt = max(decision.attempt, self.runs.attempts(decision.key) + 1)
+        self.memory = replace(self.memory, cursor=replace(self.memory.cursor, attempt=attempt))
+        request = dg.RunRequest(
+            run_key=f"{decision.key}#{attempt}",
+            partition_key=decision.key,
+            asset_selection=self._selection(seen.facts, decision),
+        )
+        return self._ask(request, decision.key, seen, events)
 
+    def _snapshot(self, seen: Survey, decision: Snapshot) -> dg.SensorResult:
+        key = decision.id
+        if all(member.snapshot != key for member in seen.facts.members):
+            # Not begun yet. The key of new tables comes from the clock; one that failed so early keeps its own.
+            begun = {row.partition for row in seen.offsets.rows if row.kind == "snapshot"}
+            kept = self.memory.snapshot if decision.signal is None else None
+            key = kept if kept is not None and kept not in begun else free_key(key, seen.offsets)
+        attempt = max(decision.attempt, self.runs.attempts(key) + 1)
+        self.memory = replace(self.memory, snapshot=key)
+        known = [self.setup.names.log_key(table) for table in decision.tables if table in self.setup.names.tables]
+        request = dg.RunRequest(
+            run_key=f"{key}#{attempt}",
+            partition_key=key,
+            # Of tables that the code location does not know yet the step itself takes care.
+            asset_selection=known or [self.setup.transactions_key],
+            tags={
+                "dagster/max_runtime": str(MAX_SNAPSHOT_SECONDS),
+                **({SIGNAL_TAG: decision.signal} if decision.signal else {}),
+            },
+        )
+        return self._ask(request, key, seen, [])
 
-def _merge_request(setup: Setup, behind: Sequence[TableId], seen: Survey) -> dg.RunRequest:
-    """A quiet database: nothing new to read, but current tables that wait for their interval to pass."""
-    keys = [setup.names.current_key(table) for table in behind if table in setup.names.tables]
-    cut = seen.offsets.last_cut()
-    return dg.RunRequest(run_key=f"merge#{cut.number if cut else 0}", asset_selection=keys)
+    def _lost(self, seen: Survey, decision: Lost) -> dg.SensorResult:
+        if seen.facts.restored:
+            raise dg.Failure(f"LOST: {decision.reason}. Nothing is captured until every table has a new snapshot")
+        mark_status(self.database, seen, decision.tables, "lost", decision.reason)
+        advice = "ask for a snapshot of these tables in the signals asset"
+        events = [self._red(table, f"{decision.reason}; {advice}") for table in decision.tables]
+        return self._skip(f"LOST: {decision.reason}; {advice}", events)
 
+    def _wait(self, seen: Survey, decision: Wait) -> dg.SensorResult:
+        """A quiet database: nothing new to read, but perhaps current tables that waited for their interval."""
+        cut = seen.offsets.last_cut()
+        if cut is None or decision.until is not None or seen.facts.running or self.memory.merged == cut.number:
+            return self._skip(decision.reason)
+        behind = behind_current(self.database, seen.members, seen.offsets)
+        keys = [self.setup.names.current_key(table) for table in behind if table in self.setup.names.tables]
+        if not keys:
+            self.memory = replace(self.memory, merged=cut.number)
+            return self._skip(decision.reason)
+        mark = str(cut.number)
+        failures, failed_at = self.runs.undone(mark, tag=MERGE_TAG)
+        if failed_at is not None and seen.facts.now < failed_at + backoff(seen.facts.limits.retry_wait, failures):
+            return self._skip(f"{decision.reason}; current tables could not be merged, which is tried again soon")
+        request = dg.RunRequest(
+            run_key=f"merge-{mark}#{self.runs.attempts(mark, tag=MERGE_TAG) + 1}",
+            asset_selection=keys,
+            tags={MERGE_TAG: mark},
+        )
+        return dg.SensorResult(run_requests=[request], cursor=self.memory.to_json())
 
-def _skip(decision: Wait, cursor: Cursor, context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    context.update_cursor(cursor.to_json())
-    return dg.SkipReason(decision.reason)
+    # -- Pieces --------------------------------------------------------------------------------------------
 
+    def _selection(self, facts: Facts, decision: Range) -> list[dg.AssetKey]:
+        """Small connectors select everything, so that the grid has no holes; retries only what is unfinished."""
+        wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
+        if decision.attempt == 1 and len(self.setup.tables) <= DENSE_GRID:
+            wanted = {member.table for member in facts.members}
+        streaming = {m.table for m in facts.members if m.status == "streaming"} - set(decision.give_up)
+        chosen = [table for table in self.setup.names.tables if table in wanted & streaming]
+        currents = {table: key for key, table in self.setup.current_keys.items()}
+        keys = [self.setup.names.log_key(table) for table in chosen]
+        return [*keys, *(currents[table] for table in chosen if table in currents), self.setup.transactions_key]
 
-def activities(instance: dg.DagsterInstance, setup: Setup, job_name: str) -> list[Activity]:
-    """Runs at work on this database, also those launched in the UI, which know no job of ours."""
-    ours = setup.log_keys.keys() | setup.current_keys.keys()
-    found = []
-    for record in instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
-        run = record.dagster_run
-        if run.job_name != job_name and not (set(run.asset_selection or ()) & ours):
-            continue
-        key = run.tags.get(PARTITION_TAG) or run.tags.get(RANGE_START_TAG) or ""
-        kind = "snapshot" if parse_snapshot_key(key) is not None else "range"
-        seconds = (datetime.now(UTC) - record.create_timestamp).total_seconds()
-        found.append(Activity(kind, key, run.run_id, seconds))
-    return found
+    def _ask(
+        self, request: dg.RunRequest, key: str, seen: Survey, events: Sequence[dg.AssetCheckEvaluation]
+    ) -> dg.SensorResult:
+        keys = self.runs.instance.get_dynamic_partitions(self.setup.names.partitions)
+        changes: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
+        if key not in keys:
+            changes.append(self.setup.partitions.build_add_request([key]))
+        minima = [i.min_lsn for member in seen.facts.members for i in member.instances if i.min_lsn]
+        in_use = {key, self.memory.snapshot, self.memory.cursor.pending_key}
+        in_use |= {run.key for run in seen.facts.running} | {member.snapshot for member in seen.facts.members}
+        old = stale_keys(
+            keys,
+            oldest=min(minima, default=None),
+            epoch=seen.facts.epoch,
+            now=seen.facts.now,
+            in_use={one for one in in_use if one},
+        )
+        if old:
+            changes.append(self.setup.partitions.build_delete_request(old))
+        return dg.SensorResult(
+            run_requests=[request],
+            dynamic_partitions_requests=changes,
+            asset_events=events,
+            cursor=self.memory.to_json(),
+        )
 
+    def _skip(self, reason: str, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
+        return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
 
-def _with_failures(instance: dg.DagsterInstance, facts: Facts, setup: Setup) -> Facts:
-    """How often the open snapshot has failed, by its runs: its retry waits longer each time."""
-    open_ = next((member.snapshot for member in facts.members if member.snapshot), None)
-    if open_ is None:
-        return facts
-    wanted = dg.RunsFilter(tags={PARTITION_TAG: open_}, statuses=[dg.DagsterRunStatus.FAILURE])
-    ours = setup.log_keys.keys()
-    failed = [
-        record for record in instance.get_run_records(wanted) if set(record.dagster_run.asset_selection or ()) & ours
-    ]
-    newest = max((record.update_timestamp for record in failed), default=None)
-    return replace(facts, snapshot_failures=len(failed), snapshot_failed_at=newest)
+    def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
+        return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
+
+    def _with_failures(self, facts: Facts, offsets: Offsets) -> Facts:
+        """How often the snapshot that is due has failed, by its runs: its retry waits longer each time."""
+        open_ = min((member.snapshot for member in facts.members if member.snapshot), default=None)
+        begun = {row.partition for row in offsets.rows if row.kind == "snapshot"}
+        key = open_ or (self.memory.snapshot if self.memory.snapshot not in begun else None)
+        if key is None:
+            return facts
+        failures, failed_at = self.runs.undone(key)
+        return replace(facts, snapshot_failures=failures, snapshot_failed_at=failed_at)
 
 
 def _ensure_pool(instance: dg.DagsterInstance, setup: Setup) -> None:

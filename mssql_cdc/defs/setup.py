@@ -14,6 +14,7 @@ import dagster as dg
 from mssql_cdc.capture.context import Database
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.keys import DatabaseNames
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.schema import TableId, TableSchema
 
 DENSE_GRID = 20
@@ -59,6 +60,11 @@ class Setup:
         """The key of the transaction metadata."""
         return self.names.extra_key("transactions")
 
+    @property
+    def layout(self) -> Layout:
+        """Where the database's tables are."""
+        return Layout(self.warehouse or self.connector.delta.warehouse, self.connector.topic_prefix, self.database)
+
     def open(
         self, *, spark: Callable[[], Any] | None = None, run_id: str = "", log: Callable[[str], None] | None = None
     ) -> Database:
@@ -74,4 +80,4 @@ class Setup:
 
 
 def _no_spark() -> Any:
-    raise dg.DagsterInvariantViolationError("A sensor must not start Spark")
+    raise dg.DagsterInvariantViolationError("Spark was asked for where none is started: in a sensor or a signal")

@@ -32,7 +32,7 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                 group_name=setup.names.group,
                 kinds={"deltalake"},
                 description="Signals: Materialize opens the launchpad, where a snapshot of tables can be asked for.",
-                metadata={"dagster/uri": setup.open().layout.own("signals")},
+                metadata={"dagster/uri": setup.layout.own("signals")},
             )
         ],
     )

@@ -12,7 +12,6 @@ from mssql_cdc.defs.metadata import (
     static_metadata,
 )
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.lake.layout import Layout
 
 CHECK = "captured_faithfully"
 LAKE_KINDS = {"deltalake", "pyspark"}
@@ -34,7 +33,7 @@ def source_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
     """Change logs, current tables and transactions: what the capture step materializes."""
-    layout = _layout(setup)
+    layout = setup.layout
     specs = []
     for table in setup.tables:
         home, name = layout.home(table.table_id), table.table_id
@@ -86,7 +85,7 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 def event_specs(setup: Setup) -> list[dg.AssetSpec]:
     """`schema_history` and `notifications`: materialized by an event when something happened, never by a run."""
-    layout = _layout(setup)
+    layout = setup.layout
     texts = {
         "schema_history": "Every structure that the captured tables have had; it alone tells how to read old rows.",
         "notifications": "Debezium's notifications: snapshots begun and ended, capture instances finished.",
@@ -113,7 +112,3 @@ def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:
         )
         for table in setup.tables
     ]
-
-
-def _layout(setup: Setup) -> Layout:
-    return setup.open().layout

@@ -5,8 +5,9 @@ How results look in Dagster is decided in `report.py`. Blocking calls run beside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.defs.background import Background
@@ -17,38 +18,87 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.snapshot import capture as snapshots
 from mssql_cdc.snapshot.capture import Progress, SnapshotResult
 from mssql_cdc.stream.after import Merged, count_transactions, merge_current, take_signals
-from mssql_cdc.stream.capture import RangeResult, capture
+from mssql_cdc.stream.capture import RangeResult, TableOutcome, capture
 from mssql_cdc.stream.decisions import Range
+from mssql_cdc.stream.facts import Member
 from mssql_cdc.stream.gather import Survey, survey
 from mssql_cdc.stream.plan import plan
 from mssql_cdc.stream.requested import requested
 from mssql_cdc.stream.sweep import sweep_due
+from mssql_cdc.stream.tick import quiet_look
 
 
 @dataclass(frozen=True, slots=True)
 class RangeDone:
-    """A range as it was done: `result` is None when every table had been there before."""
+    """A range as it was done: no results when every table had been there before, several at an instance switch."""
 
     seen: Survey
-    result: RangeResult | None
+    results: Sequence[RangeResult] = ()
     merged: Merged = field(default_factory=Merged)
     transactions: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the range's end is a complete cut now."""
+        return bool(self.results and self.results[-1].row and self.results[-1].row.complete)
+
+    @property
+    def tables(self) -> list[TableId]:
+        """The tables that were read."""
+        return list(dict.fromkeys(table for result in self.results for table in result.tables))
+
+    def outcome(self, table: TableId) -> TableOutcome | None:
+        """What was done for a table, all parts together; None when nothing was read of it."""
+        parts = [result.tables[table] for result in self.results if table in result.tables]
+        if not parts:
+            return None
+        operations: Counter[str] = Counter()
+        for part in parts:
+            operations.update(part.operations)
+        return replace(
+            parts[-1],
+            slice=replace(parts[-1].slice, from_=parts[0].slice.from_),
+            rows=sum(part.rows for part in parts),
+            operations=dict(operations),
+            first=next((part.first for part in parts if part.first), None),
+        )
+
+    def member(self, table: TableId) -> Member | None:
+        """How the table stood before it was read."""
+        return next((member for member in self.seen.facts.members if member.table == table), None)
+
+    def moved(self, table: TableId) -> bool:
+        """Whether the table had nothing to read and was only taken along."""
+        return any(table in result.decision.idle for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDone:
+    """A snapshot as it was done; `notes` says of tables that were not read why."""
+
+    result: SnapshotResult
+    notes: Mapping[TableId, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one run on one database."""
+    """The work of one run on one database.
+
+    `by_sensor` runs also carry tables which the loaded list does not know yet; an operator's run tries again what was
+    given up. `signal` is the signal that asked for the run's snapshot.
+    """
 
     setup: Setup
     database: Database
     background: Background
-    by_operator: bool
+    by_sensor: bool
+    signal: str | None = None
 
     def range(self, key: str, tables: Collection[TableId]) -> RangeDone:
         """Reads what is left of the range for these tables, then everything that follows a complete cut."""
         return self.background.run(lambda: self._range(key, tables))
 
-    def snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotResult:
+    def snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotDone:
         """Begins the snapshot of these tables, or goes on with it."""
         return self.background.run(lambda: self._snapshot(key, tables, progress))
 
@@ -56,58 +106,99 @@ class Work:
         """Brings these tables' current tables to the last complete cut, due or not."""
         return self.background.run(lambda: self._merge_now(tables))
 
-    def next_key(self) -> str | None:
-        """The key of the range that the planner would ask for now, if any."""
-        decision = plan(self.background.run(lambda: survey(self.database)).facts)
-        return decision.key if isinstance(decision, Range) else None
+    def further(self) -> tuple[str | None, RangeDone | None]:
+        """The range that the planner asks for now, done; without one, current tables whose interval is over."""
+        return self.background.run(self._further)
+
+    def unloaded(self, seen: Survey) -> list[TableId]:
+        """Captured tables that the loaded table list does not know."""
+        return [member.table for member in seen.facts.members if member.table not in self.setup.names.tables]
 
     def _range(self, key: str, tables: Collection[TableId]) -> RangeDone:
         # A person who asks for a table that was given up wants it tried again; the sensor does not.
-        seen = survey(self.database, retry_failed=self.by_operator)
-        decision = requested(seen.facts, key, tables)
-        if decision is None:
-            merged = merge_current(self.database, seen.members, seen.offsets)
-            return RangeDone(seen, None, merged)
-        result = capture(self.database, seen, decision)
-        take_signals(self.database, seen, result.offsets)
-        transactions = count_transactions(self.database, result.offsets, seen.members)
-        merged = merge_current(self.database, seen.members, result.offsets)
-        sweep_due(self.database, seen.members, result.offsets)
-        return RangeDone(seen, result, merged, transactions)
+        seen = survey(self.database, retry_failed=not self.by_sensor)
+        wanted = {*tables, *(self.unloaded(seen) if self.by_sensor else ())}
+        results: list[RangeResult] = []
+        decision = requested(seen.facts, key, wanted)
+        while decision is not None:
+            results.append(capture(self.database, seen, decision))
+            if results[-1].failed or decision.range.to >= LsnRange.parse(key).to:
+                break
+            # A table changed its capture instance inside the range (rule B14): the rest of it comes now.
+            seen = survey(self.database, retry_failed=not self.by_sensor)
+            decision = requested(seen.facts, key, wanted)
+        return self._followed(seen, results)
 
-    def _snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotResult:
+    def _further(self) -> tuple[str | None, RangeDone | None]:
+        wait, _ = quiet_look(self.database)
+        if wait is not None:
+            return None, None
         seen = survey(self.database)
-        known = {member.table for member in seen.facts.members}
-        gone = [table.text for table in tables if table not in known]
+        decision = plan(seen.facts)
+        if not isinstance(decision, Range):
+            return None, self._followed(seen, [])
+        return decision.key, self._followed(seen, [capture(self.database, seen, decision)])
+
+    def _followed(self, seen: Survey, results: Sequence[RangeResult]) -> RangeDone:
+        """Signals, transactions, current tables and sweeps, from what complete cuts hold."""
+        offsets = results[-1].offsets if results else seen.offsets
+        transactions = 0
+        if results:
+            take_signals(self.database, seen, offsets)
+            transactions = count_transactions(self.database, offsets, seen.members)
+        merged = merge_current(self.database, seen.members, offsets)
+        sweep_due(self.database, seen.members, offsets)
+        return RangeDone(seen, results, merged, transactions)
+
+    def _snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotDone:
+        seen = survey(self.database)
+        members = {member.table: member for member in seen.facts.members}
+        wanted = [*tables, *(t for t in self.unloaded(seen) if self.by_sensor and _belongs(members[t], key))]
+        gone = [table.text for table in wanted if table not in members]
         if gone:
             raise ConfigurationError(
                 f"{', '.join(sorted(gone))} cannot be snapshotted: the source no longer captures them. "
                 "Run `mssql-cdc discover` and reload the code location"
             )
-        signal = next((asked.signal for asked in seen.facts.asked if asked.key == key), None)
-        data = [table for table in tables if self._has_data(seen, table)]
-        bare = [table for table in tables if table not in data]
+        notes = {table: note for table in wanted if (note := self._not_read(seen, members[table], key))}
+        bare = [table for table in notes if members[table].status == "new"]
         if bare:
             snapshots.take_positions(self.database, bare, id_=key, epoch=seen.facts.epoch)
-        if not data:
-            return SnapshotResult(key, dict.fromkeys(bare, 0), {})
-        done = snapshots.capture(self.database, data, id_=key, epoch=seen.facts.epoch, signal=signal, progress=progress)
-        return SnapshotResult(key, {**dict.fromkeys(bare, 0), **done.rows}, done.failed)
+        data = [table for table in wanted if table not in notes]
+        result = SnapshotResult(key, {}, {})
+        if data:
+            result = snapshots.capture(
+                self.database, data, id_=key, epoch=seen.facts.epoch, signal=self.signal, progress=progress
+            )
+        return SnapshotDone(result, notes)
 
-    def _has_data(self, seen: Survey, table: TableId) -> bool:
-        """Whether rows are read: not the signal table's (SNP-27), of new tables only as the mode says (SNP-05, -25)."""
+    def _not_read(self, seen: Survey, member: Member, key: str) -> str | None:
+        """Why this snapshot reads no rows of the table; None when it does."""
+        table = member.table
         name = (table.catalog or "", table.schema, table.name)
         if self.setup.connector.filters.tables.is_signal_table(*name):
-            return False
-        member = next(member for member in seen.facts.members if member.table == table)
-        return member.status != "new" or (
-            seen.facts.policy.data and self.setup.connector.snapshot.collections.matches(*name)
-        )
+            return "the signal table is streamed, never snapshotted"
+        if member.status == "new":
+            if seen.facts.policy.data and self.setup.connector.snapshot.collections.matches(*name):
+                return None
+            return f"snapshot.mode={seen.facts.policy.mode} takes the table's position only"
+        rows = [row for row in seen.offsets.rows if row.kind == "snapshot" and row.partition == key]
+        entries = [row.tables[table.text] for row in rows if table.text in row.tables]
+        if entries and entries[-1].status == "streaming":
+            return "this snapshot has been taken; add a partition with another time for a new one"
+        return None
 
     def _merge_now(self, tables: Collection[TableId]) -> Merged:
         seen = survey(self.database)
         members = {table: member for table, member in seen.members.items() if table in tables}
-        return merge_current(self.database, members, seen.offsets, due_only=False)
+        merged = merge_current(self.database, members, seen.offsets, due_only=False)
+        sweep_due(self.database, members, seen.offsets)
+        return merged
+
+
+def _belongs(member: Member, key: str) -> bool:
+    """Whether a table that the code location does not know belongs to the snapshot that the sensor asked for."""
+    return member.status == "new" or (member.status == "snapshot" and member.snapshot == key)
 
 
 def range_keys(keys: Iterable[str]) -> list[str]:

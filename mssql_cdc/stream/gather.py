@@ -58,8 +58,11 @@ def survey(
     running: Sequence[Activity] = (),
     now: datetime | None = None,
     retry_failed: bool = False,
+    quick: bool = False,
 ) -> Survey:
     """One look at everything; `retry_failed` takes failed tables for streaming ones (an operator's explicit wish).
+
+    A `quick` one leaves the tables' logs alone while `_offsets` says it all; nothing may be committed from it.
 
     Raises:
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
@@ -76,7 +79,8 @@ def survey(
         tables = session.tables()
         minima = session.minima()
         standing = session.standing()
-        lake = load_members(database, tables, offsets, history)
+        states = not (quick and _settled(offsets, cursor))
+        lake = load_members(database, tables, offsets, history, states=states)
         before = _before(session, tables)
         members = [_member(m, offsets, closed, minima, before, retry_failed=retry_failed) for m in lake.values()]
         scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
@@ -188,6 +192,12 @@ def _member(
         mark.lsn if mark else None,
         begun_snapshots(offsets).get(name),
     )
+
+
+def _settled(offsets: Offsets, cursor: Cursor | None) -> bool:
+    """Whether the range that was asked for last is a complete cut: then no table's log knows more than `_offsets`."""
+    key = cursor.pending_key if cursor is not None else None
+    return key is not None and any(row.complete and row.partition == key for row in reversed(offsets.rows))
 
 
 def _cut(offsets: Offsets) -> Lsn | None:

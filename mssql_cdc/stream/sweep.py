@@ -22,6 +22,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.sweep import Sweep, sweep_files
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.stream.after import behind_current
 from mssql_cdc.stream.gather import closed_tables
 
 
@@ -52,6 +53,8 @@ def sweep_due(database: Database, members: Mapping[TableId, Member], offsets: Of
         schema = load_history(database.layout, database.storage).newest(due.table)
         if schema is None or not schema.key_columns:
             continue
+        if behind_current(database, {due.table: member}, offsets):
+            continue  # Rows that the snapshot read again are not merged yet: they would be taken for deleted ones.
         sweep = Sweep(due.number, due.epoch, due.low, due.at)
         files = sweep_files(database.spark(), member.home, schema, state, sweep)
         facts = {"kind": "sweep", "sweep": due.mark, "epoch": due.epoch, "run_id": database.run_id}

@@ -1,0 +1,49 @@
+"""What the sensor keeps in its cursor between two ticks. Hints only: losing them costs time, never a row."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mssql_cdc.stream.facts import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The planner's cursor, and what is the sensor's own.
+
+    `snapshot` is the key of the snapshot that was asked for last, `merged` the number of the cut at which no current
+    table was behind, `looked` when the source's list of tables was looked at last.
+    """
+
+    cursor: Cursor = field(default_factory=Cursor)
+    snapshot: str | None = None
+    merged: int | None = None
+    looked: datetime | None = None
+
+    def to_json(self) -> str:
+        """The text that Dagster keeps: the planner's cursor and three more values."""
+        own = {
+            "snapshot": self.snapshot,
+            "merged": self.merged,
+            "looked": self.looked.isoformat() if self.looked else None,
+        }
+        return json.dumps({**json.loads(self.cursor.to_json()), **own})
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Memory:
+        """The memory of this text; what is empty, old or unreadable starts afresh."""
+        cursor = Cursor.from_json(text)
+        try:
+            data = json.loads(text or "{}")
+            looked = data.get("looked")
+            merged = data.get("merged")
+            return cls(
+                cursor,
+                data.get("snapshot"),
+                None if merged is None else int(merged),
+                datetime.fromisoformat(looked) if looked else None,
+            )
+        except (ValueError, TypeError, AttributeError):
+            return cls(cursor)

@@ -1,0 +1,61 @@
+"""One stand-in server, one Spark session and an instance of Dagster for the tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.spark.session import SparkSettings, start_session
+from mssql_cdc_tests.dagster.kit import Location
+from mssql_cdc_tests.sandbox.processes import sandbox_process
+from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    with sandbox_process(tmp_path_factory.mktemp("sandbox")) as process:
+        yield {
+            "host": process.host,
+            "port": process.port,
+            "user": process.user,
+            "password": process.password,
+            "numbers": itertools.count(1),
+        }
+
+
+@pytest.fixture
+def shop(server: dict[str, Any]) -> Iterator[Shop]:
+    """A database under CDC whose capture job is stopped: `Shop.scan` captures."""
+    with ExitStack() as stack:
+        yield stack.enter_context(open_shop(server))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own start-up warns about unclosed sockets.
+        session = start_session(SparkSettings.from_environment())
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+@pytest.fixture
+def locate(shop: Shop, instance: dg.DagsterInstance, tmp_path: Path) -> Callable[..., Location]:
+    """Makes the code location over the shop as its tables are now."""
+    return lambda **more: Location.of(shop, tmp_path, instance, **more)

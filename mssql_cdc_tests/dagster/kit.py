@@ -1,0 +1,225 @@
+"""One connector in Dagster against the stand-in server: its definitions, an instance, ticks and runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.defs.keys import DatabaseNames
+from mssql_cdc.lsn import snapshot_key
+from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
+from mssql_cdc.stream.facts import Cursor
+from mssql_cdc_tests.sandbox_source.kit import Shop
+
+PASSWORD = "Pa$$-that-nobody-may-see"
+
+
+def connector(name: str = "server1", database: str = "shop", **properties: Any) -> Connector:
+    """A connector that no test of definitions ever connects."""
+    return connector_from_mapping(
+        name,
+        {
+            "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+            "database.hostname": "127.0.0.1",
+            "database.user": "sa",
+            "database.password": PASSWORD,
+            "database.names": database,
+            "topic.prefix": name,
+            "delta.warehouse": "/nowhere",
+            **{key.replace("_", "."): str(value) for key, value in properties.items()},
+        },
+    )
+
+
+def table(name: str, *columns: str, schema: str = "dbo", database: str = "shop", keyless: bool = False) -> TableSchema:
+    """A table with a key `id` and text columns."""
+    texts = tuple(Column(one, SqlServerType("nvarchar", length=50)) for one in columns or ("name",))
+    identity = Column("id", SqlServerType("int"), nullable=False)
+    return TableSchema(TableId(database, schema, name), (identity, *texts), () if keyless else ("id",), object_id=1)
+
+
+@dataclass
+class Location:
+    """A code location over one database of the stand-in server, and the instance that it runs in."""
+
+    shop: Shop
+    folder: Path
+    instance: dg.DagsterInstance
+    connector: Connector
+    definitions: dg.Definitions
+    repository: dg.RepositoryDefinition
+    names: DatabaseNames
+    cursor: str | None = None
+    requests: list[dg.RunRequest] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        shop: Shop,
+        folder: Path,
+        instance: dg.DagsterInstance,
+        *,
+        known: Collection[str] | None = None,
+        **more: Any,
+    ) -> Location:
+        """The location as it would be loaded now; `known` limits its table list."""
+        properties = {
+            "topic.prefix": "test",
+            "database.hostname": shop.connection.hostname,
+            "database.port": str(shop.connection.port),
+            "database.user": "sa",
+            "database.password": shop.connection.password.read() if shop.connection.password else "",
+            "database.names": shop.catalog,
+            "driver.encrypt": "false",
+            "delta.warehouse": str(folder / "lake"),
+            "delta.current.interval": "0",
+            "retriable.restart.connector.wait.ms": "1",
+            **{key.replace("_", "."): str(value) for key, value in more.items()},
+        }
+        made = connector_from_mapping("test", properties)
+        with shop.source().session(shop.catalog) as session:
+            schemas = [one.newest.schema for one in session.tables()]
+        chosen = [one for one in schemas if known is None or one.table_id.name in known]
+        definitions = build_definitions(made, tables=chosen)
+        names = DatabaseNames("test", shop.catalog, tuple(one.table_id for one in chosen))
+        return cls(shop, folder, instance, made, definitions, definitions.get_repository_def(), names)
+
+    def key(self, name: str) -> dg.AssetKey:
+        """The key of a table's change log."""
+        return self.names.log_key(TableId(self.shop.catalog, "dbo", name))
+
+    def current(self, name: str) -> dg.AssetKey:
+        """The key of a table's current table."""
+        return self.names.current_key(TableId(self.shop.catalog, "dbo", name))
+
+    @property
+    def sensor(self) -> dg.SensorDefinition:
+        """The database's sensor."""
+        return self.repository.get_sensor_def(f"{self.names.stem}__sensor")
+
+    @property
+    def job(self) -> dg.JobDefinition:
+        """The streaming job."""
+        return self.repository.get_job(f"{self.names.stem}__stream")
+
+    def tick(self) -> Any:
+        """One tick, its dynamic partitions and asset events carried out as the daemon does."""
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            instance_ref=self.instance.get_ref(),
+            repository_def=self.repository,
+            resources={},
+            cursor=self.cursor,
+            sensor_name=self.sensor.name,
+        )
+        result = self.sensor.evaluate_tick(context)
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
+        for change in result.dynamic_partitions_requests or ():
+            if isinstance(change, dg.AddDynamicPartitionsRequest):
+                self.instance.add_dynamic_partitions(change.partitions_def_name, list(change.partition_keys))
+            else:
+                for one in change.partition_keys:
+                    self.instance.delete_dynamic_partition(change.partitions_def_name, one)
+        if result.cursor:
+            self.cursor = result.cursor
+        self.requests = list(result.run_requests or ())
+        return result
+
+    def run(self, request: dg.RunRequest, *, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
+        """What a run request of the sensor does."""
+        partition = {"dagster/partition": request.partition_key} if request.partition_key else {}
+        tags = {"dagster/sensor_name": self.sensor.name, "dagster/run_key": request.run_key or "", **partition}
+        return self.job.execute_in_process(
+            instance=self.instance,
+            partition_key=request.partition_key,
+            asset_selection=list(request.asset_selection) if request.asset_selection else None,
+            tags={**request.tags, **tags},
+            raise_on_error=raise_on_error,
+        )
+
+    def materialize(
+        self, *keys: dg.AssetKey, partition: str | None = None, tags: Mapping[str, str] | None = None, **more: Any
+    ) -> dg.ExecuteInProcessResult:
+        """What the Materialize button does for these assets."""
+        job = self.repository.get_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            instance=self.instance,
+            partition_key=partition,
+            asset_selection=list(keys),
+            tags=dict(tags or {}),
+            raise_on_error=False,
+            **more,
+        )
+
+    def add_partition(self, *keys: str) -> None:
+        """What the dialog "Add a partition" does."""
+        self.instance.add_dynamic_partitions(self.names.partitions, list(keys))
+
+    def settle(self, *, most: int = 12) -> list[dg.ExecuteInProcessResult]:
+        """Ticks and runs until the sensor has nothing to ask for; every run succeeds."""
+        results = []
+        for _ in range(most):
+            self.shop.scan()
+            self.tick()
+            if not self.requests:
+                return results
+            for request in self.requests:
+                results.append(self.run(request))
+                assert results[-1].success, failures(results[-1])
+        raise AssertionError(f"the sensor still asks after {most} ticks: {self.requests}")
+
+    def materializations(self, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
+        """The asset's materializations, newest first."""
+        found = self.instance.fetch_materializations(key, limit=100).records
+        return [record.asset_materialization for record in found if record.asset_materialization]
+
+    def checks(self, name: str) -> list[bool]:
+        """The outcomes of a table's check, newest first."""
+        key = dg.AssetCheckKey(self.key(name), "captured_faithfully")
+        storage = self.instance.event_log_storage
+        records = storage.get_asset_check_execution_history(key, limit=50)
+        evaluations = [record.event.dagster_event.event_specific_data for record in records if record.event]
+        return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+
+
+def failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    """What the failed steps of a run said."""
+    found = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            found.append(f"{error.message} {error.cause.message if error and error.cause else ''}" if error else "?")
+    return found
+
+
+def fresh_cursor(key: str, attempt: int) -> str:
+    """A sensor's cursor as it was when this key had been asked for so often."""
+    return Cursor(key, attempt).to_json()
+
+
+def metadata(event: dg.AssetMaterialization) -> dict[str, Any]:
+    """The values of an event's metadata."""
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def shown(instance: dg.DagsterInstance) -> str:
+    """Everything that the instance keeps of its runs, as text: tags, configuration, events."""
+    texts = []
+    for record in instance.get_run_records():
+        run = record.dagster_run
+        texts += [repr(run.tags), repr(run.run_config)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            texts += [repr(entry) for entry in instance.all_logs(run.run_id)]
+    return "\n".join(texts)
+
+
+__all__ = ["Location", "connector", "failures", "fresh_cursor", "metadata", "shown", "snapshot_key", "table"]
