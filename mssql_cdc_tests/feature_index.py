@@ -22,7 +22,7 @@ class Mark:
 
 def known_ids() -> dict[str, str]:
     """Id -> behaviour, as `docs/features.md` lists them."""
-    return dict(re.findall(r"^\| ([A-Z]{2,3}-\d\d) \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE))
+    return dict(re.findall(r"^\| ([A-Z]{2,4}-\d\d) \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE))
 
 
 def marks() -> Iterator[Mark]:
