@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver import log_end
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc_tests.sandbox.processes import SandboxProcess
 
@@ -63,6 +65,14 @@ class Place:
         self.sql(
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL{named}"
         )
+
+    def settle(self) -> None:
+        """Wait until capture has passed everything that was written: a snapshot then needs no event beside it."""
+        mark = log_end.mark(self.control)
+        end = time.monotonic() + 30
+        while not log_end.passed(self.control, mark):
+            assert time.monotonic() < end, "the capture job stands still"
+            time.sleep(0.05)
 
     def command(self, name: str, *options: str) -> int:
         """The exit code of `mssql-cdc <name> --config ... --warehouse ... <options>`."""

@@ -48,6 +48,7 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
 def test_several_runs_go_on_where_the_last_one_ended(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
     assert place.catch_up() == 0
     place.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE FROM dbo.orders WHERE id = 1")
     assert place.command("run", "--seconds", "5") == 0
@@ -101,6 +102,7 @@ def test_signal_row_takes_a_blocking_snapshot_once(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
     place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
     assert place.catch_up() == 0
     data = json.dumps({"type": "blocking", "data-collections": [f"{place.database}.dbo.orders"]})
     place.sql(f"INSERT INTO dbo.signals VALUES ('s1', 'execute-snapshot', '{data}')")

@@ -112,4 +112,6 @@ def other_value(name: str, kind: str) -> str:
         return f"concat({column}, ' ')"
     if kind.startswith(("decimal", "numeric", "money", "smallmoney")):
         return f"CAST({column} / 2 AS decimal(38, 10))" if kind == "decimal(38, 10)" else f"-{column}"
-    return f"CAST({column} / 2 AS {'double' if kind == 'float' else 'float' if kind == 'real' else 'bigint'})"
+    if kind in {"real", "float"}:
+        return f"CAST({column} / 2 AS {'double' if kind == 'float' else 'float'})"
+    return f"CASE WHEN {column} > 0 THEN {column} - 1 ELSE {column} + 1 END"
