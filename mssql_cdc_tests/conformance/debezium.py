@@ -6,6 +6,7 @@ py4j's gateway runs `DebeziumEngine`; records reach Python through one callback 
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import subprocess
@@ -227,6 +228,10 @@ class DebeziumEngine:
                 self._thread.join(10_000)
         finally:
             if hasattr(self, "_gateway"):
+                # Java objects tell the JVM when they are collected; it must still be there to listen.
+                self.__dict__.pop("_engine", None)
+                self.__dict__.pop("_thread", None)
+                gc.collect()
                 self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
                 self._gateway.shutdown_callback_server()
             self._jvm.terminate()
