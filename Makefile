@@ -38,7 +38,7 @@ format: $(STAMP)  ## let ruff format and mend
 	$(VENV)/bin/ruff format .
 
 typing: $(STAMP)  ## pyright
-	$(VENV)/bin/pyright
+	$(VENV)/bin/pyright --pythonpath $(PYTHON)
 
 bench: $(ORACLE)  ## benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)

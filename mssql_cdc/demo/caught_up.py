@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.config import load_connector
@@ -43,5 +44,5 @@ def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], No
     raise TimeoutError(f"The lake had not caught up after {timeout:g} s; see the logs in .demo/")
 
 
-def _never() -> object:
+def _never() -> NoReturn:
     raise AssertionError("waiting starts no Spark")

@@ -18,8 +18,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.errors import FencedError, SchemaError, StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, needs_mapping
-from mssql_cdc.lake.evolution import evolve, schema_change, spark_identifier
-from mssql_cdc.lake.fold import FoldPlan, fold, insert_values, update_values
+from mssql_cdc.lake.evolution import evolve, quoted, schema_change, spark_identifier
+from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, update_values
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import (
     KEY,
@@ -246,9 +246,8 @@ def _is_empty(home: TableHome, storage: Storage) -> bool:
 
 def _append(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
     """The folded rows as the table's first ones; txn and userMetadata are the session's, as for MERGE."""
-    values = insert_values(plan)
-    columns = [sf_column.alias(name.strip("`").replace("``", "`")) for name, sf_column in values.items()]
-    rows = folded.alias("s").where("NOT s.del").select(*columns)
+    values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
+    rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
     rows.write.format("delta").mode("append").save(uri)
 
 

@@ -77,13 +77,18 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
 
 
 def insert_values(plan: FoldPlan) -> dict[str, str | Column]:
-    """Current-table column -> expression over `s`, for a key that the current table does not have."""
+    """Quoted current-table column -> expression over `s`, for a key that the current table does not have."""
+    return _as_columns(insert_expressions(plan))
+
+
+def insert_expressions(plan: FoldPlan) -> dict[str, str]:
+    """The same as texts, by plain column names."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
         values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
     unknown = [f"IF({_has(n)}, NULL, {_text(name)})" for n, name in enumerate(plan.uncertain)]
     exact = [f"IF({_has(n)}, s.p{n}.exact, NULL)" for n in range(len(plan.uncertain))]
-    return _as_columns({**values, **_own(plan, exact=exact, unknown=unknown)})
+    return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
 def update_values(plan: FoldPlan) -> dict[str, str | Column]:

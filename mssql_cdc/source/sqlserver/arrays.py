@@ -38,7 +38,7 @@ def literal(text: str, rows: int) -> Bytes:
 
 def fixed_text(*parts: Bytes, valid: Flags | None = None) -> pa.StringArray:
     """A string array whose row i joins row i of every ASCII matrix; NULL where `valid` is false."""
-    matrix = np.ascontiguousarray(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+    matrix = np.ascontiguousarray(np.concatenate(parts, axis=1))
     rows, width = matrix.shape
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
     return string_array(offsets, pa.py_buffer(matrix), valid)
