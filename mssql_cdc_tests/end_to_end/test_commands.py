@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -111,3 +112,51 @@ def test_signal_row_takes_a_blocking_snapshot_once(place: Place):
     assert place.check() == 0
     ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
     assert ops == ["r"] * 4
+
+
+def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:
+    """Rows of one of the database's own tables."""
+    uri = f"{place.warehouse}/shop/{place.database}/_{name}"
+    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
+    columns = {n: found[n].to_pylist() for n in found.schema.names}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("TXN-04", "TXN-07", "NOT-03")
+def test_transactions_and_notifications_are_written_once(place: Place):
+    place.configure(provide_transaction_metadata="true")
+    for table in ("orders", "people"):
+        place.create(table, "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql(
+        "BEGIN TRAN; INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three'); "
+        "INSERT INTO dbo.people VALUES (1, N'Ann'); UPDATE dbo.orders SET id = 9 WHERE id = 1; COMMIT"
+    )
+    for _ in range(2):
+        assert place.catch_up() == 0
+    (transaction,) = own_rows(place, "transactions", "SELECT event_count, data_collections FROM t")
+    assert transaction["event_count"] == 5
+    assert dict(transaction["data_collections"]) == {
+        f"{place.database}.dbo.orders": 4,
+        f"{place.database}.dbo.people": 1,
+    }
+    kinds = [row["type"] for row in own_rows(place, "notifications", "SELECT type FROM t")]
+    assert kinds.count("STARTED") == kinds.count("COMPLETED") == 1
+    assert kinds.count("TABLE_SCAN_COMPLETED") == 2
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_records_are_written_to_a_file(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
+    place.settle()
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output)) == 0
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert any("orders" in json.dumps(line) for line in lines)
