@@ -11,19 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-NS_PER_DAY = 86_400_000_000_000
-_CUTOVER_DAY = -141_427  # 1582-10-15, the first day of Java's Gregorian calendar, in days since 1970
 _DAY_US = 86_400_000_000
+_CUTOVER_DAY = -141_427
+"""1582-10-15, the first day of Java's Gregorian calendar, in days since 1970."""
+_GAP_DAYS = 10
+"""The days in front of it that Java's calendar does not have; it moves them behind."""
 
 
 def dates(values: pa.Array) -> list[int | None]:
     """Days since 1970."""
-    return values.view(pa.int32()).to_pylist()
+    return _without_gap(values, pa.int32(), 1).view(pa.int32()).to_pylist()
 
 
 def iso_dates(values: pa.Array) -> list[str | None]:
     """`2017-09-15Z`."""
-    return [None if text is None else f"{text}Z" for text in values.cast(pa.string()).to_pylist()]
+    texts = _without_gap(values, pa.int32(), 1).cast(pa.string()).to_pylist()
+    return [None if text is None else f"{text}Z" for text in texts]
 
 
 def times(values: pa.Array, unit_ns: int) -> list[int | None]:
@@ -38,6 +41,7 @@ def iso_times(values: pa.Array) -> list[str | None]:
 
 def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[int | None]:
     """Units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as they do in Debezium 3.3.1."""
+    values = _without_gap(values, pa.int64(), _DAY_US)
     micros = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if unit_ns >= 1000:
         found = micros // (unit_ns // 1000)
@@ -50,16 +54,17 @@ def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[i
 
 def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
     """`2019-07-09T02:28:57.123456Z`, without zeros at the end of the fraction."""
-    found = values.cast(pa.string()).to_pylist()
-    if exact is not None:
-        found = [e or v for e, v in zip(exact.to_pylist(), found, strict=True)]
+    found = _without_gap(values, pa.int64(), _DAY_US).cast(pa.string()).to_pylist()
+    if exact is not None:  # Only its seventh digit is missing.
+        found = [v + e[26:] if v and e else v for e, v in zip(exact.to_pylist(), found, strict=True)]
     return [None if text is None else f"{_trimmed(text).replace(' ', 'T')}Z" for text in found]
 
 
 def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
     """`2024-02-29T12:34:56.123+02:00`, the row's own offset, `Z` for none.
 
-    Days before 1582-10-15 UTC are shown as Debezium shows them: its driver reads them in Java's Julian calendar.
+    Two faults of the driver that Debezium reads with show in its records, and so here: days before 1582-10-15 UTC are
+    taken for Julian ones, and moments before 1970 with a fraction of at least a millisecond are a second late.
     """
     micros = values.view(pa.int64()).to_pylist()
     texts = exact.to_pylist() if exact is not None else [None] * len(values)
@@ -75,6 +80,8 @@ def _zoned(micros: int, exact: str | None) -> str:
     day, in_day = divmod(micros, _DAY_US)
     if day < _CUTOVER_DAY:
         micros = _julian_day(day) * _DAY_US + in_day
+    if micros < 0 and micros // 1000 % 1000:
+        micros += 1_000_000  # The driver divides negative milliseconds by 1000, and Java rounds towards zero.
     text = _local_text(micros + offset * 60_000_000)
     fraction = fraction.rstrip("0")
     shown = "Z" if not offset else f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
@@ -99,6 +106,15 @@ def _julian_day(day: int) -> int:
     shift = (14 - m) // 12
     years, months = y + 4800 - shift, m + 12 * shift - 3
     return d + (153 * months + 2) // 5 + 365 * years + years // 4 - 32_083 - 2_440_588
+
+
+def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
+    """The values with the days that Java's calendar lacks moved behind them; `day` is a day in their unit."""
+    found = values.view(numbers)
+    inside = pc.and_(pc.greater_equal(found, (_CUTOVER_DAY - _GAP_DAYS) * day), pc.less(found, _CUTOVER_DAY * day))
+    if not pc.any(inside).as_py():
+        return values
+    return pc.if_else(inside, pc.add(found, pa.scalar(_GAP_DAYS * day, numbers)), found).view(values.type)
 
 
 def _hundreds(exact: pa.Array) -> Any:

@@ -50,6 +50,18 @@ EXTREME = f"""INSERT INTO dbo.alltypes ({_COLUMNS}) VALUES ({{id}}, 0, 255, -327
  N'')"""
 NOTHING = "INSERT INTO dbo.alltypes (id) VALUES ({id})"
 
+OLD = """INSERT INTO dbo.alltypes (id, c_date, c_datetime, c_dt2_0, c_dt2_7, c_dto0, c_dto7) VALUES
+ ({id}, '1582-10-10', '1753-01-01', '1582-10-04T23:59:59', '1582-10-14T23:59:59.9999999', '1582-10-15T00:30:00+01:00',
+  '1500-02-28T01:02:03.4567891-02:00'),
+ ({id} + 1, '1500-03-01', '1753-01-01', '1582-10-05', '1582-10-15', '1582-10-15T00:30:00-01:00',
+  '1969-12-31T23:59:58.0009999+00:00')"""
+"""Around the day on which Java's calendar changes from Julian to Gregorian."""
+ODD = """CREATE TABLE dbo.[odd table] (
+ n decimal(9, 0) IDENTITY(1, 1) NOT NULL, code varchar(10) NOT NULL, [Größe (cm)] int, twice AS ([Größe (cm)] * 2),
+ big varchar(max) NOT NULL, t text, nt ntext, i image, d datetime NOT NULL DEFAULT getdate(),
+ q varchar(20) DEFAULT 'it''s', m money NOT NULL DEFAULT 2.5)"""
+"""Without a primary key, with a unique index; names that a topic or a schema cannot have."""
+
 SETUP: tuple[str, ...] = (
     "EXEC sys.sp_cdc_enable_db",
     TYPES,
@@ -58,23 +70,29 @@ SETUP: tuple[str, ...] = (
     "CREATE TABLE dbo.lines (product int NOT NULL, order_id int NOT NULL, n int, PRIMARY KEY (order_id, product))",
     "CREATE TABLE dbo.nokey (a int, b varchar(10))",
     "CREATE TABLE dbo.unused (id int NOT NULL PRIMARY KEY)",
+    ODD,
+    "CREATE UNIQUE INDEX ux_code ON dbo.[odd table] (code)",
     "CREATE TABLE dbo.marker (id int IDENTITY(1, 1) NOT NULL PRIMARY KEY)",
-    *(captured(table) for table in ("alltypes", "orders", "lines", "nokey", "unused", "marker")),
+    *(captured(table) for table in ("alltypes", "orders", "lines", "nokey", "odd table", "unused", "marker")),
     USUAL.format(id=1),
     EXTREME.format(id=2),
     NOTHING.format(id=3),
+    OLD.format(id=4),
     """INSERT INTO dbo.orders (name, price, note)
        VALUES (N'one', 1.25, N'note 1'), (N'two', NULL, NULL), (N'three', 3, N'')""",
     "INSERT INTO dbo.lines VALUES (7, 1, 10), (8, 1, 20)",
     "INSERT INTO dbo.nokey VALUES (1, 'x')",
+    """INSERT INTO dbo.[odd table] (code, [Größe (cm)], big, t, nt, i, d)
+       VALUES ('a', 180, 'big', 'text', N'ntext', 0x0102, '2024-01-02T03:04:05.678')""",
 )
 """In front of both snapshots. `marker` is not for the connectors: its rows tell how far capture has come."""
-SNAPSHOT_ROWS = 9
+SNAPSHOT_ROWS = 12
 
 CHANGES: tuple[str, ...] = (
     USUAL.format(id=11),
     EXTREME.format(id=12),
     NOTHING.format(id=13),
+    OLD.format(id=14),
     "UPDATE dbo.alltypes SET c_smallint = 1 WHERE id = 11",
     "UPDATE dbo.alltypes SET c_varcharmax = 'short', c_xml = NULL WHERE id = 1",
     "DELETE FROM dbo.alltypes WHERE id IN (2, 12)",
@@ -95,6 +113,13 @@ CHANGES: tuple[str, ...] = (
     "UPDATE dbo.lines SET order_id = 99 WHERE order_id = 4 AND product = 9",
     "UPDATE dbo.nokey SET a = 2",
     "DELETE FROM dbo.nokey WHERE b = 'y'",
+    "UPDATE dbo.orders SET price = 9 WHERE id = 3",
+    """INSERT INTO dbo.[odd table] (code, [Größe (cm)], big, t, nt, i, d)
+       VALUES ('b', 170, '', 'text', N'ntext', 0x0102, '2024-01-02T03:04:05.678')""",
+    "UPDATE dbo.[odd table] SET [Größe (cm)] = 181",
+    "UPDATE dbo.[odd table] SET t = 'other', big = 'bigger' WHERE code = 'a'",
+    "UPDATE dbo.[odd table] SET code = 'c' WHERE code = 'b'",
+    "DELETE FROM dbo.[odd table] WHERE code = 'a'",
 )
 EVOLUTION: tuple[str, ...] = (
     "ALTER TABLE dbo.orders ADD phone varchar(20) NULL, grade int NOT NULL DEFAULT 3",

@@ -20,6 +20,10 @@ CONFIGURATIONS: dict[str, Mapping[str, str]] = {
         "binary.handling.mode": "hex",
         "tombstones.on.delete": "false",
         "message.key.columns": "dbo.orders:name;dbo.nokey:a",
+        "field.name.adjustment.mode": "avro",
+        "column.mask.with.4.chars": "dbo.orders.note",
+        "column.truncate.to.3.chars": "dbo.alltypes.c_varchar",
+        "column.mask.hash.v2.SHA-256.with.salt.pepper": "dbo.alltypes.c_nvarchar",
     },
     "numbers": {
         "time.precision.mode": "connect",
@@ -27,6 +31,7 @@ CONFIGURATIONS: dict[str, Mapping[str, str]] = {
         "binary.handling.mode": "base64-url-safe",
         "column.exclude.list": "dbo.orders.price",
         "skipped.operations": "d",
+        "skip.messages.without.change": "true",
     },
 }
 

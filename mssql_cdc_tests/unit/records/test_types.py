@@ -319,7 +319,7 @@ def test_precise_decimals_are_the_fewest_bytes_that_hold_the_number(number: int)
             number.to_bytes(len(raw) - 1, "big", signed=True)
 
 
-@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), st.integers(0, 9))
+@given(st.datetimes(datetime(1582, 10, 15), datetime(9999, 12, 31)), st.integers(0, 9))
 def test_nanoseconds_are_exact_modulo_64_bits(moment: datetime, digit: int):
     exact = pa.array([f"{moment:%Y-%m-%d %H:%M:%S.%f}"[-26:].zfill(26) + str(digit)])
     values = pa.array([moment], pa.timestamp("us"))
@@ -328,7 +328,7 @@ def test_nanoseconds_are_exact_modulo_64_bits(moment: datetime, digit: int):
 
 
 @given(
-    st.datetimes(datetime(1600, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC)),
+    st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC)),
     st.integers(-14 * 60, 14 * 60),
 )
 def test_a_zoned_timestamp_names_the_instant_and_the_offset(moment: datetime, minutes: int):
@@ -341,6 +341,44 @@ def test_a_zoned_timestamp_names_the_instant_and_the_offset(moment: datetime, mi
     parsed = datetime.fromisoformat(shown)
     assert parsed == moment
     assert parsed.utcoffset() == timedelta(minutes=minutes)
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize(
+    ("day", "shown"),
+    [
+        (date(1582, 10, 4), date(1582, 10, 4)),
+        (date(1582, 10, 5), date(1582, 10, 15)),
+        (date(1582, 10, 14), date(1582, 10, 24)),
+        (date(1582, 10, 15), date(1582, 10, 15)),
+    ],
+)
+def test_days_that_javas_calendar_lacks_move_behind_its_change(day: date, shown: date):
+    midnight = datetime(day.year, day.month, day.day)
+    moved = shown.toordinal() - date(1970, 1, 1).toordinal()
+    assert printed(column("c", "date"), day) == moved
+    assert printed(column("c", "date"), day, time__precision__mode="isostring") == f"{shown}Z"
+    assert printed(column("c", "datetime2", scale=0), midnight) == moved * 86_400_000
+    exact = f"{day} 00:00:00.0000001"
+    iso = printed(column("c", "datetime2", scale=7), midnight, exact, time__precision__mode="isostring")
+    assert iso == f"{shown}T00:00:00.0000001Z"
+
+
+@pytest.mark.feature("TYP-02")
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [
+        ("1500-02-28 01:02:03.4567891 -02:00", "1500-03-09T01:02:04.4567891-02:00"),
+        ("1582-10-15 00:30:00.0000000 +01:00", "1582-10-25T00:30:00+01:00"),
+        ("1582-10-15 00:30:00.0000000 -01:00", "1582-10-15T00:30:00-01:00"),
+        ("1969-12-31 23:59:58.5000000 +00:00", "1969-12-31T23:59:59.5Z"),
+        ("1969-12-31 23:59:58.0009999 +00:00", "1969-12-31T23:59:58.0009999Z"),
+        ("1970-01-01 00:00:00.5000000 +00:00", "1970-01-01T00:00:00.5Z"),
+    ],
+)
+def test_old_zoned_timestamps_carry_the_drivers_faults(exact: str, shown: str):
+    at = datetime.fromisoformat(f"{exact[:26]}{exact[-6:]}")
+    assert printed(column("c", "datetimeoffset", scale=7), at, exact) == shown
 
 
 # -- NULL where NULL cannot be ---------------------------------------------------------------------------------
