@@ -102,7 +102,7 @@ class Cursor:
             if data.get("v") != 1:
                 return cls()
             return cls(data["pending_key"], int(data["attempt"]), datetime.fromisoformat(wait) if wait else None)
-        except (ValueError, KeyError, TypeError):
+        except (AttributeError, ValueError, KeyError, TypeError):
             return cls()
 
 

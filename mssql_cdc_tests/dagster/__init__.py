@@ -1,0 +1,1 @@
+"""What Dagster shows and does: definitions, sensor, runs, launchpad, a whole instance."""

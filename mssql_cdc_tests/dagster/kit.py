@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.capture.context import Database
+from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import DatabaseNames
+from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc.stream.facts import Cursor
@@ -56,6 +59,7 @@ class Location:
     definitions: dg.Definitions
     repository: dg.RepositoryDefinition
     names: DatabaseNames
+    tables: tuple[TableSchema, ...]
     cursor: str | None = None
     requests: list[dg.RunRequest] = field(default_factory=list)
 
@@ -89,7 +93,7 @@ class Location:
         chosen = [one for one in schemas if known is None or one.table_id.name in known]
         definitions = build_definitions(made, tables=chosen)
         names = DatabaseNames("test", shop.catalog, tuple(one.table_id for one in chosen))
-        return cls(shop, folder, instance, made, definitions, definitions.get_repository_def(), names)
+        return cls(shop, folder, instance, made, definitions, definitions.get_repository_def(), names, tuple(chosen))
 
     def key(self, name: str) -> dg.AssetKey:
         """The key of a table's change log."""
@@ -98,6 +102,38 @@ class Location:
     def current(self, name: str) -> dg.AssetKey:
         """The key of a table's current table."""
         return self.names.current_key(TableId(self.shop.catalog, "dbo", name))
+
+    def database(self) -> Database:
+        """The database, without Spark."""
+        return Setup.of(self.connector, self.shop.catalog, ()).open()
+
+    def reloaded(self, **more: Any) -> Location:
+        """The same location with other properties; the sensor goes on with its cursor."""
+        properties = {name.replace("_", "."): str(value) for name, value in more.items()}
+        made = connector_from_mapping("test", {**_texts(self.connector), **properties})
+        definitions = build_definitions(made, tables=self.tables)
+        repository = definitions.get_repository_def()
+        return replace(self, connector=made, definitions=definitions, repository=repository)
+
+    def launch(
+        self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
+    ) -> dg.DagsterRun:
+        """A run as the daemon makes it of a request, which never does anything."""
+        own = {"dagster/partition": request.partition_key or "", "dagster/run_key": request.run_key or ""}
+        run = dg.DagsterRun(
+            job_name=self.job.name,
+            asset_selection=frozenset(request.asset_selection or ()),
+            status=status,
+            tags={**request.tags, **own, "dagster/sensor_name": self.sensor.name},
+        )
+        return self.instance.add_run(run)
+
+    def tick_past_the_wait(self) -> Any:
+        """Two ticks: one begins the wait before a retry, one comes after it."""
+        first = self.tick()
+        assert "did not finish" in first.skip_message, first.skip_message
+        time.sleep(0.05)
+        return self.tick()
 
     @property
     def sensor(self) -> dg.SensorDefinition:
@@ -188,6 +224,11 @@ class Location:
         records = storage.get_asset_check_execution_history(key, limit=50)
         evaluations = [record.event.dagster_event.event_specific_data for record in records if record.event]
         return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+
+
+def _texts(connector: Connector) -> dict[str, str]:
+    """A connector's properties as they were given."""
+    return {name: reveal(value) for name, value in connector.properties}
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[str]:

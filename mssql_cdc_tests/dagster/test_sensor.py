@@ -2,24 +2,242 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
+import dagster as dg
 import pytest
 
-from mssql_cdc_tests.dagster.kit import failures, metadata
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.dagster.kit import Location, failures, metadata
+from mssql_cdc_tests.sandbox_source.kit import Shop
 
 pytestmark = [pytest.mark.spark]
 
 
+@pytest.fixture
+def streaming(shop: Shop, locate) -> Location:
+    """Two tables that stream from now on, nothing read yet."""
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    shop.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    location: Location = locate(snapshot_mode="no_data")
+    location.settle()
+    return location
+
+
+@pytest.fixture
+def faults(shop: Shop) -> Iterator[None]:
+    """Faults that the test orders end with it."""
+    yield
+    shop.run("EXEC sandbox.clear_faults")
+
+
+def ask(location: Location) -> dg.RunRequest:
+    """The one run that the sensor asks for now."""
+    location.shop.scan()
+    result = location.tick()
+    assert result.skip_message is None, result.skip_message
+    (request,) = location.requests
+    return request
+
+
+def entry(location: Location, name: str):
+    database = location.database()
+    return load_offsets(database.layout, database.storage).entry(TableId(location.shop.catalog, "dbo", name).text)
+
+
+@pytest.mark.feature("SNP-02")
 def test_a_new_database_is_snapshotted_and_then_streamed(shop, locate, spark):
     shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
-    shop.scan()
     location = locate()
-    result = location.tick()
-    (request,) = result.run_requests
-    assert request.partition_key.startswith("snapshot-")
-    assert request.run_key == f"{request.partition_key}#1"
-    done = location.run(request)
-    assert done.success, failures(done)
+    first = ask(location)
+    assert first.partition_key.startswith("snapshot-")
+    assert first.run_key == f"{first.partition_key}#1"
+    assert location.run(first).success
     (event,) = location.materializations(location.key("orders"))
-    assert event.partition == request.partition_key
+    assert event.partition == first.partition_key
     assert metadata(event)["dagster/partition_row_count"] == 2
+
+    shop.run("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE dbo.orders WHERE id = 1")
+    second = ask(location)
+    done = location.run(second)
+    assert done.success, failures(done)
+    event = location.materializations(location.key("orders"))[0]
+    found = metadata(event)
+    assert event.partition == second.partition_key
+    assert (found["mssql_cdc/inserts"], found["mssql_cdc/updates"], found["mssql_cdc/deletes"]) == (0, 1, 1)
+    assert found["mssql_cdc/from_lsn"] < found["mssql_cdc/to_lsn"]
+    assert found["mssql_cdc/capture_instance"] == "dbo_orders"
+    assert found["mssql_cdc/attempt"] == 1
+    assert {"mssql_cdc/commit_time_min", "mssql_cdc/commit_time_max", "mssql_cdc/delta_version"} <= found.keys()
+    assert isinstance(found["mssql_cdc/lag_seconds"], float)
+    assert location.checks("orders") == [True, True]
+    assert metadata(location.materializations(location.current("orders"))[0])["mssql_cdc/merged_rows"] >= 2
+    location.settle()
+    assert "no changes" in location.tick().skip_message
+
+
+def test_a_range_that_is_asked_for_is_not_asked_for_again_while_it_runs(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    request = ask(streaming)
+    started = streaming.launch(request)
+    assert started.run_id[:8] in streaming.tick().skip_message
+
+
+def test_a_run_that_was_launched_by_hand_holds_the_next_range_back(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.shop.scan()
+    run = dg.DagsterRun(
+        job_name="__ASSET_JOB",
+        asset_selection={streaming.key("orders")},
+        status=dg.DagsterRunStatus.STARTED,
+        tags={"dagster/partition": "1:1:1-1:1:2"},
+    )
+    streaming.instance.add_run(run)
+    assert run.run_id[:8] in streaming.tick().skip_message
+
+
+def test_another_projects_runs_hold_nothing_back(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.instance.add_run(
+        dg.DagsterRun(
+            job_name="__ASSET_JOB",
+            asset_selection={dg.AssetKey(["somebody", "else"])},
+            status=dg.DagsterRunStatus.STARTED,
+        )
+    )
+    assert ask(streaming).run_key.endswith("#1")
+
+
+@pytest.mark.usefixtures("faults")
+def test_a_failing_table_is_tried_again_alone_then_given_up_and_revived_by_hand(streaming, spark):
+    location, shop = streaming, streaming.shop
+    location = location.reloaded(dagster_max_attempts=2)
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
+    shop.run("EXEC sandbox.fail_statement @pattern = N'SELECT TOP.*dbo_people_CT', @number = 208, @times = 1000")
+    first = ask(location)
+    done = location.run(first)
+    assert not done.success
+    assert "dbo.people" in failures(done)[0]
+    assert location.materializations(location.key("orders"))[0].partition == first.partition_key
+    assert first.partition_key not in [event.partition for event in location.materializations(location.key("people"))]
+    assert (location.checks("orders")[0], location.checks("people")[0]) == (True, False)
+
+    location.tick_past_the_wait()
+    (second,) = location.requests
+    assert second.run_key == f"{first.partition_key}#2"
+    assert location.key("people") in second.asset_selection
+    assert location.key("orders") not in second.asset_selection
+    assert not location.run(second).success
+
+    shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    third = ask(location)
+    assert entry(location, "people").status == "failed"
+    assert location.checks("people")[0] is False
+    assert location.key("people") not in third.asset_selection
+    assert location.run(third).success
+    offsets = load_offsets(location.database().layout)
+    assert offsets.rows[-1].complete
+    assert offsets.rows[-1].failed == (f"{shop.catalog}.dbo.people",)
+
+    shop.run("EXEC sandbox.clear_faults")
+    assert location.materialize(location.key("people"), partition=third.partition_key).success
+    assert entry(location, "people").status == "streaming"
+    assert location.checks("people")[0] is True
+    assert metadata(location.materializations(location.key("people"))[0])["mssql_cdc/inserts"] == 1
+
+
+def test_a_lost_cursor_does_not_ask_for_a_run_key_that_was_used(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    first = ask(streaming)
+    streaming.launch(first, dg.DagsterRunStatus.FAILURE)
+    streaming.cursor = None
+    again = ask(streaming)
+    assert again.partition_key == first.partition_key
+    assert again.run_key == f"{first.partition_key}#2"
+
+
+def test_a_cancelled_run_is_asked_for_again_under_a_new_key(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    first = ask(streaming)
+    streaming.launch(first, dg.DagsterRunStatus.CANCELED)
+    streaming.tick_past_the_wait()
+    assert [request.run_key for request in streaming.requests] == [f"{first.partition_key}#2"]
+
+
+def test_a_snapshot_that_failed_before_it_began_keeps_its_partition(shop, locate):
+    shop.create("orders", "id int NOT NULL PRIMARY KEY")
+    location = locate()
+    first = ask(location)
+    location.launch(first, dg.DagsterRunStatus.FAILURE)
+    second = ask(location)
+    assert second.partition_key == first.partition_key
+    assert second.run_key == f"{first.partition_key}#2"
+
+
+def test_a_failed_snapshots_retry_is_held_back(shop, locate):
+    shop.create("orders", "id int NOT NULL PRIMARY KEY")
+    location = locate(retriable_restart_connector_wait_ms=600_000)
+    location.launch(ask(location), dg.DagsterRunStatus.FAILURE)
+    assert location.tick().run_requests == []
+
+
+@pytest.mark.feature("STR-17")
+def test_lost_changes_are_said_once_and_leave_the_check_red(streaming):
+    shop = streaming.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    end = shop.scan().text.replace(":", "")
+    for name in ("orders", "people", "first_table"):
+        shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_{name}', 0x{end}, 100")
+    result = streaming.tick()
+    assert result.run_requests == []
+    assert "LOST" in result.skip_message
+    assert "signals asset" in result.skip_message
+    assert streaming.checks("orders")[0] is False
+    assert entry(streaming, "orders").status == "lost"
+    assert "LOST" not in (streaming.tick().skip_message or "")
+
+
+def test_a_source_that_is_down_is_waited_for_and_no_password_is_shown(shop, locate, tmp_path):
+    location = locate().reloaded(database_port=1, driver_loginTimeout=1)
+    message = location.tick().skip_message
+    assert "SourceUnavailableError" in message
+    assert location.connector.connection.password.read() not in message
+
+
+def test_a_wrong_password_makes_the_tick_red_and_is_not_shown(shop, locate):
+    location = locate().reloaded(database_password="wrong-and-secret")
+    with pytest.raises(dg.Failure, match="Login failed") as raised:
+        location.tick()
+    assert "wrong-and-secret" not in str(raised.value)
+
+
+def test_the_pool_is_there_before_the_first_run(streaming):
+    storage = streaming.instance.event_log_storage
+    assert storage.get_concurrency_info(streaming.names.pool).slot_count == 2
+
+
+def test_a_run_of_the_sensor_carries_few_tags(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    own = {name for name in {**streaming.job.tags, **ask(streaming).tags} if name.startswith("mssql_cdc/")}
+    assert own == {"mssql_cdc/connector"}
+    assert streaming.job.tags["dagster/max_retries"] == "0"
+
+
+def test_many_tables_select_only_what_changed(streaming, monkeypatch):
+    monkeypatch.setattr("mssql_cdc.defs.sensors.DENSE_GRID", 1)
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    request = ask(streaming)
+    assert streaming.key("orders") in request.asset_selection
+    assert streaming.names.extra_key("transactions") in request.asset_selection
+
+
+def test_a_quiet_tick_keeps_its_memory_and_asks_little(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    before = json.loads(streaming.cursor)
+    assert before["merged"] is not None
+    assert streaming.tick().skip_message.startswith("no changes")
+    assert json.loads(streaming.cursor) == before

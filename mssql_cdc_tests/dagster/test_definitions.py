@@ -1,0 +1,183 @@
+"""What a connector looks like in Dagster before anything ran, and how code locations are put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from mssql_cdc import definitions as location
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc_tests.dagster.kit import PASSWORD, connector, table
+
+
+@pytest.fixture
+def shop() -> dg.Definitions:
+    tables = [table("orders", "name", "note"), table("log", keyless=True), table("orders_current")]
+    return build_definitions(connector(), tables=tables)
+
+
+def spec(found: dg.Definitions, *path: str) -> dg.AssetSpec:
+    (one,) = (one for one in found.resolve_all_asset_specs() if one.key == dg.AssetKey(list(path)))
+    return one
+
+
+def names(found: dg.Definitions) -> set[str]:
+    return {"/".join(one.key.path) for one in found.resolve_all_asset_specs()}
+
+
+def test_a_table_has_a_source_a_change_log_and_a_current_table(shop):
+    assert names(shop) == {
+        "sqlserver/server1/shop/dbo/orders",
+        "sqlserver/server1/shop/dbo/log",
+        "sqlserver/server1/shop/dbo/orders_current",
+        "server1/shop/dbo/orders",
+        "server1/shop/dbo/orders_current_",
+        "server1/shop/dbo/orders_current",
+        "server1/shop/dbo/orders_current_current",
+        "server1/shop/dbo/log",
+        "server1/shop/transactions",
+        "server1/shop/schema_history",
+        "server1/shop/notifications",
+        "server1/shop/signals",
+    }
+
+
+def test_a_database_has_one_job_one_sensor_and_a_check_per_table(shop):
+    assert [job.name for job in shop.jobs or ()] == ["server1__shop__stream"]
+    assert [sensor.name for sensor in shop.sensors or ()] == ["server1__shop__sensor"]
+    graph = shop.resolve_asset_graph()
+    assert {key.asset_key.path[-1] for key in graph.asset_check_keys} == {"orders", "log", "orders_current"}
+
+
+def test_change_logs_are_partitioned_together_and_current_tables_are_not(shop):
+    logs = [spec(shop, "server1", "shop", "dbo", "orders"), spec(shop, "server1", "shop", "transactions")]
+    assert {one.partitions_def.name for one in logs} == {"mssql_cdc__server1__shop"}
+    assert spec(shop, "server1", "shop", "dbo", "orders_current_").partitions_def is None
+
+
+def test_groups_kinds_and_table_names_tell_the_layers_apart(shop):
+    source = spec(shop, "sqlserver", "server1", "shop", "dbo", "orders")
+    log = spec(shop, "server1", "shop", "dbo", "orders")
+    current = spec(shop, "server1", "shop", "dbo", "orders_current_")
+    assert [one.group_name for one in (source, log, current)] == ["source_shop", "server1_shop", "server1_shop_current"]
+    assert source.kinds == {"sqlserver"}
+    assert "deltalake" in log.kinds
+    assert len({one.metadata["dagster/table_name"] for one in (source, log, current)}) == 3
+
+
+def test_lineage_leads_from_source_columns_to_the_current_table(shop):
+    log = spec(shop, "server1", "shop", "dbo", "orders").metadata["dagster/column_lineage"].deps_by_column
+    assert {dep.column_name for dep in log["after"]} == {"id", "name", "note"}
+    assert {dep.column_name for dep in log["key"]} == {"id"}
+    current = spec(shop, "server1", "shop", "dbo", "orders_current_").metadata["dagster/column_lineage"]
+    assert set(current.deps_by_column) >= {"id", "name", "note"}
+
+
+def test_column_schemas_show_what_is_stored_and_what_was_declared(shop):
+    columns = spec(shop, "server1", "shop", "dbo", "orders_current_").metadata["dagster/column_schema"].columns
+    found = {column.name: column for column in columns}
+    assert found["name"].description == "nvarchar(50)"
+    assert not found["id"].constraints.nullable
+    assert "_pos" in found
+
+
+def test_a_click_on_signals_opens_the_launchpad(shop):
+    (signals,) = (one for one in shop.assets or () if isinstance(one, dg.AssetsDefinition) and "signals" in one.op.name)
+    assert signals.op.config_schema.as_field().is_required
+
+
+def test_no_password_is_in_anything_that_dagster_stores(shop):
+    with_secret = build_definitions(
+        connector(spark_hadoop_fs_s3a_secret_key=PASSWORD, delta_storage_aws_secret_access_key=PASSWORD),
+        tables=[table("orders")],
+    )
+    for found in (shop, with_secret):
+        repository = found.get_repository_def()
+        (resource,) = repository.get_top_level_resources().values()
+        stored = [repr(repository.asset_graph.assets_defs), repr(resource.__dict__), str(resource.config_schema)]
+        stored += [repr(one.metadata) for one in found.resolve_all_asset_specs()]
+        assert all(PASSWORD not in text for text in stored)
+
+
+def test_two_connectors_of_one_database_load_side_by_side():
+    parts = [
+        build_definitions(connector(name, spark_executor_cores=n), tables=[table("orders")])
+        for n, name in enumerate(("one", "other"), 1)
+    ]
+    merged = dg.Definitions.merge(*parts)
+    dg.Definitions.validate_loadable(merged)
+    assert {"one/shop/dbo/orders", "other/shop/dbo/orders"} <= names(merged)
+
+
+def test_a_users_own_project_embeds_a_connector_with_its_own_executor():
+    @dg.asset(deps=[dg.AssetKey(["server1", "shop", "dbo", "orders_current"])])
+    def report() -> None: ...
+
+    own = dg.Definitions(assets=[report], executor=dg.multiprocess_executor)
+    merged = dg.Definitions.merge(own, build_definitions(connector(), tables=[table("orders")]))
+    dg.Definitions.validate_loadable(merged)
+    assert "report" in names(merged)
+
+
+def test_a_connector_of_two_databases_has_everything_twice():
+    found = build_definitions(connector(database="shop,crm"), tables=[table("orders"), table("people", database="crm")])
+    dg.Definitions.validate_loadable(found)
+    assert {"server1/shop/dbo/orders", "server1/crm/dbo/people"} <= names(found)
+    assert len(list(found.sensors or ())) == 2
+
+
+# -- The code location ---------------------------------------------------------------------------------------------
+
+
+def write_connector(folder: Path, name: str, *tables: Any) -> Path:
+    path = folder / f"{name}.json"
+    properties = {
+        "database.hostname": "127.0.0.1",
+        "database.port": "1",
+        "database.user": "sa",
+        "database.password": "${env:NOT_SET_ANYWHERE}",
+        "database.names": "shop",
+        "topic.prefix": name,
+        "delta.warehouse": str(folder / "lake"),
+    }
+    path.write_text(json.dumps(properties))
+    if tables:
+        listed = {"v": 1, "databases": {"shop": [json.loads(one.to_json()) for one in tables]}}
+        (folder / f"{name}.tables.json").write_text(json.dumps(listed))
+    return path
+
+
+@pytest.mark.parametrize("folder", ["", "missing"])
+def test_without_connectors_the_location_is_empty(tmp_path, monkeypatch, folder):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path / folder))
+    assert names(location.defs()) == set()
+
+
+def test_a_missing_table_list_names_the_command_that_makes_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    path = write_connector(tmp_path, "one")
+    with pytest.raises(ConfigurationError, match=f"mssql-cdc discover --config {path}"):
+        location.defs()
+
+
+def test_connectors_of_a_folder_load_without_a_database_and_without_their_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    write_connector(tmp_path, "one", table("orders"), table("people"))
+    write_connector(tmp_path, "two", table("orders"))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert {"one/shop/dbo/people", "two/shop/dbo/orders"} <= names(found)
+    assert len(list(found.sensors or ())) == 2
+
+
+@pytest.mark.parametrize(("value", "status"), [("running", "RUNNING"), ("", "STOPPED")])
+def test_sensors_start_by_themselves_only_when_asked_to(monkeypatch, value, status):
+    monkeypatch.setenv("MSSQL_CDC_SENSORS", value)
+    (sensor,) = build_definitions(connector(), tables=[table("orders")]).sensors or ()
+    assert isinstance(sensor, dg.SensorDefinition)
+    assert sensor.default_status.name == status

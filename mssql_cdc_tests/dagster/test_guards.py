@@ -1,0 +1,48 @@
+"""What a click on Materialize must not do: runs without a partition, or with a key that means nothing."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc_tests.dagster.kit import connector, failures, table
+
+
+@pytest.fixture
+def repository(tmp_path) -> dg.RepositoryDefinition:
+    made = connector(delta_warehouse=tmp_path / "lake", database_port=1, driver_loginTimeout=1)
+    return build_definitions(made, tables=[table("orders")]).get_repository_def()
+
+
+def run(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, *path: str, **more) -> list[str]:
+    job = repository.get_implicit_global_asset_job_def()
+    found = job.execute_in_process(
+        instance=instance, asset_selection=[dg.AssetKey(list(path))], raise_on_error=False, **more
+    )
+    assert not found.success
+    assert instance.fetch_materializations(dg.AssetKey(list(path)), limit=1).records == []
+    return failures(found)
+
+
+def test_a_change_log_without_a_partition_is_refused(repository, instance):
+    (message,) = run(repository, instance, "server1", "shop", "dbo", "orders")
+    assert "asked for without a partition" in message
+
+
+def test_transactions_without_a_partition_are_refused(repository, instance):
+    (message,) = run(repository, instance, "server1", "shop", "transactions")
+    assert "asked for without a partition" in message
+
+
+def test_a_key_that_is_neither_range_nor_snapshot_says_what_keys_look_like(repository, instance):
+    instance.add_dynamic_partitions("mssql_cdc__server1__shop", ["yesterday"])
+    (message,) = run(repository, instance, "server1", "shop", "dbo", "orders", partition_key="yesterday")
+    assert "expected like 27:ac0:2-27:ad8:5" in message
+    assert "snapshot-20261121T080509" in message
+
+
+def test_a_source_that_is_down_fails_the_run_with_one_line(repository, instance):
+    instance.add_dynamic_partitions("mssql_cdc__server1__shop", ["27:1:1-27:2:1"])
+    (message,) = run(repository, instance, "server1", "shop", "dbo", "orders", partition_key="27:1:1-27:2:1")
+    assert "SourceUnavailableError" in message

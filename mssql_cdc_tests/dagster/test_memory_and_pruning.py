@@ -1,0 +1,80 @@
+"""The sensor's memory survives anything that stands in a cursor; old partitions go, others stay."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mssql_cdc.defs import prune
+from mssql_cdc.defs.memory import Memory
+from mssql_cdc.defs.prune import MOST_AT_ONCE, stale_keys
+from mssql_cdc.lsn import Lsn, LsnRange, snapshot_key
+from mssql_cdc.stream.facts import Cursor
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10, "big"))
+
+
+def key(from_: int, to: int, epoch: int = 0) -> str:
+    return LsnRange(lsn(from_), lsn(to), epoch).partition_key
+
+
+def test_memory_comes_back_as_it_was():
+    memory = Memory(Cursor(key(1, 2), 3, NOW), "snapshot-20260501T120000", 17, NOW)
+    assert Memory.from_json(memory.to_json()) == memory
+
+
+def test_the_planner_reads_its_own_part_of_the_memory():
+    cursor = Cursor(key(1, 2), 3)
+    assert Cursor.from_json(Memory(cursor, "snapshot-20260501T120000", 17, NOW).to_json()) == cursor
+
+
+@pytest.mark.parametrize("text", [None, "", "nonsense", "[]", "3", '{"v": 1}', '{"v": 0, "merged": "x"}'])
+def test_an_unreadable_memory_starts_afresh(text):
+    assert Memory.from_json(text).cursor == Cursor()
+
+
+@given(st.dictionaries(st.sampled_from(["v", "pending_key", "attempt", "merged", "looked", "snapshot"]), st.none()))
+def test_missing_values_are_no_error(data):
+    assert Memory.from_json(json.dumps(data)).merged is None
+
+
+def test_ranges_that_the_source_no_longer_holds_go():
+    keys = [key(1, 3), key(3, 5), key(5, 9)]
+    assert stale_keys(keys, oldest=lsn(6), epoch=0, now=NOW) == keys[:2]
+
+
+def test_nothing_goes_while_the_sources_minimum_is_unknown():
+    assert stale_keys([key(1, 3)], oldest=None, epoch=0, now=NOW) == []
+
+
+def test_ranges_of_an_earlier_epoch_go():
+    assert stale_keys([key(1, 3), key(7, 9, epoch=1)], oldest=None, epoch=1, now=NOW) == [key(1, 3)]
+
+
+def test_snapshots_go_after_some_days_unless_they_are_open():
+    old, newer = snapshot_key(NOW - timedelta(days=4)), snapshot_key(NOW - timedelta(days=2))
+    assert stale_keys([old, newer], oldest=None, epoch=0, now=NOW) == [old]
+    assert stale_keys([old, newer], oldest=None, epoch=0, now=NOW, in_use={old}) == []
+
+
+def test_keys_that_somebody_else_added_stay():
+    assert stale_keys(["yesterday"], oldest=lsn(6), epoch=3, now=NOW) == []
+
+
+def test_a_tick_deletes_few_keys():
+    keys = [key(n, n + 1) for n in range(100)]
+    assert stale_keys(keys, oldest=lsn(90), epoch=0, now=NOW) == keys[:MOST_AT_ONCE]
+
+
+def test_without_cleanup_the_oldest_keys_go(monkeypatch):
+    monkeypatch.setattr(prune, "MOST_KEPT", 3)
+    keys = [key(n, n + 1) for n in range(5)]
+    assert stale_keys(keys, oldest=lsn(0), epoch=0, now=NOW) == keys[:2]
