@@ -60,12 +60,12 @@ def error(number: int, *, state: int | None = None, severity: int | None = None,
 T = Template
 catalogue: dict[int, Template] = {
     102: T("Incorrect syntax near '{near}'.", 15),
-    103: T("The identifier that starts with '{text}' is too long. Maximum length is 32.", 15),  # noqa: E501
+    103: T("The identifier that starts with '{text}' is too long. Maximum length is 32.", 15),
     105: T("Unclosed quotation mark after the character string '{text}'.", 15),
-    108: T("The ORDER BY position number {position} is out of range of the number of items in the select list.", 15),  # noqa: E501
+    108: T("The ORDER BY position number {position} is out of range of the number of items in the select list.", 15),
     109: T("There are more columns in the INSERT statement than values specified in the VALUES clause. The number of values in the VALUES clause must match the number of columns specified in the INSERT statement.", 15),
     110: T("There are fewer columns in the INSERT statement than values specified in the VALUES clause. The number of values in the VALUES clause must match the number of columns specified in the INSERT statement.", 15),
-    116: T("Only one expression can be specified in the select list when the subquery is not introduced with EXISTS."),  # noqa: E501
+    116: T("Only one expression can be specified in the select list when the subquery is not introduced with EXISTS."),
     120: T("The select list for the INSERT statement contains fewer items than the insert list. The number of SELECT values must match the number of INSERT columns.", 15),
     121: T("The select list for the INSERT statement contains more items than the insert list. The number of SELECT values must match the number of INSERT columns.", 15),
     128: T('The name "{name}" is not permitted in this context. Valid expressions are constants, constant expressions, and (in some contexts) variables. Column names are not permitted.', 15),
@@ -152,13 +152,14 @@ catalogue: dict[int, Template] = {
     1001: T("Line {line}: Length or precision specification {value} is invalid.", 15),
     1002: T("Line {line}: Specified scale {scale} is invalid.", 15),
     1007: T("The number '{value}' is out of the range for numeric representation (maximum precision 38).", 15),
-    1031: T("Percent values must be between 0 and 100.", 15),  # noqa: E501
-    1060: T("The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.", 15),  # noqa: E501
-    1062: T("The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.", 15),  # noqa: E501
+    1038: T('An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. For other statements, look for empty alias names. Aliases defined as "" or [] are not allowed. Change the alias to a valid name.', 15, 5),
+    1031: T("Percent values must be between 0 and 100.", 15),
+    1060: T("The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.", 15),
+    1062: T("The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.", 15),
     1088: T('Cannot find the object "{name}" because it does not exist or you do not have permissions.', 16, 12),
     1205: T("Transaction (Process ID {spid}) was deadlocked on {resource} resources with another process and has been chosen as the deadlock victim. Rerun the transaction.", 13, 51),
     1222: T("Lock request time out period exceeded.", 16, 51),
-    1223: T("Cannot release the application lock because it is not currently held."),  # noqa: E501
+    1223: T("Cannot release the application lock because it is not currently held."),
     1505: T("The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{table}' and the index name '{index}'. The duplicate key value is {values}."),
     1750: T("Could not create constraint or index. See previous errors.", 16, 0),
     1752: T("Column '{column}' in table '{table}' is invalid for creating a default constraint."),
@@ -233,9 +234,9 @@ catalogue: dict[int, Template] = {
     4002: T("The incoming tabular data stream (TDS) protocol stream is incorrect. The stream ended unexpectedly.", 16, 2),
     4060: T('Cannot open database "{name}" requested by the login. The login failed.', 11),
     4104: T('The multi-part identifier "{name}" could not be bound.'),
-    4112: T("The function '{name}' must have an OVER clause with ORDER BY.", 15),  # noqa: E501
+    4112: T("The function '{name}' must have an OVER clause with ORDER BY.", 15),
     4121: T('Cannot find either column "{column}" or the user-defined function or aggregate "{name}", or the name is ambiguous.'),
-    4145: T("An expression of non-boolean type specified in a context where a condition is expected, near '{near}'.", 15),  # noqa: E501
+    4145: T("An expression of non-boolean type specified in a context where a condition is expected, near '{near}'.", 15),
     4701: T('Cannot find the object "{name}" because it does not exist or you do not have permissions.'),
     4711: T("Cannot truncate table '{name}' because it is published for replication or enabled for Change Data Capture."),
     4712: T("Cannot truncate table '{name}' because it is being referenced by a FOREIGN KEY constraint."),
@@ -270,7 +271,7 @@ catalogue: dict[int, Template] = {
     8146: T("Procedure {name} has no parameters and arguments were supplied.", 16, 2),
     8152: T("String or binary data would be truncated.", 16, 13),
     8153: T("Warning: Null value is eliminated by an aggregate or other SET operation.", 0, 1),
-    8154: T("The table '{name}' is ambiguous.", 15),  # noqa: E501
+    8154: T("The table '{name}' is ambiguous.", 15),
     8155: T("No column name was specified for column {ordinal} of '{name}'.", 16, 2),
     8156: T("The column '{column}' was specified multiple times for '{name}'."),
     8158: T("'{name}' has more columns than were specified in the column list."),
@@ -289,9 +290,9 @@ catalogue: dict[int, Template] = {
     9820: T("The time zone parameter '{value}' provided to AT TIME ZONE clause is invalid."),
     9812: T("The timezone provided to builtin function {function} is invalid.", 16, 0),
     9829: T("STRING_AGG aggregation result exceeded the limit of 8000 bytes. Use LOB types to avoid result truncation."),
-    10704: T("To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement inside a CATCH block, or add error parameters to the THROW statement.", 15),  # noqa: E501
-    10742: T("The offset specified in a OFFSET clause may not be negative.", 15),  # noqa: E501
-    10744: T("The number of rows provided for a FETCH clause must be greater then zero.", 15),  # noqa: E501
+    10704: T("To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement inside a CATCH block, or add error parameters to the THROW statement.", 15),
+    10742: T("The offset specified in a OFFSET clause may not be negative.", 15),
+    10744: T("The number of rows provided for a FETCH clause must be greater then zero.", 15),
     11011: T("Line {line}: Incorrect syntax near '{near}'.", 15),
     11700: T("The increment for sequence object '{name}' cannot be zero."),
     11717: T("NEXT VALUE FOR function does not support the OVER clause in default constraints, UPDATE statements, or MERGE statements."),

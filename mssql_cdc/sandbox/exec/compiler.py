@@ -138,7 +138,7 @@ def _variable(compiler: Compiler, node: ast.Variable, _scope: Scope) -> Expr:
     return values.variable(slot.place, slot.type)
 
 
-def _column(compiler: Compiler, node: ast.ColumnRef, scope: Scope) -> Expr:
+def _column(_compiler: Compiler, node: ast.ColumnRef, scope: Scope) -> Expr:
     if len(node.parts) == 1 and (
         node.parts[0].startswith("$") or node.parts[0].upper() in ("IDENTITYCOL", "ROWGUIDCOL")
     ):

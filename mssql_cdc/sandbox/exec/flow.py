@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.locks import LockRequest
@@ -30,7 +30,10 @@ class Jump:
     label: str = ""
 
 
-Steps = Generator[Event | Pause, Any, Jump | None]
+T = TypeVar("T")
+StepsTo = Generator[Event | Pause, Any, T]
+"""Part of a running statement, with a result."""
+Steps = StepsTo[Jump | None]
 """A running statement."""
 
 

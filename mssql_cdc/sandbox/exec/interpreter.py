@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import procedures
-from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps
+from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps, StepsTo
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import (
     administration,
@@ -72,9 +72,6 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
     try:
         _ordered_fault(session, node)
         jump = yield from handler(frame, node)
-        if type(node) not in _KEEPS_ERROR:
-            session.last_error = 0
-        return jump
     except SqlError as failure:
         _locate(frame, node, failure)
         if failure.severity > 10:
@@ -85,6 +82,9 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         yield from report(frame, failure)
         yield from _consequences(session, failure)
         return None
+    if type(node) not in _KEEPS_ERROR:
+        session.last_error = 0
+    return jump
 
 
 def _ordered_fault(session: Session, node: st.Statement) -> None:
@@ -146,13 +146,13 @@ def _block(frame: Frame, node: st.Block) -> Steps:
     return (yield from run_list(frame, node.body))
 
 
-def _holds(frame: Frame, condition: Any) -> Steps:
+def _holds(frame: Frame, condition: Any) -> StepsTo[bool]:
     """The truth of a condition, which may read tables."""
     compiled = frame.compiled(condition, lambda compiler: (compiler.condition(condition), compiler.reads_tables))
     expr, reads = compiled
     if not reads:
-        return expr.fn((), frame.context(frame.session.transactions.current)) is True  # type: ignore[return-value]
-    return (  # type: ignore[return-value]
+        return expr.fn((), frame.context(frame.session.transactions.current)) is True
+    return (
         yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)) is True)
     )
 

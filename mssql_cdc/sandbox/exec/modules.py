@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
-from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps
+from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.query.sources import table_fields
@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.tsql import statements as st
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
     from mssql_cdc.sandbox.engine.storage.table import Table
+    from mssql_cdc.sandbox.exec.procedures import Answer
     from mssql_cdc.sandbox.exec.routine import Frame, Routine
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -81,10 +82,8 @@ class _Parameters:
         return self._plan.open(Context(context.session, values, context.transaction))
 
 
-def arguments_of(
-    compiler: Compiler, found: SchemaObject, own: Compiler, node: Any, given: Sequence[Expr]
-) -> list[Expr]:
-    """Arguments of a function call in the types of its parameters; DEFAULT and missing ones take defaults. 313, 8144."""
+def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[Expr]) -> list[Expr]:
+    """Arguments of a function call in the types of its parameters; DEFAULT takes the default. 313, 8144."""
     parameters = found.definition.node.parameters
     if len(given) < len(parameters):
         raise error(313, name=".".join(node.name))
@@ -103,7 +102,7 @@ def plan_table_function(
 ) -> Operator:
     """An inline or multi-statement table-valued function."""
     own = inside(compiler, found)
-    arguments = arguments_of(compiler, found, own, node, given)
+    arguments = arguments_of(found, own, node, given)
     functions = [argument.fn for argument in arguments]
     module: Module = found.definition
     if module.node.query is not None:
@@ -183,7 +182,7 @@ def scalar_function(compiler: Compiler, found: SchemaObject, node: ast.Function,
     """A call of a user's scalar function."""
     own = inside(compiler, found)
     given = [compiler.value(argument, scope) for argument in node.arguments]
-    arguments = arguments_of(compiler, found, own, node, given)
+    arguments = arguments_of(found, own, node, given)
     module: Module = found.definition
     assert module.node.returns is not None
     type_ = own.type_of(module.node.returns)
@@ -248,7 +247,7 @@ def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any
     return routine
 
 
-def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[RpcParameter]) -> Steps:
+def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """Run a user's procedure: (return status, outputs)."""
     from mssql_cdc.sandbox.exec.remote import bind
     from mssql_cdc.sandbox.exec.routine import Frame
@@ -269,7 +268,7 @@ def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[R
         slot, declaration = routine.parameters[number]
         if declaration.output:
             outputs.append((place, declaration.name, slot.type, frame.values[slot.place]))
-    return frame.returned, outputs  # type: ignore[return-value]
+    return frame.returned, outputs
 
 
 def _run(session: Session, frame: Frame, found: SchemaObject) -> Steps:

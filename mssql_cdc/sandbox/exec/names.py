@@ -41,7 +41,8 @@ class Names:
         if parts[0] and parts[0].lower() != self.server.name.lower():
             raise SqlError(
                 7202, f"Could not find server '{parts[0]}' in sys.servers. Verify that the correct server name was "
-                "specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to sys.servers.",
+                "specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to "
+                "sys.servers.",
                 severity=11, state=2,
             )  # fmt: skip
         database = self.server.databases.get(parts[1]) if parts[1] else self.database

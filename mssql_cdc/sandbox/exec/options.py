@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 FLAGS = {
     "NOCOUNT": ("nocount", 512), "XACT_ABORT": ("xact_abort", 16384), "IMPLICIT_TRANSACTIONS": ("implicit", 2),
     "ANSI_NULLS": ("ansi_nulls", 32), "ANSI_WARNINGS": ("ansi_warnings", 8), "ANSI_PADDING": ("ansi_padding", 16),
-    "ARITHABORT": ("arithabort", 64), "ARITHIGNORE": ("arithignore", 128), "QUOTED_IDENTIFIER": ("quoted_identifier", 256),
+    "ARITHABORT": ("arithabort", 64), "ARITHIGNORE": ("arithignore", 128),
+    "QUOTED_IDENTIFIER": ("quoted_identifier", 256),
     "CONCAT_NULL_YIELDS_NULL": ("concat_null", 4096), "NUMERIC_ROUNDABORT": ("numeric_roundabort", 8192),
     "ANSI_NULL_DFLT_ON": ("ansi_null_default", 1024), "CURSOR_CLOSE_ON_COMMIT": ("cursor_close_on_commit", 4),
     "FMTONLY": ("fmtonly", 0), "NOEXEC": ("noexec", 0), "PARSEONLY": ("parseonly", 0),

@@ -10,7 +10,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps
+from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 32
 Outputs = list[tuple[int, str, t.SqlType, Any]]
+Answer = tuple[int, Outputs]
+"""Return status, and what output parameters got: place among the arguments, name, type, value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ def run_scope(session: Session, routine: Any) -> Steps:
     return None
 
 
-def call_named(session: Session, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0) -> Steps:
+def call_named(
+    session: Session, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
+) -> StepsTo[Answer]:
     """Call a procedure by name: (return status, outputs). 2812 when there is none."""
     from mssql_cdc.sandbox.exec import modules, remote
     from mssql_cdc.sandbox.exec.names import Names
@@ -132,8 +136,8 @@ def call_named(session: Session, name: ast.Name, parameters: Sequence[RpcParamet
     return (yield from _system(session, bound, parameters))
 
 
-def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    """EXEC sp_executesql N'…', N'@a int, @b int OUTPUT', …"""
+def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """EXEC sp_executesql statement, definitions such as N'@a int, @b int OUTPUT', values."""
     from mssql_cdc.sandbox.exec.remote import run_text
 
     if not parameters:
@@ -152,7 +156,7 @@ def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
     return 0, [(place + 2, name, type_, value) for place, (name, type_, value) in outputs.items()]
 
 
-def _system(session: Session, bound: Any, parameters: Sequence[RpcParameter]) -> Steps:
+def _system(session: Session, bound: Any, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """A procedure of the catalogue: its events are awaited one by one."""
     arguments: dict[str, object] = {}
     outputs: list[tuple[int, str, t.SqlType]] = []

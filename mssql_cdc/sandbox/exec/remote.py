@@ -11,13 +11,16 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import Abort, Steps
+from mssql_cdc.sandbox.exec.flow import Abort, Steps, StepsTo
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
+
+TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
+"""What output parameters got, by their place among the arguments: name, type, value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class PreparedStatements:
         del self.known[handle]  # type: ignore[arg-type]
 
 
-def call(session: Session, name: str, parameters: list[RpcParameter], *, metadata: bool) -> Steps:
+def call(session: Session, name: str, parameters: list[RpcParameter]) -> Steps:
     """Run one call: result sets, return status, output parameters, end."""
     from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of
 
@@ -138,13 +141,13 @@ def _unprepare(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
     return None
 
 
-def _outputs(values: dict[int, tuple[str, t.SqlType, Any]], parameters: Sequence[RpcParameter], first: int) -> Steps:
+def _outputs(values: TextOutputs, parameters: Sequence[RpcParameter], first: int) -> Steps:
     for ordinal, (name, type_, value) in values.items():
         yield OutputParameter(parameters[first + ordinal].name or name, first + ordinal, type_, value)
     return None
 
 
-def run_text(session: Session, text: str, definitions: str, arguments: Sequence[RpcParameter]) -> Steps:
+def run_text(session: Session, text: str, definitions: str, arguments: Sequence[RpcParameter]) -> StepsTo[TextOutputs]:
     """Run parameterised text; the values of its output parameters by their place among the arguments."""
     from mssql_cdc.sandbox.exec.interpreter import run_list
     from mssql_cdc.sandbox.exec.routine import Frame
@@ -165,10 +168,12 @@ def run_text(session: Session, text: str, definitions: str, arguments: Sequence[
         routine.active = False
         session.nest_level -= 1
         session.running_text = outer
-    return {  # type: ignore[return-value]
-        place: (declared[slot].name, routine.parameters[slot][0].type, frame.values[routine.parameters[slot][0].place])
-        for place, slot in outputs.items()
-    }
+    values: TextOutputs = {}
+    for place, number in outputs.items():
+        slot = routine.parameters[number][0]
+        assert slot.type is not None
+        values[place] = (declared[number].name, slot.type, frame.values[slot.place])
+    return values
 
 
 def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Sequence[RpcParameter]) -> dict[int, int]:
@@ -179,8 +184,8 @@ def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Seque
     for number, argument in enumerate(arguments):
         place = places.get(argument.name.lower(), number if not argument.name else -1)
         if argument.name and place < 0:
-            raise SqlError(8145, f"{argument.name} is not a parameter for procedure {frame.routine.name or 'sp_executesql'}.",
-                           state=2)  # fmt: skip
+            called = frame.routine.name or "sp_executesql"
+            raise SqlError(8145, f"{argument.name} is not a parameter for procedure {called}.", state=2)
         if place >= len(declared):
             raise error(8144, name=frame.routine.name or "sp_executesql")
         slot = frame.routine.parameters[place][0]
@@ -195,9 +200,10 @@ def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Seque
             continue
         if declaration.default is None:
             if not frame.routine.name:
-                shown = f"(){declaration.name}"
-                raise SqlError(8178, f"The parameterized query '{shown}' expects the parameter '{declaration.name}', which was "
-                               "not supplied.")  # fmt: skip
+                name = declaration.name
+                raise SqlError(
+                    8178, f"The parameterized query '(){name}' expects the parameter '{name}', which was not supplied."
+                )
             raise error(201, name=frame.routine.name, parameter=declaration.name)
         frame.values[slot.place] = frame.evaluate(declaration.default)
     return outputs
@@ -206,8 +212,11 @@ def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Seque
 def _as(value: Any, source: t.SqlType, target: t.SqlType) -> Any:
     if value is None or source == target:
         return value
-    if source.name == target.name and source.name in ("nvarchar", "varbinary", "int"):
-        if target.length == t.MAX or len(value) <= target.length if source.name != "int" else True:
+    if source.name == target.name == "int":
+        return value
+    if source.name == target.name and source.name in ("nvarchar", "varbinary"):
+        fits = target.length == t.MAX or len(value) <= target.length
+        if fits:
             return value
     return convert(value, source, target)
 

@@ -66,11 +66,12 @@ class Scope:
 
     def find(self, parts: tuple[str, ...]) -> int | None:
         """Place of a column of this level, or None; 209 when several match."""
-        places = self._places(parts[-1])
+        local = parts[-1]
+        places = self._places(local)
         if len(parts) > 1:
             places = [place for place in places if self._matches(parts[:-1], self.fields[place])]
         if len(places) > 1:
-            raise error(209, name=parts[-1])
+            raise error(209, name=local)
         return places[0] if places else None
 
     def special(self, word: str) -> int | None:

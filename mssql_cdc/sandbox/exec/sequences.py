@@ -27,8 +27,8 @@ class Sequence:
         if not self.minimum <= value <= self.maximum:
             if not self.cycle:
                 raise SqlError(
-                    11728, f"The sequence object '{self.name}' has reached its minimum or maximum value. Restart the sequence "
-                    "object to allow new values to be generated."
+                    11728, f"The sequence object '{self.name}' has reached its minimum or maximum value. "
+                    "Restart the sequence object to allow new values to be generated."
                 )  # fmt: skip
             value = self.minimum if self.increment > 0 else self.maximum
         self.next_value = value + self.increment

@@ -31,6 +31,11 @@ _ROUTINES = 512
 _FIRST_SPID = 51
 
 
+def _thrower(steps: Steps) -> Callable[[], Any]:
+    """How a cancelled request goes on: with the signal thrown where it stands."""
+    return lambda: steps.throw(Cancelled())
+
+
 class Session:
     """One logged-in client. Runs one request at a time."""
 
@@ -135,10 +140,6 @@ class Session:
         """Remember the identity value just given."""
         self.last_identity = self.scope_identity = Decimal(value)
 
-    def server_message(self, number: int) -> str | None:
-        """Text of a message added with sp_addmessage."""
-        return self.server.config_messages.get(number) if hasattr(self.server, "config_messages") else None
-
     # ---- temporary tables ------------------------------------------------------------------------------------
 
     def temporary_table(self, name: str) -> Table | None:
@@ -166,9 +167,9 @@ class Session:
         """Run a batch of SQL text."""
         return self._drive(self._batch(sql))
 
-    def rpc(self, name: str, parameters: list[RpcParameter], *, metadata: bool = True) -> AsyncGenerator[Event, None]:
+    def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
         """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), the catalogue's or a user's."""
-        return self._drive(remote.call(self, name, parameters, metadata=metadata))
+        return self._drive(remote.call(self, name, parameters))
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
         """Begin, commit, roll back or save a transaction."""
@@ -220,7 +221,7 @@ class Session:
     async def _drive(self, steps: Generator[Event | Pause, Any, Any]) -> AsyncGenerator[Event, None]:
         """Hand events on and await pauses."""
         self._cancelled = False
-        resume: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        resume: Callable[[], Any] = steps.__next__
         try:
             while True:
                 try:
@@ -234,10 +235,7 @@ class Session:
                     yield event
                 self.pending.clear()
                 yield item  # type: ignore[misc]
-                if self._cancelled:
-                    resume = lambda: steps.throw(Cancelled())  # noqa: E731
-                else:
-                    resume = lambda: next(steps)  # noqa: E731
+                resume = _thrower(steps) if self._cancelled else steps.__next__
             for event in self.pending:
                 yield event
             self.pending.clear()
@@ -255,7 +253,7 @@ class Session:
         except asyncio.CancelledError:
             if not self._cancelled:
                 raise
-            return lambda: steps.throw(Cancelled())
+            return _thrower(steps)
         except Exception as failure:  # noqa: BLE001 - handed on to the statement that waits
             return lambda failure=failure: steps.throw(failure)
         finally:

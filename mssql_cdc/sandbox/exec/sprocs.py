@@ -13,12 +13,13 @@ from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import Steps, lock_pause
+from mssql_cdc.sandbox.exec.flow import StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
+    from mssql_cdc.sandbox.exec.procedures import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 
@@ -35,7 +36,7 @@ def _arguments(names: Sequence[str], parameters: Sequence[RpcParameter]) -> dict
     return found
 
 
-def _rename(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> Steps:
+def _rename(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_rename @objname, @newname [, @objtype]: objects, columns, indexes."""
     given = _arguments(("objname", "newname", "objtype"), parameters)
     path = Parser(str(given["objname"])).name()
@@ -68,9 +69,9 @@ def _rename(session: Session, database: Database, parameters: Sequence[RpcParame
         database.rename(transaction, found, new)
 
     yield from session.transactions.run(work)
-    yield Message(15477, 1, 10, "Caution: Changing any part of an object name could break scripts and stored procedures.",
-                  "sp_rename", 1)  # fmt: skip
-    return 0, []  # type: ignore[return-value]
+    caution = "Caution: Changing any part of an object name could break scripts and stored procedures."
+    yield Message(15477, 1, 10, caution, "sp_rename", 1)
+    return 0, []
 
 
 def _table(names: Names, path: tuple[str, ...], given: dict[str, Any]) -> Table:
@@ -87,7 +88,7 @@ def _not_found(given: dict[str, Any]) -> SqlError:
     )
 
 
-def _get_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> Steps:
+def _get_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_getapplock: 0 granted at once, 1 after waiting, -1 timed out, -3 deadlock victim."""
     given = _arguments(("resource", "lockmode", "lockowner", "locktimeout", "dbprincipal"), parameters)
     modes = {"shared": LockMode.S, "update": LockMode.U, "exclusive": LockMode.X, "intentshared": LockMode.IS,
@@ -110,40 +111,40 @@ def _get_lock(session: Session, database: Database, parameters: Sequence[RpcPara
             try:
                 yield lock_pause(wait.request, wait_ms)
             except SqlError as failure:
-                return (-1 if failure.number == 1222 else -3), []  # type: ignore[return-value]
+                return (-1 if failure.number == 1222 else -3), []
             continue
-        return int(waited), []  # type: ignore[return-value]
+        return int(waited), []
 
 
-def _release_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> Steps:
+def _release_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     given = _arguments(("resource", "lockowner", "dbprincipal"), parameters)
     current = session.transactions.current
     resource = Resource("APPLICATION", database.id, 0, str(given["resource"]))
     if current is None or resource not in current.locks:
         raise error(1223)
     session.server.locks.release(current, resource)
-    return 0, []  # type: ignore[return-value]
+    return 0, []
     yield
 
 
-def _configure(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> Steps:
+def _configure(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_configure name, value."""
     given = _arguments(("configname", "configvalue"), parameters)
     if "configname" in given and given.get("configvalue") is not None:
         name = str(given["configname"]).lower()
         known = next((key for key in session.server.config if key.lower() == name), None)
         if known is None:
-            raise SqlError(15123, f"The configuration option '{given['configname']}' does not exist, or it may be an advanced "
-                           "option.")  # fmt: skip
+            raise SqlError(15123, f"The configuration option '{given['configname']}' does not exist, or it may "
+                           "be an advanced option.")  # fmt: skip
         old, session.server.config[known] = session.server.config[known], int(given["configvalue"])
         yield Message(
-            15457, 1, 10, f"Configuration option '{known}' changed from {old} to {given['configvalue']}. Run the RECONFIGURE "
-            "statement to install.", "sp_configure", 1,
+            15457, 1, 10, f"Configuration option '{known}' changed from {old} to {given['configvalue']}. Run "
+            "the RECONFIGURE statement to install.", "sp_configure", 1,
         )  # fmt: skip
-    return 0, []  # type: ignore[return-value]
+    return 0, []
 
 
-Own = Callable[["Session", Database, Sequence[RpcParameter]], Steps]
+Own = Callable[["Session", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
 OWN: dict[str, Own] = {
     "sp_rename": _rename,
     "sp_getapplock": _get_lock,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import EnvChange
 from mssql_cdc.sandbox.engine.locks import MustWait
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import Steps, lock_pause
+from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, T, lock_pause
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session import Session
@@ -107,7 +107,7 @@ class SessionTransactions:
         if self.current is None and self._session.options.implicit:
             yield from self.begin("implicit_transaction")
 
-    def run(self, work: Callable[[Transaction], Any], then: Callable[[Any], Steps] | None = None) -> Steps:
+    def run(self, work: Callable[[Transaction], T], then: Callable[[T], Steps] | None = None) -> StepsTo[T]:
         """Run `work` as one statement: atomic, started over after waiting for a lock, committed if alone.
 
         `then` runs with the result inside the same statement (triggers). The generator's value is what `work` returned.

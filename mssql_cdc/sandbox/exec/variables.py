@@ -71,7 +71,7 @@ def walk(node: Any) -> Iterator[Any]:
 def uses(node: Any) -> Iterator[str]:
     """Names of the scalar variables that a statement reads or sets."""
     for part in walk(node):
-        if isinstance(part, ast.Variable) or isinstance(part, st.SetVariable):
+        if isinstance(part, (ast.Variable, st.SetVariable)):
             yield part.name
         elif isinstance(part, ast.SelectItem) and part.assign:
             yield part.assign

@@ -222,7 +222,7 @@ class Connection:
                     return
                 response.start_call()
                 if call.execute:
-                    await self._pump(session.rpc(call.name, call.parameters, metadata=call.metadata), response)
+                    await self._pump(session.rpc(call.name, call.parameters), response)
                 response.end_call(in_transaction=session.transaction_descriptor != 0)
                 if response.fatal:
                     return

@@ -32,7 +32,7 @@ class Session(Protocol):
         """Run a batch of SQL text."""
         ...
 
-    def rpc(self, name: str, parameters: list[RpcParameter], *, metadata: bool = True) -> AsyncGenerator[Event, None]:
+    def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
         """Call a procedure."""
         ...
 

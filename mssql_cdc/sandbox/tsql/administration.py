@@ -24,6 +24,8 @@ _DROPPABLE = {
 }
 _TERMINATIONS = ("ROLLBACK", "NO_WAIT")
 
+_PERMISSION_ACTIONS: dict[str, st.PermissionAction] = {"GRANT": "grant", "DENY": "deny", "REVOKE": "revoke"}
+
 
 class AdministrationParser(ControlParser):
     """Adds what administrators write."""
@@ -48,10 +50,7 @@ class AdministrationParser(ControlParser):
         self.expect("DROP")
         if self.accept("INDEX"):
             return self.drop_index(line)
-        if self.accept("SERVER", "ROLE"):
-            kind = "role"
-        else:
-            kind = _DROPPABLE[self.expect_one(*_DROPPABLE)]
+        kind = "role" if self.accept("SERVER", "ROLE") else _DROPPABLE[self.expect_one(*_DROPPABLE)]
         if_exists = self.accept("IF", "EXISTS")
         names = [self.name()]
         while self.accept(","):
@@ -111,9 +110,9 @@ class AdministrationParser(ControlParser):
             elif self.token.kind in ("i", "s", "n"):
                 value = str(self.advance().value)
                 self.accept_one("MINUTES", "SECONDS")
-            elif self.token.kind == "w" and self.text not in ("WITH",) and self.text in (
-                "ON", "OFF", "FULL", "SIMPLE", "BULK_LOGGED", "NONE", "CHECKSUM", "TORN_PAGE_DETECTION", "LOCAL", "GLOBAL",
-                "ALLOWED", "DISABLED", "FORCED", "AUTO",
+            elif self.token.kind == "w" and self.text != "WITH" and self.text in (
+                "ON", "OFF", "FULL", "SIMPLE", "BULK_LOGGED", "NONE", "CHECKSUM", "TORN_PAGE_DETECTION", "LOCAL",
+                "GLOBAL", "ALLOWED", "DISABLED", "FORCED", "AUTO",
             ):  # fmt: skip
                 value = self.advance().text
                 if self.text == "(":
@@ -183,7 +182,7 @@ class AdministrationParser(ControlParser):
     def permission(self) -> st.Statement:
         """GRANT, DENY, REVOKE."""
         line = self.line()
-        action = self.advance().text.lower()
+        action: st.PermissionAction = _PERMISSION_ACTIONS[self.advance().text]
         if action == "revoke":
             self.accept("GRANT", "OPTION", "FOR")
         permissions = [self._permission_words()]
@@ -214,7 +213,7 @@ class AdministrationParser(ControlParser):
             securable_class,
             securable,
             tuple(principals),
-            line=line,  # type: ignore[arg-type]
+            line=line,
         )
 
     def _permission_words(self) -> str:

@@ -46,6 +46,7 @@ class AlterTableParser(TableParser):
         if self.accept("SWITCH"):
             raise self.error(102, "Incorrect syntax near 'SWITCH': partitions are not known to this server.")
         self.fail()
+        return None
 
     def _all_or_names(self) -> tuple[str, ...]:
         if self.accept("ALL"):

@@ -25,7 +25,7 @@ class ChangeParser(QueryParser):
         return self.name()
 
     def insert(self) -> st.Statement:
-        """INSERT [TOP (n)] [INTO] target …"""
+        """INSERT [TOP (n)] [INTO] target and its source of rows."""
         line = self.line()
         self.expect("INSERT")
         top = self.top() if self.text == "TOP" else None
@@ -55,7 +55,7 @@ class ChangeParser(QueryParser):
         return tuple(found)
 
     def update(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
-        """UPDATE [TOP (n)] target SET …"""
+        """UPDATE [TOP (n)] target SET assignments."""
         line = self.line()
         self.expect("UPDATE")
         top = self.top() if self.text == "TOP" else None
@@ -97,7 +97,7 @@ class ChangeParser(QueryParser):
         return st.Assignment(column, variable, operator, self.expression())
 
     def delete(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
-        """DELETE [TOP (n)] [FROM] target …"""
+        """DELETE [TOP (n)] [FROM] target and its conditions."""
         line = self.line()
         self.expect("DELETE")
         top = self.top() if self.text == "TOP" else None
@@ -112,7 +112,7 @@ class ChangeParser(QueryParser):
         return st.Delete(target, source, where, top, output, hints, ctes, line=line)
 
     def output_clauses(self) -> tuple[st.Output, ...]:
-        """OUTPUT … INTO … and/or OUTPUT …"""
+        """OUTPUT into a table and/or to the client."""
         found = []
         while self.accept("OUTPUT"):
             items = [self._output_item()]
@@ -132,7 +132,7 @@ class ChangeParser(QueryParser):
         return expression, self.column_alias()
 
     def merge(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
-        """MERGE [TOP (n)] [INTO] target USING source ON … WHEN …"""
+        """MERGE [TOP (n)] [INTO] target USING source ON condition and its WHEN clauses."""
         line = self.line()
         self.expect("MERGE")
         top = self.top() if self.text == "TOP" else None

@@ -101,10 +101,7 @@ class ControlParser(ModuleParser):
         if self.accept("IDENTITY_INSERT"):
             table = self.name()
             return st.SetIdentityInsert(table, self.expect_one("ON", "OFF") == "ON", line=line)
-        if self.accept("STATISTICS"):
-            names = [f"STATISTICS {self.word()}"]
-        else:
-            names = [self.word()]
+        names = [f"STATISTICS {self.word()}"] if self.accept("STATISTICS") else [self.word()]
         while self.accept(","):
             names.append(self.word())
         return st.SetOption(tuple(names), self._option_value(), line=line)
@@ -125,6 +122,7 @@ class ControlParser(ModuleParser):
             if self.accept(*words):
                 return level
         self.fail()
+        return None
 
     def _option_value(self) -> str | ast.Expression:
         word = self.accept_one("ON", "OFF")
@@ -200,7 +198,7 @@ class ControlParser(ModuleParser):
 
     def starts_bare_call(self) -> bool:
         """Whether an unreserved word opens a statement (given more exactly by `Parser`)."""
-        return self.text in ("THROW",) and self.token.kind == "w"
+        return self.text == "THROW" and self.token.kind == "w"
 
     def transaction(self) -> st.Statement:
         """COMMIT, ROLLBACK, SAVE."""

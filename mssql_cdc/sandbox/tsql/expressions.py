@@ -37,7 +37,7 @@ class ExpressionParser(CallParser):
         return self._binary(_ADD)
 
     def _binary(self, least: int) -> ast.Expression:
-        left = self._prefix(least)
+        left = self._prefix()
         while True:
             word = self.text
             if not word:
@@ -107,7 +107,7 @@ class ExpressionParser(CallParser):
         self.expect(")")
         return ast.In(left, items, None, negated)
 
-    def _prefix(self, least: int) -> ast.Expression:
+    def _prefix(self) -> ast.Expression:
         if self.text == "NOT":
             self.advance()
             return ast.Not(self._binary(_NOT))
@@ -172,6 +172,7 @@ class ExpressionParser(CallParser):
             self.advance()
             return ast.Star()
         self.fail()
+        return None
 
     def _parenthesised(self) -> ast.Expression:
         if self.at_parenthesised_query():

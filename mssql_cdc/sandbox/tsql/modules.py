@@ -69,7 +69,7 @@ class ModuleParser(AlterTableParser):
             return True
         if self.text in ("-", "+", "DEFAULT", "NULL", "{"):
             return True
-        return self.at_name() and self.peek().text not in (":",)
+        return self.at_name() and self.peek().text != ":"
 
     def _argument(self) -> st.Argument:
         name = ""
@@ -91,7 +91,7 @@ class ModuleParser(AlterTableParser):
 
     def _constant(self) -> ast.Expression:
         """Constants and variables only: an argument is no expression."""
-        return self._prefix(7)
+        return self._prefix()
 
     def _execute_as(self, line: int) -> st.Statement:
         self.expect("AS")
@@ -103,7 +103,7 @@ class ModuleParser(AlterTableParser):
 
     # ---- modules --------------------------------------------------------------------------------------
 
-    def create_module(self, form: str, kind: str, start: int, line: int) -> st.Statement:
+    def create_module(self, form: st.ModuleForm, kind: str, start: int, line: int) -> st.Statement:
         """View, procedure, function or trigger; everything up to the kind's word has been read."""
         name = self.name()
         reader = {
@@ -138,7 +138,7 @@ class ModuleParser(AlterTableParser):
                     break
         return tuple(found)
 
-    def _view(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+    def _view(self, form: st.ModuleForm, name: ast.Name, start: int, line: int) -> st.Statement:
         columns = self.names() if self.text == "(" else ()
         options = self._module_options()
         self.expect("AS")
@@ -186,7 +186,7 @@ class ModuleParser(AlterTableParser):
             return ast.Literal(str(self.advance().value), "string")
         return self._constant()
 
-    def _procedure(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+    def _procedure(self, form: st.ModuleForm, name: ast.Name, start: int, line: int) -> st.Statement:
         if self.accept(";"):
             self.integer()
         parenthesised = self.accept("(")
@@ -209,7 +209,7 @@ class ModuleParser(AlterTableParser):
             line=line,  # type: ignore[arg-type]
         )
 
-    def _function(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+    def _function(self, form: st.ModuleForm, name: ast.Name, start: int, line: int) -> st.Statement:
         self.expect("(")
         parameters = self.parameters(ends=(")",))
         self.expect(")", "RETURNS")
@@ -236,16 +236,26 @@ class ModuleParser(AlterTableParser):
             self.expect("END")
         self.accept(";")
         return st.CreateModule(
-            "function", form, name, self._text_from(start), parameters, (), query, body, returns, returns_table, options,  # type: ignore[arg-type]
+            "function",
+            form,
+            name,
+            self._text_from(start),
+            parameters,
+            (),
+            query,
+            body,
+            returns,
+            returns_table,
+            options,
             line=line,
-        )  # fmt: skip
+        )
 
     def _returned_query(self) -> ast.Query:
         if self.text == "(" and self.peek().text in ("SELECT", "WITH", "("):
             return self.parenthesised_query()
         return self.query()
 
-    def _trigger(self, form: str, name: ast.Name, start: int, line: int) -> st.Statement:
+    def _trigger(self, form: st.ModuleForm, name: ast.Name, start: int, line: int) -> st.Statement:
         self.expect("ON")
         table: ast.Name = ()
         if self.accept("ALL"):
@@ -290,9 +300,7 @@ class ModuleParser(AlterTableParser):
             word = self.advance().text
             if word == "NO":
                 options.append((f"no {self.expect_one('MINVALUE', 'MAXVALUE', 'CYCLE', 'CACHE').lower()}", None))
-            elif word in ("CYCLE",) or (
-                word in ("CACHE", "RESTART") and self.token.kind != "i" and self.text != "WITH"
-            ):
+            elif word == "CYCLE" or (word in ("CACHE", "RESTART") and self.token.kind != "i" and self.text != "WITH"):
                 options.append((word.lower(), None))
             else:
                 self.accept_one("WITH", "BY")

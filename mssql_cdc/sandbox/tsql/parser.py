@@ -52,6 +52,7 @@ class Parser(AdministrationParser):
         if self.text == "{":
             return self._odbc_call()
         self.fail()
+        return None
 
     def _is_soft_statement(self) -> bool:
         """THROW, ENABLE, DISABLE are no reserved words: they open a statement only in their own form."""
@@ -148,7 +149,7 @@ class Parser(AdministrationParser):
         """CREATE anything."""
         start, line = self.token.start, self.line()
         self.expect("CREATE")
-        form = "create"
+        form: st.ModuleForm = "create"
         if self.accept("OR"):
             self.expect("ALTER")
             form = "create or alter"

@@ -38,7 +38,7 @@ class QueryParser(SourceParser):
         return ast.Query(body, ctes, order, offset, fetch, for_clause, options)
 
     def common_tables(self) -> tuple[ast.CommonTable, ...]:
-        """WITH name [(columns)] AS (query), …"""
+        """WITH name [(columns)] AS (query), and more of them after commas."""
         self.expect("WITH")
         if self.accept("XMLNAMESPACES"):
             raise self.error(156, "Incorrect syntax near the keyword 'XMLNAMESPACES': not known to this server.")

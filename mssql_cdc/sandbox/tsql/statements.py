@@ -129,7 +129,7 @@ class VariableDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declare(Statement):
-    """DECLARE @a int = 1, @b …"""
+    """DECLARE @a int = 1, @b int."""
 
     variables: tuple[VariableDeclaration, ...]
 
@@ -161,7 +161,7 @@ class SetOption(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SetIsolation(Statement):
-    """SET TRANSACTION ISOLATION LEVEL …"""
+    """SET TRANSACTION ISOLATION LEVEL and the level's words."""
 
     level: str
 
@@ -331,7 +331,7 @@ class Kill(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DeclareCursor(Statement):
-    """DECLARE name CURSOR options FOR query; as a variable: SET @c = CURSOR …"""
+    """DECLARE name CURSOR options FOR query; as a variable: SET @c = CURSOR options."""
 
     name: str
     options: tuple[str, ...]
@@ -369,7 +369,7 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class ForeignReference:
-    """REFERENCES table (columns) ON DELETE … ON UPDATE …"""
+    """REFERENCES table (columns) with its ON DELETE and ON UPDATE actions."""
 
     table: Name
     columns: tuple[str, ...] = ()
@@ -472,7 +472,7 @@ class AlterTableDrop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterTableSet(Statement):
-    """Remaining forms: `set` options, `check`/`nocheck` constraint, `enable`/`disable` trigger, `rebuild`, …"""
+    """Remaining forms: `set` options, `check`/`nocheck` constraint, `enable`/`disable` trigger, `rebuild`."""
 
     table: Name
     action: str
@@ -542,6 +542,10 @@ class Drop(Statement):
     if_exists: bool = False
 
 
+ModuleForm = OneOf["create", "alter", "create or alter"]
+PermissionAction = OneOf["grant", "deny", "revoke"]
+
+
 @dataclass(frozen=True, slots=True)
 class CreateModule(Statement):
     """CREATE | ALTER | CREATE OR ALTER of VIEW, PROCEDURE, FUNCTION, TRIGGER; `text` is what was written.
@@ -551,7 +555,7 @@ class CreateModule(Statement):
     """
 
     kind: OneOf["view", "procedure", "function", "trigger"]
-    form: OneOf["create", "alter", "create or alter"]
+    form: ModuleForm
     name: Name
     text: str
     parameters: tuple[VariableDeclaration, ...] = ()
@@ -608,7 +612,7 @@ class Principal(Statement):
 class Permission(Statement):
     """GRANT, DENY, REVOKE permissions [ON class::object] TO principals."""
 
-    action: OneOf["grant", "deny", "revoke"]
+    action: PermissionAction
     permissions: tuple[str, ...]
     securable_class: str
     securable: Name
@@ -625,7 +629,7 @@ class ExecuteAs(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Maintenance(Statement):
-    """Statements without effect on data here: CHECKPOINT, DBCC, UPDATE STATISTICS, RECONFIGURE, BACKUP, …"""
+    """Statements without effect on data here: CHECKPOINT, DBCC, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
 
     kind: str
     words: tuple[str, ...] = ()

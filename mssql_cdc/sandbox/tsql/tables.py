@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.ast import TypeName
 from mssql_cdc.sandbox.tsql.changes import ChangeParser
 
 _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"})
+_COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
+    ("NOT", "NULL"): {"nullable": False},
+    ("NULL",): {"nullable": True},
+    ("NOT", "FOR", "REPLICATION"): {},
+    ("SPARSE",): {"sparse": True},
+    ("HIDDEN",): {"hidden": True},
+    ("ROWGUIDCOL",): {"rowguid": True},
+    ("PERSISTED",): {},
+    ("FILESTREAM",): {},
+    ("GENERATED", "ALWAYS", "AS", "ROW", "START"): {"generated": "start"},
+    ("GENERATED", "ALWAYS", "AS", "ROW", "END"): {"generated": "end"},
+}
+"""Properties of a column that are only words, and what they say."""
 
 
 class TableParser(ChangeParser):
@@ -58,52 +74,39 @@ class TableParser(ChangeParser):
         name = self.identifier()
         if self.accept("AS"):
             return self._computed_column(name), []
-        type_name = self._column_type(name)
-        nullable: bool | None = None
-        identity: tuple[int, int] | None = None
-        default: st.Constraint | None = None
-        generated = ""
-        hidden = sparse = rowguid = False
+        column = st.ColumnDefinition(name, self._column_type(name))
         constraints: list[st.Constraint] = []
         indexes: list[st.IndexDefinition] = []
         while True:
-            if self.accept("NOT", "NULL"):
-                nullable = False
-            elif self.accept("NULL"):
-                nullable = True
-            elif self.accept("IDENTITY"):
-                identity = self._identity()
-            elif self.accept("NOT"):
-                self.expect("FOR", "REPLICATION")
-            elif self.accept("COLLATE"):
-                type_name = TypeName(type_name.name, type_name.arguments, self.word_as_written())
-            elif self.accept("SPARSE"):
-                sparse = True
-            elif self.accept("HIDDEN"):
-                hidden = True
-            elif self.accept("ROWGUIDCOL"):
-                rowguid = True
-            elif self.accept("PERSISTED") or self.accept("FILESTREAM"):
-                continue
-            elif self.at("GENERATED", "ALWAYS"):
-                self.expect("GENERATED", "ALWAYS", "AS", "ROW")
-                generated = self.expect_one("START", "END").lower()
-            elif self.at("MASKED", "WITH"):
-                self.expect("MASKED", "WITH")
-                self.skip_parentheses()
+            changed = self._column_property(column)
+            if changed is not None:
+                column = changed
             elif self.text == "DEFAULT" or (self.text == "CONSTRAINT" and self.peek(2).text == "DEFAULT"):
-                default = self._column_default(name)
+                column = replace(column, default=self._column_default(name))
             elif self.text == "INDEX":
                 indexes.append(self._inline_index((st.KeyColumn(name),)))
             elif self.text in _CONSTRAINT_WORDS or self.text == "REFERENCES":
                 constraints.append(self._column_constraint(name))
             else:
                 break
-        definition = st.ColumnDefinition(
-            name, type_name, nullable, identity, default, None, False, generated, hidden, sparse, rowguid,  # type: ignore[arg-type]
-            tuple(constraints),
-        )  # fmt: skip
-        return definition, indexes
+        return replace(column, constraints=tuple(constraints)), indexes
+
+    def _column_property(self, column: st.ColumnDefinition) -> st.ColumnDefinition | None:
+        """The column with the property that stands next, or None when none stands there."""
+        for words, changes in _COLUMN_FLAGS.items():
+            if self.accept(*words):
+                return replace(column, **changes)
+        if self.accept("IDENTITY"):
+            return replace(column, identity=self._identity())
+        if self.accept("COLLATE"):
+            type_name = column.type
+            assert type_name is not None
+            return replace(column, type=TypeName(type_name.name, type_name.arguments, self.word_as_written()))
+        if self.at("MASKED", "WITH"):
+            self.expect("MASKED", "WITH")
+            self.skip_parentheses()
+            return column
+        return None
 
     def _column_type(self, name: str) -> TypeName:
         """The type; `timestamp` may be both name and type of a column."""

@@ -230,7 +230,7 @@ def test_attention_ends_a_wait_and_keeps_the_transaction(table: Client, connect:
     assert asyncio.run(both()) == ([(1,)], [])
 
 
-# ---- prepared statements ----------------------------------------------------------------------------------------------
+# ---- prepared statements ---------------------------------------------------------------------------------------
 
 
 def _text(value: str) -> RpcParameter:

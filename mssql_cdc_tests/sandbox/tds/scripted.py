@@ -41,7 +41,6 @@ class Log:
     logins: list[Login] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
     calls: list[tuple[str, list[RpcParameter]]] = field(default_factory=list)
-    metadata: list[bool] = field(default_factory=list)
     transactions: list[TmRequest] = field(default_factory=list)
     resets: list[bool] = field(default_factory=list)
     closed: int = 0
@@ -72,10 +71,7 @@ class ScriptedSession:
         async for event in self._answer(sql):
             yield event
 
-    async def rpc(
-        self, name: str, parameters: list[RpcParameter], *, metadata: bool = True
-    ) -> AsyncGenerator[Event, None]:
-        self._log.metadata.append(metadata)
+    async def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
         self._log.calls.append((name, parameters))
         values = [] if name == "sp_prepare" else parameters[1:] if name == "sp_execute" else parameters
         if name in {"sp_prepexec", "sp_executesql"}:

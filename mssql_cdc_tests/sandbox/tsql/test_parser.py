@@ -19,12 +19,18 @@ CLIENT_STATEMENTS = [
     "SELECT TOP(0) * FROM [testDB1].[dbo].[orders] WITH (TABLOCKX)",
     "sp_datatype_info_100 12,3",
     "EXEC sp_tables  @P0 ,  @P1 ,  @P2 ,  @P3 ",
-    "DECLARE @t TABLE(PRECISION INT,LENGTH INT, X NVARCHAR(max));INSERT INTO @t EXEC sp_columns_100  @P0 , @P1 ;SELECT 1",
+    (
+        "DECLARE @t TABLE(PRECISION INT,LENGTH INT, X NVARCHAR(max));"
+        "INSERT INTO @t EXEC sp_columns_100  @P0 , @P1 ;SELECT 1"
+    ),
     "ALTER DATABASE [x] SET SINGLE_USER WITH ROLLBACK IMMEDIATE",
     "ALTER ROLE db_denydatareader ADD MEMBER u",
     "SELECT x FROM t ORDER BY x OFFSET 5 ROWS FETCH NEXT 10 ROWS ONLY OPTION (RECOMPILE, MAXDOP 1)",
     "DECLARE c CURSOR LOCAL FAST_FORWARD FOR SELECT a FROM t OPEN c FETCH NEXT FROM c INTO @a CLOSE c DEALLOCATE c",
-    "CREATE TABLE t (id int IDENTITY(1,1) PRIMARY KEY CLUSTERED, timestamp, c AS (id + 1) PERSISTED, INDEX i (id DESC))",
+    (
+        "CREATE TABLE t (id int IDENTITY(1,1) PRIMARY KEY CLUSTERED, timestamp, c AS (id + 1) PERSISTED, "
+        "INDEX i (id DESC))"
+    ),
     "{call sys.sp_cdc_help_jobs}",
 ]
 

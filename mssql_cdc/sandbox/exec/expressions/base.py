@@ -20,9 +20,9 @@ class Expr:
     """`fn` gives the value in storage form of `type`; truth values (True, False, None) where `predicate`.
 
     `column` is the place in the row for a plain column of the own level, else -1. `constant`: the value does not depend
-    on the own level's rows; `varying`: it depends on outer rows or differs from call to call, so it cannot be kept for the
-    statement. `simple`: evaluating costs next to nothing. `null`: the word NULL. `rank` orders collations: 0 literals and
-    variables, 1 columns, 2 COLLATE clauses.
+    on the own level's rows; `varying`: it depends on outer rows or differs from call to call, so it cannot be kept for
+    the statement. `simple`: evaluating costs next to nothing. `null`: the word NULL. `rank` orders collations: 0
+    literals and variables, 1 columns, 2 COLLATE clauses.
     """
 
     type: SqlType

@@ -1,4 +1,4 @@
-"""Function calls: syntax-like functions, built-ins of the engine, the session's own, the catalogue's, user functions."""
+"""Function calls: syntax-like functions, the engine's built-ins, the session's own, the catalogue's, user functions."""
 
 from __future__ import annotations
 
@@ -190,15 +190,14 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
         found = catalog.function(place.database, place.schema, place.name)
         if found is not None:
             return _system(compiler, found, node, scope)
-    if len(node.name) > 1:
-        module = compiler.names.find(node.name)
-        if module is not None and module.type_code == "FN":
-            return scalar_function(compiler, module, node, scope)
+    first, shown = node.name[0], ".".join(node.name)
     if len(node.name) == 1:
-        raise error(195, name=node.name[0], kind="built-in function name")
-    shown = ".".join(node.name)
+        raise error(195, name=first, kind="built-in function name")
+    module = compiler.names.find(node.name)
+    if module is not None and module.type_code == "FN":
+        return scalar_function(compiler, module, node, scope)
     raise SqlError(
-        4121, f'Cannot find either column "{node.name[0]}" or the user-defined function or aggregate "{shown}", '
+        4121, f'Cannot find either column "{first}" or the user-defined function or aggregate "{shown}", '
         "or the name is ambiguous."
     )  # fmt: skip
 
@@ -207,9 +206,8 @@ def _system(compiler: Compiler, found: Any, node: ast.Function, scope: Scope) ->
     count = len(node.arguments)
     low, high = len(found.arguments) - found.optional, len(found.arguments)
     if not low <= count <= high:
-        if len(node.name) > 1:
-            raise error(313, name=".".join(node.name))
-        raise error(174, name=node.name[-1].lower(), count=high)
+        function = node.name[-1].lower()
+        raise error(313, name=".".join(node.name)) if len(node.name) > 1 else error(174, name=function, count=high)
     parts = []
     for argument, type_ in zip(node.arguments, found.arguments, strict=False):
         part = compiler.value(argument, scope)

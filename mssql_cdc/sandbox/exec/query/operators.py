@@ -20,7 +20,7 @@ SLICE = 1000
 
 
 class Operator(Protocol):
-    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) that the rows come sorted by."""
+    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) of the rows' order."""
 
     fields: Sequence[Field]
     order: Sequence[tuple[int, bool]]
@@ -160,7 +160,7 @@ class Single:
         self.fields: Sequence[Field] = ()
         self.order: Sequence[tuple[int, bool]] = ()
 
-    def open(self, _context: Context) -> Slices:
+    def open(self, context: Context) -> Slices:  # noqa: ARG002 - of the protocol
         """The one row."""
         return iter([[()]])
 

@@ -17,7 +17,7 @@ _NAME = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B"
 
 
 def for_json(plan: Operator, clause: str) -> Operator:
-    """One row with the JSON text of all rows (`FOR JSON PATH | AUTO [, ROOT…, INCLUDE_NULL_VALUES, WITHOUT_ARRAY_WRAPPER]`)."""
+    """One row with the JSON text of all rows (`FOR JSON PATH | AUTO` and its options)."""
     words = clause.upper().split()
     if words[1] != "JSON":
         raise SqlError(102, "Incorrect syntax near 'XML': FOR XML is not known to this server.", severity=15)
@@ -41,7 +41,8 @@ def _row(row: tuple, fields: Any, *, nulls: bool) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for value, field in zip(row, fields, strict=True):
         if not field.name:
-            raise SqlError(13605, "Column expressions and data sources without names or aliases cannot be formatted as JSON "
+            raise SqlError(13605, "Column expressions and data sources without names or aliases cannot be "
+                                  "formatted as JSON "
                            "text using FOR JSON clause. Add alias to the unnamed column or table.")  # fmt: skip
         if value is None and not nulls:
             continue

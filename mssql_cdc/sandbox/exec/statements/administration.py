@@ -203,10 +203,11 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
 def _securable(session: Session, node: st.Permission) -> tuple[str, str]:
     if not node.securable:
         return ("DATABASE", "")
+    local = node.securable[-1]
     if node.securable_class == "SCHEMA":
-        return ("SCHEMA", node.securable[-1])
+        return ("SCHEMA", local)
     schema = node.securable[-2] if len(node.securable) > 1 else session.default_schema(session.current_database)
-    return ("OBJECT", f"{schema}.{node.securable[-1]}")
+    return ("OBJECT", f"{schema}.{local}")
 
 
 def _kill(frame: Frame, node: st.Kill) -> Steps:
@@ -234,8 +235,10 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
         if node.kind == "user":
             principal = session.current_database.principals.get(name)
             if principal is None:
-                raise SqlError(15517, f'Cannot execute as the database principal because the principal "{name}" does not exist, '
-                               "this type of principal cannot be impersonated, or you do not have permission.")  # fmt: skip
+                raise SqlError(
+                    15517, f'Cannot execute as the database principal because the principal "{name}" does not exist, '
+                    "this type of principal cannot be impersonated, or you do not have permission."
+                )  # fmt: skip
             login = principal.login or name
         session.users.append(session.login)
         session.login = login

@@ -143,8 +143,8 @@ def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> No
             wanted = node.type.name[-1].lower() if node.type is not None else ""
             if wanted != column.type.name:
                 raise SqlError(
-                    5074, f"The object '{index.name}' is dependent on column '{column.name}'.\nALTER TABLE ALTER COLUMN "
-                    f"{column.name} failed because one or more objects access this column."
+                    5074, f"The object '{index.name}' is dependent on column '{column.name}'.\nALTER TABLE "
+                    f"ALTER COLUMN {column.name} failed because one or more objects access this column."
                 )  # fmt: skip
 
 
@@ -187,8 +187,8 @@ def _drop_column(frame: Frame, table: Table, transaction: Transaction, name: str
     users += [c.name for c in table.columns if c.computed is not None and column.name in c.computed.references]
     if users:
         raise SqlError(
-            5074, f"The object '{users[0]}' is dependent on column '{column.name}'.\nALTER TABLE DROP COLUMN {column.name} "
-            "failed because one or more objects access this column."
+            5074, f"The object '{users[0]}' is dependent on column '{column.name}'.\nALTER TABLE DROP COLUMN "
+            f"{column.name} failed because one or more objects access this column."
         )  # fmt: skip
     alter.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
     alter.drop_column(table, transaction, name)

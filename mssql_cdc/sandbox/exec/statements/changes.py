@@ -133,8 +133,8 @@ def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     if explicit and not on:
         raise error(544, table=table.name)
     if on and not names and identity >= 0:
-        raise SqlError(8101, f"An explicit value for the identity column in table '{table.name}' can only be specified when "
-                       "a column list is used and IDENTITY_INSERT is ON.")  # fmt: skip
+        raise SqlError(8101, f"An explicit value for the identity column in table '{table.name}' can only be "
+                       "specified when a column list is used and IDENTITY_INSERT is ON.")  # fmt: skip
     if on and not explicit and identity >= 0:
         raise error(545, table=table.name)
     output = compile_output(compiler, node.output, table, inserted=True, deleted=False) if node.output else None
@@ -275,10 +275,7 @@ def insert_rows(session: Any, plan: InsertPlan, transaction: Transaction, rows: 
             last = rows[-1][place] if rows else None
         if last is not None:
             session.note_identity(last)
-    if len(rows) == 1:
-        rowids = [table.insert(transaction, rows[0])]
-    else:
-        rowids = table.insert_many(transaction, rows)
+    rowids = [table.insert(transaction, rows[0])] if len(rows) == 1 else table.insert_many(transaction, rows)
     if plan.output is None and not table.triggers:
         return rows
     return [_stored_row(table, rowid) for rowid in rowids]

@@ -1,4 +1,4 @@
-"""CREATE and DROP of everything but tables: modules, indexes, schemas, types, sequences, synonyms; DROP of all kinds."""
+"""CREATE of everything but tables: modules, indexes, schemas, types, sequences, synonyms; DROP of all kinds."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
         if index is None or not isinstance(found, Table):
             if node.if_exists:
                 return
-            raise SqlError(3701, f"Cannot drop the index '{'.'.join(node.table)}.{node.index}', because it does not exist or "
-                           "you do not have permission.", severity=11, state=7)  # fmt: skip
+            raise SqlError(3701, f"Cannot drop the index '{'.'.join(node.table)}.{node.index}', because it does "
+                           "not exist or you do not have permission.", severity=11, state=7)  # fmt: skip
         if index.constraint:
             raise SqlError(
-                3723, f"An explicit DROP INDEX is not allowed on index '{'.'.join(node.table)}.{node.index}'. It is being used "
-                f"for {index.constraint} constraint enforcement.", state=4,
+                3723, f"An explicit DROP INDEX is not allowed on index '{'.'.join(node.table)}.{node.index}'. "
+                f"It is being used for {index.constraint} constraint enforcement.", state=4,
             )  # fmt: skip
         refuse_captured_key(found, index)
         alter.drop_index(found, transaction, index)
@@ -212,10 +212,11 @@ def _create_sequence(frame: Frame, node: st.CreateSequence) -> Steps:
         type_ = compiler.type_of(node.type) if node.type is not None else t.BIGINT
         low, high = _RANGES.get(type_.name, (-(2**63), 2**63 - 1))
         increment = options.get("increment") or 1
-        low = options.get("minvalue", low) if options.get("minvalue") is not None else low
-        high = options.get("maxvalue", high) if options.get("maxvalue") is not None else high
-        start = options.get("start")
-        start = (low if increment > 0 else high) if start is None else start
+        smallest, largest = options.get("minvalue"), options.get("maxvalue")
+        low = low if smallest is None else smallest
+        high = high if largest is None else largest
+        given = options.get("start")
+        start = (low if increment > 0 else high) if given is None else given
         made = Sequence(node.name[-1], type_, start, increment, low, high, "cycle" in options)
         new_object(compiler, transaction, node.name, "SO", made)
 
@@ -274,8 +275,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         if node.if_exists and found is None:
             return
         raise SqlError(
-            3701, f"Cannot drop the {node.kind} '{'.'.join(name)}', because it does not exist or you do not have permission.",
-            severity=11, state=5,
+            3701, f"Cannot drop the {node.kind} '{'.'.join(name)}', because it does not exist or you do not have "
+            "permission.", severity=11, state=5,
         )  # fmt: skip
     if isinstance(found, Table) and found.private:
         session.drop_temporary(found.name)
@@ -292,9 +293,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         transaction.on_undo(lambda: parent.triggers.append(found))
     database.drop_object(transaction, found)
     catalog = session.server.catalog
-    cdc = getattr(catalog, "cdc", None)
-    if isinstance(found, Table) and found.tracked and hasattr(cdc, "table_dropped"):
-        cdc.table_dropped(transaction, found)
+    if isinstance(found, Table) and found.tracked and catalog is not None:
+        catalog.cdc.table_dropped(transaction, found)
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {

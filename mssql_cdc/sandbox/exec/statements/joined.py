@@ -1,4 +1,4 @@
-"""UPDATE and DELETE with FROM: the target is one of the joined tables; its rows carry their row ids through the join."""
+"""UPDATE and DELETE with FROM: the target is one of the joined tables, its rows carry their row ids."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def joined_target(
     if node is None:
         table = target_table(compiler, name)
         raise SqlError(
-            4104, f"The multi-part identifier \"{'.'.join(name)}\" could not be bound: table '{table.name}' does not stand "
-            "in FROM, and this server needs it there."
+            4104, f"The multi-part identifier \"{'.'.join(name)}\" could not be bound: table '{table.name}' "
+            "does not stand in FROM, and this server needs it there."
         )  # fmt: skip
     table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,))
     if node is source:

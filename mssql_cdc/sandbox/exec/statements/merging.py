@@ -90,10 +90,18 @@ def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
                 cells = _complete(compiler, table, given)
             clauses.append(Clause(clause.match, condition, clause.action, cells))
         output = (
-            compile_output(compiler, node.output, table, inserted=True, deleted=True, source=planner.scope(source.fields),
-                           merge=True)
-            if node.output else None
-        )  # fmt: skip
+            compile_output(
+                compiler,
+                node.output,
+                table,
+                inserted=True,
+                deleted=True,
+                source=planner.scope(source.fields),
+                merge=True,
+            )
+            if node.output
+            else None
+        )
     hints = frozenset(hint.lower() for hint in node.hints)
     return MergePlan(table, source, matches, tuple(clauses), identity, explicit, output, hints)
 
@@ -190,7 +198,7 @@ def _apply(
         [*(other for _, other in inserts), *(other for _, _, other in updates), *(other for _, _, other in deletes)],
     )
     if plan.output is not None:
-        plan.output.store(frame.context(transaction), "", changes.new, changes.old, changes.joined, changes.actions)  # type: ignore[arg-type]
+        plan.output.store(frame.context(transaction), "", changes.new, changes.old, changes.joined, changes.actions)
     return changes
 
 
@@ -209,7 +217,7 @@ def merge(frame: Frame, node: st.Merge) -> Steps:
             changes.old,
             changes.joined,
             None,
-            changes.actions,  # type: ignore[arg-type]
+            changes.actions,
         )
         yield from plan.output.emit(rows)
     session.row_count = count

@@ -68,17 +68,12 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     state = int(frame.evaluate(node.state))
     arguments = [frame.evaluate(argument) for argument in node.arguments]
     if isinstance(first, int):
-        stored = session.server_message(first)
-        if stored is None:
-            raise SqlError(
-                18054, f"Error {first}, severity {severity}, state {state} was raised, but no message with that error number "
-                "was found in sys.messages. If error is larger than 50000, make sure the user-defined message is added using "
-                "sp_addmessage."
-            )  # fmt: skip
-        number, template = first, stored
-    else:
-        number, template = 50000, "" if first is None else str(first)
-    text = formatted(template, arguments)
+        raise SqlError(
+            18054, f"Error {first}, severity {severity}, state {state} was raised, but no message with that error "
+            "number was found in sys.messages. If error is larger than 50000, make sure the user-defined message "
+            "is added using sp_addmessage."
+        )  # fmt: skip
+    number, text = 50000, formatted("" if first is None else str(first), arguments)
     if severity <= 10:
         session.last_error = number if "SETERROR" in node.options else 0
         yield Message(number, max(state, 0), max(severity, 0), text, frame.routine.name, node.line)
@@ -101,8 +96,8 @@ def _throw(frame: Frame, node: st.Throw) -> Steps:
     else:
         number, message, state = (frame.evaluate(argument) for argument in node.arguments)
         if not 50000 <= int(number) <= 2147483647:
-            raise SqlError(35100, f"Error number {number} in the THROW statement is outside the valid range. Specify an error "
-                           "number in the valid range of 50000 to 2147483647.")  # fmt: skip
+            raise SqlError(35100, f"Error number {number} in the THROW statement is outside the valid range. "
+                           "Specify an error number in the valid range of 50000 to 2147483647.")  # fmt: skip
         again = SqlError(int(number), str(message), severity=16, state=int(state), line=node.line)
     again.thrown = True  # type: ignore[attr-defined]
     raise again

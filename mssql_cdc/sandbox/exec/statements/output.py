@@ -35,7 +35,10 @@ class _Into:
 
 @dataclass(slots=True)
 class OutputPlan:
-    """Compiled OUTPUT clauses of one statement. A row to compute from is: action, inserted…, deleted…, joined…"""
+    """Compiled OUTPUT clauses of one statement.
+
+    A row to compute from is the action, then the cells of the inserted, the deleted and the joined row.
+    """
 
     width: int
     joined: int
@@ -44,7 +47,7 @@ class OutputPlan:
     into: list[_Into] = field(default_factory=list)
 
     def rows(
-        self, context: Context, action: str, new: Sequence[tuple] | None, old: Sequence[tuple] | None,
+        self, context: Context, action: str, new: Sequence[tuple | None] | None, old: Sequence[tuple | None] | None,
         joined: Sequence[tuple] | None = None, functions: Sequence[Fn] | None = None,
         actions: Sequence[str] | None = None,
     ) -> list[tuple]:  # fmt: skip
@@ -62,7 +65,7 @@ class OutputPlan:
         return result
 
     def store(
-        self, context: Context, action: str, new: Sequence[tuple] | None, old: Sequence[tuple] | None,
+        self, context: Context, action: str, new: Sequence[tuple | None] | None, old: Sequence[tuple | None] | None,
         joined: Sequence[tuple] | None = None, actions: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         """Write the rows of OUTPUT … INTO."""

@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.expressions.base import change
-from mssql_cdc.sandbox.exec.flow import Steps, lock_pause
+from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -52,7 +52,7 @@ def result_columns(plan: Operator) -> tuple[ResultColumn, ...]:
                     identity=origin.identity,
                     computed=origin.computed,
                     table=origin.table,
-                )  # fmt: skip
+                )
             )
     return tuple(found)
 
@@ -121,7 +121,7 @@ def select(frame: Frame, node: st.SelectStatement) -> Steps:
     return None
 
 
-def _stream(frame: Frame, compiled: SelectPlan, context: Context) -> Any:
+def _stream(frame: Frame, compiled: SelectPlan, context: Context) -> StepsTo[int]:
     """Slices to the client as they come; a lock that is missing is waited for in place."""
     session = frame.session
     slices = compiled.plan.open(context)

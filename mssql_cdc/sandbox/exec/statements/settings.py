@@ -77,8 +77,8 @@ def _set_identity_insert(frame: Frame, node: st.SetIdentityInsert) -> Steps:
         raise error(8106, table=table.full_name)
     active = session.identity_insert
     if active is not None and active is not table:
-        raise SqlError(8107, f"IDENTITY_INSERT is already ON for table '{active.long_name}'. Cannot perform SET operation "
-                       f"for table '{table.full_name}'.")  # fmt: skip
+        raise SqlError(8107, f"IDENTITY_INSERT is already ON for table '{active.long_name}'. Cannot perform SET "
+                       f"operation for table '{table.full_name}'.")  # fmt: skip
     session.identity_insert = table
     return None
     yield

@@ -64,12 +64,19 @@ class TableBuilder:
         if identity is not None:
             if type_.name not in t.INTEGERS | t.EXACT or type_.scale or type_.name == "bit":
                 raise SqlError(
-                    2749, f"Identity column '{node.name}' must be of data type int, bigint, smallint, tinyint, or decimal or "
-                    "numeric with a scale of 0, unencrypted, and constrained to be nonnullable.", state=2,
+                    2749, f"Identity column '{node.name}' must be of data type int, bigint, smallint, tinyint, "
+                    "or decimal or numeric with a scale of 0, unencrypted, and constrained to be nonnullable.", state=2,
                 )  # fmt: skip
             nullable = False
-        column = Column(node.name, type_, nullable=nullable, identity=identity, rowguid=node.rowguid, sparse=node.sparse,
-                        hidden=node.hidden)  # fmt: skip
+        column = Column(
+            node.name,
+            type_,
+            nullable=nullable,
+            identity=identity,
+            rowguid=node.rowguid,
+            sparse=node.sparse,
+            hidden=node.hidden,
+        )
         if node.default is not None:
             column.default = self.default(node.default, column)
         return column
@@ -298,8 +305,7 @@ def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
         columns = []
         for place, field in enumerate(plan.fields):
             if not field.name:
-                raise SqlError(1038, "An object or column name is missing or empty. For SELECT INTO statements, verify each "
-                               "column has a name. For other statements, look for empty alias names.", severity=15)  # fmt: skip
+                raise error(1038)
             origin = field.origin
             identity = Identity() if origin is not None and origin.identity and place >= 0 else None
             type_ = t.binary(8) if field.type.name == "rowversion" else field.type

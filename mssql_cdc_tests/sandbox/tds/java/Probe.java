@@ -1,4 +1,7 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -7,11 +10,34 @@ import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Timestamp;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.HexFormat;
 
-/** Runs one scene through mssql-jdbc and prints what it saw, one fact per line. */
+/**
+ * Runs scenes through mssql-jdbc. A request is a line of arguments, each in Base64, blanks between them; the answer is
+ * what the scene saw, one fact per line, and a line that starts with a control character: the end, or the failure.
+ */
 public final class Probe {
-    public static void main(String[] arguments) throws Exception {
+    private static final String END = "\u0004";
+
+    public static void main(String[] none) throws Exception {
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            String[] arguments = Arrays.stream(line.split(" "))
+                .map(field -> new String(Base64.getDecoder().decode(field), StandardCharsets.UTF_8))
+                .toArray(String[]::new);
+            try {
+                run(arguments);
+                say(END);
+            } catch (Exception failure) {
+                say(END + failure);
+            }
+            System.out.flush();
+        }
+    }
+
+    private static void run(String[] arguments) throws Exception {
         try (Connection connection = DriverManager.getConnection(arguments[1], "sa", arguments[2])) {
             switch (arguments[0]) {
                 case "version" -> say(connection.getMetaData().getDatabaseProductVersion());
