@@ -36,7 +36,7 @@ class Follower:
     cursor: Cursor = field(default_factory=Cursor)
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     revived: bool = False
-    lost: list[str] = field(default_factory=list)
+    seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
 
     def step(self, *, merge: bool = True) -> Survey:
@@ -46,7 +46,7 @@ class Follower:
             the errors of `survey`, `stream.capture` and `snapshot.capture`; table errors of a range raise only when
             every table failed.
         """
-        seen = survey(self.database, cursor=self.cursor, retry_failed=not self.revived)
+        seen = self.seen = survey(self.database, cursor=self.cursor, retry_failed=not self.revived)
         self.decision = plan(seen.facts)
         self.cursor = next_cursor(seen.facts, self.decision)
         match self.decision:
@@ -90,7 +90,6 @@ class Follower:
         if seen.facts.restored:
             raise DataLostError(decision.reason)
         mark_status(self.database, seen, decision.tables, "lost", decision.reason)
-        self.lost.append(decision.reason)
         self.database.log(decision.reason)
 
 
@@ -114,7 +113,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
         for follower in followers:
             try:
                 follower.step()
-            except SourceUnavailableError as error:
+            except (SourceUnavailableError, FencedError) as error:
                 follower.database.log(f"{error}; trying again")
             idle = idle and isinstance(follower.decision, Wait)
         if idle:
@@ -150,7 +149,7 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         try:
             seen = follower.step(merge=False)
             last = None
-        except SourceUnavailableError as error:
+        except (SourceUnavailableError, FencedError) as error:
             last, seen = error, None
         waits = isinstance(follower.decision, Wait)
         if seen and goal and waits and has_reached(seen, goal, follower.hopeless) and _current(database, seen):
@@ -222,5 +221,8 @@ def _show(database: Database, result: RangeResult) -> None:
 
 
 def _raise_lost(follower: Follower) -> None:
-    if follower.lost:
-        raise DataLostError("; ".join(follower.lost))
+    """Tables that lost changes stay an error until a snapshot has mended them."""
+    members = follower.seen.members.values() if follower.seen else ()
+    reasons = {m.entry.reason for m in members if m.entry is not None and m.entry.status == "lost" and m.entry.reason}
+    if reasons:
+        raise DataLostError("; ".join(sorted(reasons)) + ". A blocking snapshot of the tables mends them")

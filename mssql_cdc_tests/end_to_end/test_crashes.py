@@ -68,8 +68,7 @@ def test_two_runs_at_once_end_equal(place: Place):
     writer = threading.Thread(target=write_rows, args=(place, stop))
     writer.start()
     runs = [background_run(place, "--seconds", "15") for _ in range(2)]
-    for run in runs:
-        run.wait(120)
+    assert [run.wait(120) for run in runs] == [0, 0]
     stop.set()
     writer.join()
     assert place.catch_up() == 0
@@ -110,6 +109,7 @@ def test_cleanup_that_overtakes_us_is_data_loss_and_a_snapshot_mends_it(place: P
         "DECLARE @to binary(10) = sys.fn_cdc_get_max_lsn(); "
         "EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_orders', @low_water_mark = @to"
     )
+    assert place.catch_up() == 4
     assert place.catch_up() == 4
     data = f'{{"type": "blocking", "data-collections": ["{place.database}.dbo.orders"]}}'
     place.sql(f"INSERT INTO dbo.signals VALUES ('mend', 'execute-snapshot', '{data}')")
