@@ -102,11 +102,19 @@ class TableShape:
             fields=value_fields,
             key_fields=fields([schema.column(name) for name in own or schema.key_columns]),
             large=tuple(
-                Large(column.name, name, None if column.nullable else value_of_null(column, settings))
+                Large(column.name, name, _undelivered(column, table, connector))
                 for name, column, _ in value_fields
                 if _is_large(column)
             ),
         )
+
+
+def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
+    """What Debezium prints for a value that the change table does not have; a mask of stars covers NULL as well."""
+    mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
+    if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
+        return "*" * mask.length
+    return None if column.nullable else value_of_null(column, connector.records)
 
 
 def _is_large(column: Column) -> bool:

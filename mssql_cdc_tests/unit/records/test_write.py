@@ -154,6 +154,18 @@ def test_an_unchanged_large_value_of_a_not_null_column_is_empty_in_the_before_im
     assert record["value"]["after"] == {"id": 1, "t": "long"}
 
 
+@pytest.mark.feature("FLT-07")
+def test_a_mask_of_stars_covers_a_value_that_was_not_delivered(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    row = {"id": 1, "note": "****"}
+    lake.append(schema, Change(1, "u", row, row, changed=[]))
+    lake.cut(1)
+    masks = {"column.mask.with.4.chars": "dbo.a.note", "include.schema.changes": False}
+    (record,) = Lake(tmp_path, masks).records()
+    assert record["value"]["before"]["note"] == "****"
+
+
 # -- key changes -----------------------------------------------------------------------------------------------
 
 
