@@ -21,7 +21,7 @@ from pathlib import Path
 import pyodbc
 
 from mssql_cdc.demo import table as live
-from mssql_cdc.demo.caught_up import wait_until_caught_up
+from mssql_cdc.demo.caught_up import is_streaming, wait_until_caught_up
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.demo.processes import Processes
 from mssql_cdc.demo.workload import Workload
@@ -82,8 +82,8 @@ def _run(wanted: Arguments, processes: Processes) -> int:
     layout = Layout(str(ROOT.absolute() / "warehouse"), CONNECTOR, DATABASE)
     workload = Workload(connection_string(server))
     workload.start()
-    note = "Workload running; Ctrl-C stops everything." if not wanted.headless else "Workload running."
-    _watch(wanted, processes, server, layout, workload, note)
+    say("Workload started; the initial snapshot comes first.")
+    _watch(wanted, processes, server, config, workload, layout)
     workload.stop()
     if not wanted.headless:
         return 0
@@ -111,21 +111,27 @@ def _watch(
     wanted: Arguments,
     processes: Processes,
     server: dict[str, str],
-    layout: Layout,
+    config: Path,
     workload: Workload,
-    note: str,
+    layout: Layout,
 ) -> None:
-    """Shows the live table until the time is over (or for ever); a child or the workload that dies ends it."""
+    """Shows the live table, first until the snapshot is over, then until the time is (or for ever)."""
     screen = live.Screen()
-    until = None if wanted.seconds is None else time.monotonic() + wanted.seconds
+    begun = time.monotonic()
+    streaming: float | None = None
     with pyodbc.connect(connection_string(server), autocommit=True) as connection:
-        while until is None or time.monotonic() < until:
+        while streaming is None or wanted.seconds is None or time.monotonic() < streaming + wanted.seconds:
             processes.check()
             if workload.error is not None:
                 return
-            screen.show(
-                live.render(live.lines(connection, layout), note=f"{workload.transactions:,} transactions. {note}")
-            )
+            if streaming is None and is_streaming(config):
+                workload.streaming.set()
+                streaming = time.monotonic()
+            if streaming is None and time.monotonic() > begun + CATCH_UP_SECONDS:
+                raise TimeoutError(f"The initial snapshot was not over after {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
+            state = "initial snapshot" if streaming is None else "streaming"
+            note = f"{workload.transactions:,} transactions; {state}. Ctrl-C stops everything."
+            screen.show(live.render(live.lines(connection, layout), note=note))
             time.sleep(TABLE_SECONDS)
 
 

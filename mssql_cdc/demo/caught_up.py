@@ -17,6 +17,12 @@ from mssql_cdc.stream.loop import goal_behind, has_reached
 POLL_SECONDS = 1.0
 
 
+def is_streaming(config: Path) -> bool:
+    """Whether the initial snapshot is over: every captured table streams."""
+    members = survey(_database(config)).facts.members
+    return bool(members) and all(member.status == "streaming" for member in members)
+
+
 def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], None]) -> None:
     """Returns when change logs and current tables are at a complete cut that holds everything of this moment.
 
@@ -28,20 +34,33 @@ def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], No
     Raises:
         TimeoutError: the time is up.
     """
-    connector = load_connector(config)
-    database = Database.of(connector, connector.databases[0], spark=_never)
-    with SqlServerSource(connector).session(database.catalog) as session:
+    database = _database(config)
+    with SqlServerSource(database.connector).session(database.catalog) as session:
         mark = session.mark()
-    goal = None
+
+    def caught_up() -> bool:
+        goal = goal_behind(database, mark)
+        if not goal:
+            return False
+        seen = survey(database)
+        return has_reached(seen, goal, ()) and not behind_current(database, seen.members, seen.offsets)
+
+    _wait(caught_up, timeout=timeout, check=check, what="The lake had not caught up")
+
+
+def _wait(condition: Callable[[], bool], *, timeout: float, check: Callable[[], None], what: str) -> None:
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         check()
-        goal = goal or goal_behind(database, mark)
-        seen = survey(database)
-        if goal and has_reached(seen, goal, ()) and not behind_current(database, seen.members, seen.offsets):
+        if condition():
             return
         time.sleep(POLL_SECONDS)
-    raise TimeoutError(f"The lake had not caught up after {timeout:g} s; see the logs in .demo/")
+    raise TimeoutError(f"{what} after {timeout:g} s; see the logs in .demo/")
+
+
+def _database(config: Path) -> Database:
+    connector = load_connector(config)
+    return Database.of(connector, connector.databases[0], spark=_never)
 
 
 def _never() -> NoReturn:

@@ -30,13 +30,17 @@ SNAPSHOT_SIGNAL_AFTER = 300
 
 @dataclass
 class Workload:
-    """Runs transactions in a thread until stopped; `counts` says how many of each kind were committed."""
+    """Runs transactions in a thread until stopped; `counts` says how many of each kind were committed.
+
+    Signals and the new column wait until `streaming` is set: a snapshot would swallow them.
+    """
 
     connection_string: str
     pause_seconds: float = 0.02
     seed: int = 20261121
     counts: Counter[str] = field(default_factory=Counter)
     error: BaseException | None = None
+    streaming: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -88,11 +92,13 @@ class Workload:
             ADD_COLUMN_AFTER: ("add column", shop.add_column),
             SNAPSHOT_SIGNAL_AFTER: ("snapshot signal", shop.signal_snapshot),
         }
-        for number, (kind, action) in enumerate(itertools.cycle(kinds)):
+        streamed = 0
+        for kind, action in itertools.cycle(kinds):
             if self._stop.wait(self.pause_seconds):
                 return
-            if number in milestones:
-                milestone, act = milestones[number]
+            streamed += self.streaming.is_set()
+            if streamed in milestones:
+                milestone, act = milestones.pop(streamed)
                 act()
                 self.counts[milestone] += 1
             action()
