@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_bat
 from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
-from mssql_cdc.sandbox.tsql.parser import parse
+from mssql_cdc.sandbox.tsql.parser import LONG_TEXT, parse
 from mssql_cdc.sandbox.tsql.statements import Statement, VariableDeclaration
 
 if TYPE_CHECKING:
@@ -278,6 +278,8 @@ class Session:
             return found
         statements = parse(text, quoted_identifier=self.options.quoted_identifier)
         routine = Routine(self, statements, parameters)
+        if len(text) > LONG_TEXT:
+            return routine
         self.routines[full] = routine
         if len(self.routines) > _ROUTINES:
             self.routines.popitem(last=False)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
+from mssql_cdc.sandbox.tsql.patterns import CELLS
+
 
 class Expression:
     """Anything that has a value or a truth value."""
@@ -329,6 +331,23 @@ class Values(QueryBody):
     """VALUES (…), (…)."""
 
     rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralRows(QueryBody):
+    """VALUES of two or more rows that hold nothing but literals, as text: `INSERT` reads them column by column."""
+
+    text: str
+
+    def cells(self, width: int) -> list[str] | None:
+        """The literals as written, row after row; None unless every row has `width` of them."""
+        found: list[str] = CELLS.findall(self.text)
+        if not width or len(found) % width or any(cell[0] != "(" for cell in found[::width]):
+            return None
+        if sum(cell[0] == "(" for cell in found) * width != len(found):
+            return None
+        found[::width] = [cell[1:].lstrip() for cell in found[::width]]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

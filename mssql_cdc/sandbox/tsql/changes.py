@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.queries import QueryParser
 
+_AFTER_VALUES = frozenset({",", "UNION", "EXCEPT", "INTERSECT", "ORDER", "FOR", "OPTION"})
 _SET_OPERATORS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
 
 
@@ -24,7 +27,7 @@ class ChangeParser(QueryParser):
             return (self.variable(),)
         return self.name()
 
-    def insert(self) -> st.Statement:
+    def insert(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
         """INSERT [TOP (n)] [INTO] target and its source of rows."""
         line = self.line()
         self.expect("INSERT")
@@ -34,14 +37,18 @@ class ChangeParser(QueryParser):
         hints = self.table_hints() if self.text == "WITH" else ()
         columns = self._column_list() if self.text == "(" and not self.at_parenthesised_query() else ()
         output = self.output_clauses()
-        source: ast.Query | st.Statement | None
+        source: ast.Query | ast.LiteralRows | st.Statement | None
         if self.accept("DEFAULT"):
             self.expect("VALUES")
             source = None
         elif self.text in ("EXEC", "EXECUTE"):
             source = self.execute_statement()
+        elif self.text == "VALUES" and self.peek().kind == "r" and self.peek(2).text not in _AFTER_VALUES:
+            self.advance()
+            source = ast.LiteralRows(str(self.advance().value))
         elif self.text in ("VALUES", "SELECT", "WITH", "("):
             source = self.query()
+            source = replace(source, ctes=ctes + source.ctes)
         else:
             self.fail()
         return st.Insert(target, columns, source, top, output, hints, line=line)

@@ -10,6 +10,8 @@ from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.administration import AdministrationParser
 
+LONG_TEXT = 16_384
+"""Characters from which on a batch is not kept."""
 _CREATED = {"VIEW": "view", "PROCEDURE": "procedure", "PROC": "procedure", "FUNCTION": "function", "TRIGGER": "trigger"}
 
 
@@ -88,23 +90,7 @@ class Parser(AdministrationParser):
         if self.text == "MERGE":
             return self.merge(ctes)
         if self.text == "INSERT":
-            insert = self.insert()
-            assert isinstance(insert, st.Insert)
-            source = insert.source
-            if not isinstance(source, ast.Query):
-                self.fail()
-            merged = ast.Query(
-                source.body,
-                ctes + source.ctes,
-                source.order,
-                source.offset,
-                source.fetch,
-                source.for_clause,
-                source.options,
-            )
-            return st.Insert(
-                insert.target, insert.columns, merged, insert.top, insert.output, insert.hints, line=insert.line
-            )
+            return self.insert(ctes)
         return st.SelectStatement(self.query_after_with(ctes), line=line)
 
     def update_statement(self) -> st.Statement:
@@ -259,14 +245,24 @@ _READERS: dict[str, _Reader] = {
 _SOFT = frozenset({"THROW", "ENABLE", "DISABLE"})
 
 
-@lru_cache(maxsize=2048)
 def parse(text: str, *, quoted_identifier: bool = True) -> tuple[st.Statement, ...]:
-    """Statements of a batch, cached by text.
+    """Statements of a batch, cached by text unless it is long: long texts carry data and hardly ever come again.
 
     Raises:
         SqlError: level 15, with the line, for anything that is not T-SQL known to this server.
     """
+    parse_text = _parsed if len(text) <= LONG_TEXT else _parsed.__wrapped__
+    return parse_text(text, quoted_identifier=quoted_identifier)
+
+
+@lru_cache(maxsize=2048)
+def _parsed(text: str, *, quoted_identifier: bool) -> tuple[st.Statement, ...]:
     return Parser(text, quoted_identifier=quoted_identifier).batch()
+
+
+def parse_rows(text: str) -> ast.Values:
+    """The rows of `ast.LiteralRows`, cell by cell."""
+    return Parser(f"VALUES {text}").values()
 
 
 @lru_cache(maxsize=512)

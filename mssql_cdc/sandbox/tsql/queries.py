@@ -76,6 +76,8 @@ class QueryParser(SourceParser):
     def values(self) -> ast.Values:
         """VALUES (…), (…)."""
         self.expect("VALUES")
+        if self.token.kind == "r":
+            self.expand_rows()
         rows = []
         while True:
             self.expect("(")

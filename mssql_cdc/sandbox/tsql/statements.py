@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from mssql_cdc.sandbox.tsql.ast import Expression, Name, Query, TableSource, Top, TypeName
+from mssql_cdc.sandbox.tsql.ast import Expression, LiteralRows, Name, Query, TableSource, Top, TypeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +202,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Insert(Statement):
-    """INSERT; `source` is a query (VALUES included), an EXECUTE, or None for DEFAULT VALUES."""
+    """INSERT; `source` is a query (VALUES included), rows of literals, an EXECUTE, or None for DEFAULT VALUES."""
 
     target: Name
     columns: tuple[str, ...]
-    source: Query | Statement | None
+    source: Query | LiteralRows | Statement | None
     top: Top | None = None
     output: tuple[Output, ...] = ()
     hints: tuple[str, ...] = ()

@@ -13,10 +13,11 @@ from mssql_cdc.sandbox.tsql.words import RESERVED
 class TokenStream:
     """Tokens with a position. `text` is the current token's word in upper case or operator."""
 
-    __slots__ = ("_position", "_tokens", "source", "text", "token")
+    __slots__ = ("_position", "_quoted_identifier", "_tokens", "source", "text", "token")
 
     def __init__(self, text: str, *, quoted_identifier: bool = True) -> None:
         self.source = Source(text)
+        self._quoted_identifier = quoted_identifier
         self._tokens = tokenize(self.source, quoted_identifier=quoted_identifier)
         self._position = 0
         self.token: Token = self._tokens[0]
@@ -30,6 +31,15 @@ class TokenStream:
             self.token = self._tokens[self._position]
             self.text = self.token.text
         return token
+
+    def expand_rows(self) -> None:
+        """Put the single tokens of rows of literals in the place of their one token."""
+        token = self.token
+        single = tokenize(
+            self.source, quoted_identifier=self._quoted_identifier, start=token.start, end=token.end, rows=False
+        )
+        self._tokens[self._position : self._position + 1] = single[:-1]
+        self.back_to(self._position)
 
     def peek(self, ahead: int = 1) -> Token:
         """A later token (the end token when there is none)."""

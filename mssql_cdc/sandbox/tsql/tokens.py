@@ -8,14 +8,15 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.tsql.patterns import ROWS
 
 
 class Token(NamedTuple):
     """One token.
 
     `kind`: w word, q quoted identifier, v variable, s string, n national string, i integer, d decimal, f float,
-    m money, b binary, o operator, e end. `text` is the word in upper case or the operator, empty for all others,
-    so that comparing `text` alone never takes a quoted name or a string for a keyword.
+    m money, b binary, o operator, r rows of literals after VALUES (`value` is their text), e end. `text` is the word
+    in upper case or the operator, empty for all others, so that comparing `text` alone never takes a quoted name or a string for a keyword.
     """
 
     kind: str
@@ -63,8 +64,10 @@ class Source:
         return bisect_right(self._starts, offset)
 
 
-def tokenize(source: Source, *, quoted_identifier: bool = True) -> list[Token]:
-    """All tokens of a batch and an end token.
+def tokenize(
+    source: Source, *, quoted_identifier: bool = True, start: int = 0, end: int | None = None, rows: bool = True
+) -> list[Token]:
+    """All tokens between `start` and `end` of a batch, and an end token; `rows` keeps rows of literals in one token.
 
     Raises:
         SqlError: 105 unclosed string or bracket, 113 unclosed comment, 102 anything else.
@@ -73,21 +76,25 @@ def tokenize(source: Source, *, quoted_identifier: bool = True) -> list[Token]:
     match_at = _LEXEME.match
     tokens: list[Token] = []
     append = tokens.append
-    position, length = 0, len(text)
+    position, length = start, len(text) if end is None else end
     while position < length:
         match = match_at(text, position)
         if match is None:
             raise _unreadable(source, position)
-        kind, lexeme, end = match.lastgroup, match.group(), match.end()
+        kind, lexeme, after = match.lastgroup, match.group(), match.end()
         if kind == "word":
-            append(Token("w", lexeme.upper(), lexeme, position, end))
+            word = lexeme.upper()
+            append(Token("w", word, lexeme, position, after))
+            if rows and word == "VALUES" and (found := ROWS.match(text, after)):
+                append(Token("r", "", found.group(1), found.start(1), found.end()))
+                after = found.end()
         elif kind == "operator":
-            append(Token("o", _OPERATORS.get(lexeme, lexeme), lexeme, position, end))
+            append(Token("o", _OPERATORS.get(lexeme, lexeme), lexeme, position, after))
         elif kind == "comment":
-            end = _comment_end(source, position)
+            after = _comment_end(source, position)
         elif kind != "blank":
-            append(_valued(str(kind), lexeme, position, end, quoted_identifier=quoted_identifier))
-        position = end
+            append(_valued(str(kind), lexeme, position, after, quoted_identifier=quoted_identifier))
+        position = after
     append(Token("e", "", "", length, length))
     return tokens
 

@@ -63,13 +63,13 @@ def outer_column(level: int, place: int, type_: SqlType, *, nullable: bool = Tru
 
 def change(source: SqlType, target: SqlType) -> Fn1 | None:
     """How values of `source`, NULL included, become values of `target`; None when they already are."""
-    if source == target or _same_storage(source, target):
+    if source == target or same_storage(source, target):
         return None
     function = converter(source, target)
     return lambda value: None if value is None else function(value)
 
 
-def _same_storage(source: SqlType, target: SqlType) -> bool:
+def same_storage(source: SqlType, target: SqlType) -> bool:
     """Whether every value of `source` is, unchanged, the value of `target` that conversion would give."""
     if source.name == target.name:
         if source.name in ("varchar", "nvarchar", "varbinary") and source.collation == target.collation:

@@ -9,6 +9,10 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
+from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
+from mssql_cdc.sandbox.exec.statements.output import finish
+from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -18,14 +22,6 @@ if TYPE_CHECKING:
 def insert_execute(frame: Frame, node: st.Insert) -> Steps:
     """Collect the result sets, then insert them in one statement; 213 when the columns do not match."""
     from mssql_cdc.sandbox.exec.interpreter import run_one
-    from mssql_cdc.sandbox.exec.statements.changes import (
-        InsertPlan,
-        finish,
-        insert_columns,
-        insert_rows,
-        row_builder,
-        target_table,
-    )
 
     session = frame.session
     assert isinstance(node.source, st.Statement)
@@ -59,11 +55,11 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
         places = insert_columns(table, node.columns)
         context = frame.context(transaction)
         identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
-        plan = InsertPlan(table, None, (), (), identity, session.identity_insert is table, None, None)
+        plan = InsertPlan(table, None, identity, session.identity_insert is table, None, None)
         stored: list[tuple] = []
         for columns, rows in sets:
             fields = [Field(col.name, col.type, col.nullable) for col in columns.columns]
-            cells = row_builder(compiler, table, places, fields, named=False)
+            cells = row_builder(table, places, fields, named=False)
             made = [tuple([cell(row, context) for cell in cells]) for row in rows]
             stored.extend(insert_rows(session, plan, transaction, made) if made else [])
         return stored

@@ -13,11 +13,11 @@ from mssql_cdc.sandbox.exec.query.operators import Rows, gather
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import Leaf, SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.statements.changes import Target
 
 ROWID = "$rowid"
 
@@ -50,8 +50,6 @@ def joined_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource, where: ast.Expression | None, hints: frozenset[str]
 ) -> Target:
     """The target of UPDATE or DELETE among the tables of FROM, by alias or by name."""
-    from mssql_cdc.sandbox.exec.statements.changes import Target, single_target, target_table
-
     node = find_target(compiler, name, source)
     if node is None:
         table = target_table(compiler, name)

@@ -18,17 +18,12 @@ from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner, table_fields
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.changes import (
-    InsertPlan,
-    _complete,
-    assignments,
-    insert_columns,
-    insert_rows,
-    stored,
-    target_table,
-)
+from mssql_cdc.sandbox.exec.statements.cells import complete, insert_columns, stored
+from mssql_cdc.sandbox.exec.statements.changes import assignments
+from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
 from mssql_cdc.sandbox.exec.statements.joined import ROWID
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output
+from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -87,7 +82,7 @@ def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
                 if explicit and compiler.session.identity_insert is not table:
                     raise error(544, table=table.name)
                 given = _given(compiler, table, places, clause.values or (), scope)
-                cells = _complete(compiler, table, given)
+                cells = complete(table, given)
             clauses.append(Clause(clause.match, condition, clause.action, cells))
         output = (
             compile_output(
@@ -189,7 +184,7 @@ def _apply(
     table = plan.table
     gone = table.delete(transaction, [rowid for rowid, _, _ in deletes], statement="MERGE")
     pairs = table.update(transaction, [(rowid, new) for rowid, new, _ in updates], statement="MERGE")
-    insert = InsertPlan(table, None, (), (), plan.identity, plan.explicit, plan.output, None)
+    insert = InsertPlan(table, None, plan.identity, plan.explicit, plan.output, None)
     fresh = insert_rows(frame.session, insert, transaction, [row for row, _ in inserts]) if inserts else []
     changes = Changes(
         ["INSERT"] * len(fresh) + ["UPDATE"] * len(pairs) + ["DELETE"] * len(gone),

@@ -13,14 +13,18 @@ from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, column
+from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.operators import SLICE
 from mssql_cdc.sandbox.exec.query.sources import table_fields
 from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
+from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 @dataclass(slots=True)
@@ -89,8 +93,6 @@ def compile_output(
     source: Scope | None = None, merge: bool = False,
 ) -> OutputPlan:  # fmt: skip
     """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM can be named."""
-    from mssql_cdc.sandbox.exec.statements.changes import insert_columns, row_builder
-
     fields: list[Field] = [Field("$action", t.nvarchar(10, collation=compiler.collation), False, ("$",))]
     fields += _special(table, "inserted") if inserted else _hidden(table)
     fields += _special(table, "deleted") if deleted else _hidden(table)
@@ -106,14 +108,12 @@ def compile_output(
                 ResultColumn(name, expr.type, nullable=expr.nullable or not inserted) for name, expr in items
             )
             continue
-        from mssql_cdc.sandbox.exec.statements.changes import target_table
-
         target = target_table(compiler, node.into)
         places = insert_columns(target, node.columns)
         out = [Field(name, expr.type, expr.nullable, special="null" if expr.null else "") for name, expr in items]
         if len(out) != len(places):
             raise error(213)
-        cells = row_builder(compiler, target, places, out, named=bool(node.columns))
+        cells = row_builder(target, places, out, named=bool(node.columns))
         identity = next((p for p, col in enumerate(target.columns) if col.identity is not None), -1)
         plan.into.append(_Into(target, tuple(expr.fn for _, expr in items), cells, identity))
     return plan
@@ -140,3 +140,16 @@ def _items(compiler: Compiler, node: st.Output, scope: Scope, *, merge: bool) ->
         expr = compiler.value(expression, scope)
         found.append((alias or (expression.parts[-1] if isinstance(expression, ast.ColumnRef) else ""), expr))
     return found
+
+
+def finish(
+    frame: Frame, action: str, count: int, output: OutputPlan | None, new: list[tuple] | None, old: list[tuple] | None,
+    joined: list[tuple] | None = None,
+) -> Steps:  # fmt: skip
+    """OUTPUT rows and the row count of a change."""
+    session = frame.session
+    if output is not None and output.columns:
+        yield from output.emit(output.rows(frame.context(), action.upper(), new, old, joined))
+    session.row_count = count
+    yield session.done(frame, count, action)
+    return None

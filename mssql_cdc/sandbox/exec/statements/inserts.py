@@ -1,0 +1,186 @@
+"""INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.versions import newest
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
+from mssql_cdc.sandbox.exec.expressions.values import unified
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.statements import triggers
+from mssql_cdc.sandbox.exec.statements.cells import (
+    complete,
+    insert_columns,
+    row_builder,
+    stored,
+)
+from mssql_cdc.sandbox.exec.statements.literal_rows import literal_rows
+from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
+from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.parser import parse_rows
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class InsertPlan:
+    """A compiled INSERT. `rows` makes complete rows; None where they come from elsewhere (EXECUTE, MERGE)."""
+
+    table: Table
+    rows: Callable[[Context], list[tuple]] | None
+    identity: int
+    explicit_identity: bool
+    output: OutputPlan | None
+    top: Fn | None
+
+
+def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
+    """Compile INSERT … VALUES, SELECT or DEFAULT VALUES."""
+    session = compiler.session
+    table = target_table(compiler, node.target)
+    on = session.identity_insert is table
+    names = node.columns
+    places = insert_columns(table, names, implicit=node.source is not None)
+    identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
+    explicit = identity in places
+    if explicit and not on:
+        raise error(544, table=table.name)
+    if on and not names and identity >= 0:
+        raise SqlError(8101, f"An explicit value for the identity column in table '{table.name}' can only be "
+                       "specified when a column list is used and IDENTITY_INSERT is ON.")  # fmt: skip
+    if on and not explicit and identity >= 0:
+        raise error(545, table=table.name)
+    output = compile_output(compiler, node.output, table, inserted=True, deleted=False) if node.output else None
+    top = hoist(coerce(compiler.value(node.top.count), t.BIGINT)).fn if node.top is not None else None
+    source = node.source
+    if isinstance(source, ast.Query) and isinstance(source.body, ast.Values) and not source.order:
+        rows = _values(compiler, table, places, source.body, named=bool(names))
+    elif isinstance(source, ast.LiteralRows):
+        rows = literal_rows(compiler, table, places, source)
+        if rows is None:
+            rows = _values(compiler, table, places, parse_rows(source.text), named=bool(names))
+    elif source is None:
+        rows = _evaluated([complete(table, {})])
+    else:
+        assert isinstance(source, ast.Query)
+        rows = _queried(compiler, table, places, source, named=bool(names))
+    return InsertPlan(table, rows, identity, explicit, output, top)
+
+
+def _queried(
+    compiler: Compiler, table: Table, places: Sequence[int], source: ast.Query, *, named: bool
+) -> Callable[[Context], list[tuple]]:
+    plan = compiler.query(source)
+    cells = row_builder(table, places, plan.fields, named=named)
+    return lambda context: [tuple([cell(row, context) for cell in cells]) for row in gather(plan.open(context))]
+
+
+def _evaluated(rows: Sequence[tuple[Fn, ...]]) -> Callable[[Context], list[tuple]]:
+    return lambda context: [tuple([cell((), context) for cell in cells]) for cells in rows]
+
+
+def _values(
+    compiler: Compiler, table: Table, places: Sequence[int], body: ast.Values, *, named: bool
+) -> Callable[[Context], list[tuple]]:
+    """Rows of VALUES; over several rows, the cells of a column are of one type first, as in UNION ALL."""
+    columns: list[list[Expr | None]] = [[] for _ in places]
+    for row in body.rows:
+        if len(row) != len(places):
+            if not named:
+                raise error(213)
+            raise error(109 if len(row) < len(places) else 110)
+        for column, node in zip(columns, row, strict=True):
+            default_word = isinstance(node, ast.Literal) and node.kind == "default"
+            column.append(None if default_word else compiler.value(node))
+    columns = [_of_one_type(column) for column in columns]
+    rows = []
+    for number in range(len(body.rows)):
+        given = {
+            place: stored(expr, table, place)
+            for place, column in zip(places, columns, strict=True)
+            if (expr := column[number]) is not None
+        }
+        rows.append(complete(table, given))
+    return _evaluated(rows)
+
+
+def _of_one_type(column: list[Expr | None]) -> list[Expr | None]:
+    if len({expr.type.name for expr in column if expr is not None and not expr.null}) < 2:
+        return column
+    type_ = unified([expr for expr in column if expr is not None])
+    return [expr if expr is None or expr.null else coerce(expr, type_) for expr in column]
+
+
+def insert(frame: Frame, node: st.Insert) -> Steps:
+    """Run an INSERT."""
+    if isinstance(node.source, st.Statement):
+        from mssql_cdc.sandbox.exec.statements.insert_execute import insert_execute
+
+        return (yield from insert_execute(frame, node))
+    session = frame.session
+    plan = frame.compiled(node, lambda compiler: compile_insert(compiler, node))
+    if (session.identity_insert is plan.table) is not plan.explicit_identity and plan.identity >= 0:
+        frame.routine.plans.pop(id(node), None)
+        plan = frame.compiled(node, lambda compiler: compile_insert(compiler, node))
+
+    def work(transaction: Transaction) -> list[tuple]:
+        context = frame.context(transaction)
+        assert plan.rows is not None
+        rows = plan.rows(context)
+        if plan.top is not None:
+            rows = rows[: plan.top((), context)]
+        rows = insert_rows(session, plan, transaction, rows)
+        if plan.output is not None:
+            plan.output.store(context, "INSERT", rows, None)
+        return rows
+
+    table = plan.table
+    then = triggers.after(frame, table, "INSERT", lambda rows: (rows, []), ()) if table.triggers else None
+    rows = yield from session.transactions.run(work, then)
+    yield from finish(frame, "insert", len(rows), plan.output, rows, None)
+    return None
+
+
+def insert_rows(session: Any, plan: InsertPlan, transaction: Transaction, rows: list[tuple]) -> list[tuple]:
+    """Store complete rows, giving identity values; the rows as stored, where somebody wants them."""
+    table, place = plan.table, plan.identity
+    if place >= 0:
+        identity = table.columns[place].identity
+        assert identity is not None
+        if plan.explicit_identity:
+            for row in rows:
+                identity.note(row[place])
+            last = rows[-1][place] if rows else None
+        else:
+            numbered = []
+            for row in rows:
+                cells = list(row)
+                cells[place] = table.next_identity()
+                numbered.append(tuple(cells))
+            rows = numbered
+            last = rows[-1][place] if rows else None
+        if last is not None:
+            session.note_identity(last)
+    rowids = [table.insert(transaction, rows[0])] if len(rows) == 1 else table.insert_many(transaction, rows)
+    if plan.output is None and not table.triggers:
+        return rows
+    return [_stored_row(table, rowid) for rowid in rowids]
+
+
+def _stored_row(table: Table, rowid: int) -> tuple:
+    row = newest(table.heap[rowid])
+    assert row is not None
+    return row

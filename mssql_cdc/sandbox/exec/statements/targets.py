@@ -1,0 +1,84 @@
+"""Which rows a statement changes: the target table, and the scan or join that finds its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Fn
+from mssql_cdc.sandbox.exec.query.sargs import conjuncts
+from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
+from mssql_cdc.sandbox.exec.query.sources import SourcePlanner, table_fields
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.tsql import ast
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+
+
+def target_table(compiler: Compiler, name: ast.Name) -> Table:
+    """The table that a statement changes; views over one table are followed, system objects refused."""
+    if name[0].startswith("@"):
+        return compiler.variables.table(name[0]).table
+    compiler.reads_tables = True
+    found = compiler.names.find(name)
+    if isinstance(found, Table):
+        return found
+    if found is not None and found.type_code == "V":
+        raise SqlError(
+            4406, f"Update or insert of view or function '{'.'.join(name)}' failed: this server changes tables only, "
+            "not views."
+        )  # fmt: skip
+    if found is None and compiler.session.server.catalog is not None:
+        place = compiler.names.place(name)
+        if compiler.session.server.catalog.view(place.database, place.schema, place.name) is not None:
+            raise SqlError(259, "Ad hoc updates to system catalogs are not allowed.")
+    raise error(208, name=".".join(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The rows that UPDATE or DELETE touches: a scan of the target, or a plan over FROM that gives row ids.
+
+    `rows` gives (row id, row of the target, whole joined row).
+    """
+
+    table: Table
+    entries: Callable[[Context], list[tuple[int, tuple, tuple]]]
+    scope: Scope
+
+
+def single_target(
+    compiler: Compiler, table: Table, alias: str, where: ast.Expression | None, hints: frozenset[str]
+) -> Target:
+    """The target of a statement that reads no other table."""
+    planner = SourcePlanner(compiler, None)
+    qualifier = (
+        (alias or table.name,) if table.private or alias else (table.database.name, table.schema.name, table.name)
+    )
+    scope = planner.scope(table_fields(table, qualifier))
+    conditions = conjuncts(where)
+    access, covered, _ = planner.access(table, scope, conditions, (), prefer_order=False)
+    rest = [node for node in conditions if not any(node is done for done in covered)]
+    checks = [compiler.condition(node, scope).fn for node in rest]
+    return Target(table, entries_of(table, access, hints, checks), scope)
+
+
+def entries_of(
+    table: Table, access: Access, hints: frozenset[str], checks: Sequence[Fn]
+) -> Callable[[Context], list[tuple[int, tuple, tuple]]]:
+    """Rows of a table that pass all checks, with their row ids."""
+
+    def entries(context: Context) -> list[tuple[int, tuple, tuple]]:
+        found: list[tuple[int, tuple, tuple]] = []
+        for slice_ in scan_entries(table, context, access, hints):
+            for rowid, row in slice_:
+                if all(check(row, context) is True for check in checks):
+                    found.append((rowid, row, row))
+        return found
+
+    return entries
