@@ -27,7 +27,7 @@ from mssql_cdc_tests.conformance.scenario import (
 )
 from mssql_cdc_tests.sandbox.processes import SandboxProcess
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 Records = list[dict[str, Any]]
 
 
