@@ -14,7 +14,7 @@ from mssql_cdc.defs.lake_check import judge
 from mssql_cdc.defs.report import Reporter, StepEvent
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
-from mssql_cdc.defs.work import Work, range_keys
+from mssql_cdc.defs.work import RangeDone, Work, range_keys
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lsn import parse_snapshot_key
 
@@ -73,6 +73,7 @@ def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
     else:
         ranged = work.range(key, reporter.selected_logs)
         yield from reporter.range(key, ranged)
+        yield from reporter.followed(key, ranged, work.follow(ranged))
         yield from reporter.unloaded(work.unloaded(ranged.seen))
     yield from reporter.side_effects(work)
 
@@ -88,14 +89,20 @@ def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
 def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[StepEvent]:
     """Further ranges in the same run while `dagster.max.run.seconds` allows; a failing one ends the loop."""
     limit = work.setup.connector.dagster.max_run_seconds
+    last: RangeDone | None = None
     while time.monotonic() - started < limit and not reporter.failures:
-        key, done = work.further()
-        if done is not None:
-            yield from reporter.further(key, done) if key is not None else reporter.currents(done.merged)
-        if key is not None:
+        found = work.further()
+        if found is not None:
+            key, last = found
+            yield from reporter.further(key, last)
+            yield from reporter.followed(key, last, work.follow(last))
             yield from reporter.side_effects(work)
-        else:
-            time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
+            continue
+        if last is not None:
+            # Nothing new: current tables whose interval was not over when the last range ended.
+            yield from reporter.currents(work.follow(last).merged)
+            last = None
+        time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
 
 
 def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:

@@ -17,7 +17,7 @@ from mssql_cdc.defs.lake_check import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
-from mssql_cdc.defs.work import RangeDone, SnapshotDone, Work
+from mssql_cdc.defs.work import Followed, RangeDone, SnapshotDone, Work
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
@@ -78,8 +78,6 @@ class Reporter:
                 yield self._check(table, key, None, {"rows": outcome.rows if outcome else 0})
                 values = _read(outcome) if outcome else _nothing(done, table)
                 yield self._materialize(self.setup.names.log_key(table), key, {**values, "attempt": self._attempt})
-        yield from self._cut(key, done)
-        yield from self.currents(done.merged)
 
     def further(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
         """Events of a range that the run went on with: of what changed or failed only, since every event costs time."""
@@ -92,8 +90,6 @@ class Reporter:
                 yield self._check(table, key, outcome.error)
             elif outcome is not None and outcome.rows:
                 yield self._materialize(self.setup.names.log_key(table), key, _read(outcome))
-        yield from self._cut(key, done)
-        yield from self.currents(done.merged)
 
     def _say_why_not(self, table: TableId, status: str) -> None:
         """A table that is held back keeps this partition missing; what comes later holds its changes."""
@@ -105,11 +101,13 @@ class Reporter:
         }
         self.context.log.warning("%s takes no part: %s", table, reasons.get(status, status))
 
-    def _cut(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
+    def followed(self, key: str, done: RangeDone, after: Followed) -> Iterator[StepEvent]:
+        """Events of what came after a range."""
         own = self.setup.transactions_key
         if done.complete or (not done.results and own in self.context.selected_asset_keys):
-            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
+            values = {"dagster/partition_row_count": after.transactions, "complete_cut": done.complete}
             yield self._materialize(own, key, values)
+        yield from self.currents(after.merged)
 
     @property
     def _attempt(self) -> int:
@@ -133,6 +131,7 @@ class Reporter:
                 values = {"dagster/partition_row_count": rows, "reads": rows, "snapshot": result.id}
                 yield self._materialize(log_key, key, values)
             elif table in done.notes:
+                yield self._check(table, key, None, {"note": done.notes[table]})
                 yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": done.notes[table]})
 
     def progress(self, progress: Progress) -> None:

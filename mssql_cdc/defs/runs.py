@@ -57,6 +57,12 @@ class Runs:
                 numbers.append(int(number))
         return max(numbers)
 
+    def succeeded(self, key: str) -> bool:
+        """Whether the newest run at this key did all that it was asked for."""
+        found = self.instance.get_run_records(dg.RunsFilter(tags={PARTITION_TAG: key}))
+        ours = [record.dagster_run for record in found if self._ours(record.dagster_run)]
+        return bool(ours) and ours[0].status == dg.DagsterRunStatus.SUCCESS
+
     def undone(self, key: str, *, tag: str = PARTITION_TAG) -> tuple[int, datetime | None]:
         """How many runs at this key failed or were cancelled, and when the last of them ended."""
         wanted = dg.RunsFilter(tags={tag: key}, statuses=UNDONE)

@@ -26,7 +26,7 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.stream.after import behind_current
 from mssql_cdc.stream.capture import mark_status
 from mssql_cdc.stream.decisions import Lost, Range, Snapshot, Wait
-from mssql_cdc.stream.facts import Facts
+from mssql_cdc.stream.facts import Cursor, Facts
 from mssql_cdc.stream.gather import Survey, survey
 from mssql_cdc.stream.plan import backoff, next_cursor, plan
 from mssql_cdc.stream.signals import free_key
@@ -86,9 +86,11 @@ class Tick:
             if wait is not None and cut is not None and self.memory.merged == cut.number:
                 return self._skip(wait.reason)
         seen = survey(self.database, cursor=self.memory.cursor, running=running, now=now, quick=True)
-        facts = self._with_failures(seen.facts, seen.offsets)
+        facts = self._with_failures(self._without_done(seen.facts), seen.offsets)
         decision = plan(facts)
-        self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
+        # A wait leaves the pending key in place: `_offsets` is then known to say it all (`survey(quick=True)`).
+        cursor = next_cursor(facts if isinstance(decision, Range) else seen.facts, decision)
+        self.memory = replace(self.memory, cursor=cursor, looked=now)
         match decision:
             case Wait():
                 return self._wait(seen, decision)
@@ -211,6 +213,16 @@ class Tick:
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
         return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
+
+    def _without_done(self, facts: Facts) -> Facts:
+        """The facts without a pending range whose first run did everything that it was asked for.
+
+        Tables behind it have come from a snapshot since: the next range takes them along, nothing has to be retried.
+        """
+        key, attempt = facts.cursor.pending_key, facts.cursor.attempt
+        if key is None or attempt != 1 or facts.running or not self.runs.succeeded(key):
+            return facts
+        return replace(facts, cursor=Cursor())
 
     def _with_failures(self, facts: Facts, offsets: Offsets) -> Facts:
         """How often the snapshot that is due has failed, by its runs: its retry waits longer each time."""

@@ -34,8 +34,6 @@ class RangeDone:
 
     seen: Survey
     results: Sequence[RangeResult] = ()
-    merged: Merged = field(default_factory=Merged)
-    transactions: int = 0
 
     @property
     def complete(self) -> bool:
@@ -73,6 +71,14 @@ class RangeDone:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What came after a range: current tables that were merged, transactions that were counted."""
+
+    merged: Merged = field(default_factory=Merged)
+    transactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotDone:
     """A snapshot as it was done; `notes` says of tables that were not read why."""
 
@@ -95,8 +101,12 @@ class Work:
     signal: str | None = None
 
     def range(self, key: str, tables: Collection[TableId]) -> RangeDone:
-        """Reads what is left of the range for these tables, then everything that follows a complete cut."""
+        """Reads what is left of the range for these tables into their change logs."""
         return self.background.run(lambda: self._range(key, tables))
+
+    def follow(self, done: RangeDone) -> Followed:
+        """What follows a range: signals, transactions, current tables, sweeps."""
+        return self.background.run(lambda: self._follow(done))
 
     def snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotDone:
         """Begins the snapshot of these tables, or goes on with it."""
@@ -106,8 +116,8 @@ class Work:
         """Brings these tables' current tables to the last complete cut, due or not."""
         return self.background.run(lambda: self._merge_now(tables))
 
-    def further(self) -> tuple[str | None, RangeDone | None]:
-        """The range that the planner asks for now, done; without one, current tables whose interval is over."""
+    def further(self) -> tuple[str, RangeDone] | None:
+        """The range that the planner asks for now, read; None when there is none."""
         return self.background.run(self._further)
 
     def unloaded(self, seen: Survey) -> list[TableId]:
@@ -127,28 +137,28 @@ class Work:
             # A table changed its capture instance inside the range (rule B14): the rest of it comes now.
             seen = survey(self.database, retry_failed=not self.by_sensor)
             decision = requested(seen.facts, key, wanted)
-        return self._followed(seen, results)
+        return RangeDone(seen, results)
 
-    def _further(self) -> tuple[str | None, RangeDone | None]:
+    def _further(self) -> tuple[str, RangeDone] | None:
         wait, _ = quiet_look(self.database)
         if wait is not None:
-            return None, None
+            return None
         seen = survey(self.database)
         decision = plan(seen.facts)
         if not isinstance(decision, Range):
-            return None, self._followed(seen, [])
-        return decision.key, self._followed(seen, [capture(self.database, seen, decision)])
+            return None
+        return decision.key, RangeDone(seen, [capture(self.database, seen, decision)])
 
-    def _followed(self, seen: Survey, results: Sequence[RangeResult]) -> RangeDone:
-        """Signals, transactions, current tables and sweeps, from what complete cuts hold."""
-        offsets = results[-1].offsets if results else seen.offsets
-        transactions = 0
-        if results:
+    def _follow(self, done: RangeDone) -> Followed:
+        """All of it from what complete cuts hold, so that it may be repeated."""
+        seen, transactions = done.seen, 0
+        offsets = done.results[-1].offsets if done.results else seen.offsets
+        if done.results:
             take_signals(self.database, seen, offsets)
             transactions = count_transactions(self.database, offsets, seen.members)
         merged = merge_current(self.database, seen.members, offsets)
         sweep_due(self.database, seen.members, offsets)
-        return RangeDone(seen, results, merged, transactions)
+        return Followed(merged, transactions)
 
     def _snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotDone:
         seen = survey(self.database)

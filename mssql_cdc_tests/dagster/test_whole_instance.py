@@ -1,0 +1,136 @@
+"""`dagster dev` as a person starts it: the sensor by itself, a range in the lake, the webserver's answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from mssql_cdc_tests.sandbox_source.kit import Shop
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
+
+PROJECT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 400
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_connector(shop: Shop, folder: Path) -> Path:
+    folder.mkdir()
+    path = folder / "server1.json"
+    properties = {
+        "database.hostname": shop.connection.hostname,
+        "database.port": str(shop.connection.port),
+        "database.user": "sa",
+        "database.password": "${env:SHOP_PASSWORD}",
+        "database.names": shop.catalog,
+        "topic.prefix": "server1",
+        "driver.encrypt": "false",
+        "snapshot.mode": "no_data",
+        "delta.warehouse": str(folder.parent / "lake"),
+    }
+    path.write_text(json.dumps(properties))
+    return path
+
+
+@contextmanager
+def dagster_dev(home: Path, environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The process group of `dagster dev` until the block ends; nothing of it stays behind."""
+    home.mkdir()
+    shutil.copy(PROJECT / "dagster.yaml", home)
+    command = [str(Path(sys.executable).parent / "dagster"), "dev", "-m", "mssql_cdc.definitions", "-p", str(port)]
+    with (home / "dagster.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "-h", "127.0.0.1"],
+            cwd=home,
+            env={**os.environ, **environment, "DAGSTER_HOME": str(home), "PYTHONPATH": str(PROJECT)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(20)
+
+
+def graphql(port: int, query: str) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/graphql",
+        json.dumps({"query": query}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 (our own server)
+        return json.loads(answer.read())["data"]
+
+
+def rows(uri: str) -> int:
+    try:
+        return DeltaTable(uri).to_pyarrow_dataset().count_rows()
+    except TableNotFoundError:
+        return 0
+
+
+def test_the_sensor_of_a_new_instance_brings_changes_into_the_lake(shop: Shop, tmp_path: Path):
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'before')")
+    shop.scan()
+    config = write_connector(shop, tmp_path / "connectors")
+    password = shop.connection.password
+    assert password is not None
+    environment = {
+        "SHOP_PASSWORD": password.read(),
+        "MSSQL_CDC_CONNECTORS": str(config.parent),
+        "MSSQL_CDC_SENSORS": "running",
+    }
+    discover = [sys.executable, "-m", "mssql_cdc.cli", "discover", "--config", str(config)]
+    subprocess.run(discover, check=True, env={**os.environ, **environment, "PYTHONPATH": str(PROJECT)}, timeout=60)
+    port = free_port()
+    with dagster_dev(tmp_path / "home", environment, port) as process:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        materialized: list[Any] = []
+        uri = str(tmp_path / "lake" / "server1" / shop.catalog / "dbo" / "orders" / "changes")
+        inserted = 1
+        while rows(uri) == 0 or not materialized:
+            assert process.poll() is None, (tmp_path / "home" / "dagster.log").read_text()[-3000:]
+            assert time.monotonic() < deadline, (tmp_path / "home" / "dagster.log").read_text()[-3000:]
+            time.sleep(1)
+            inserted += 1
+            shop.run(f"INSERT INTO dbo.orders VALUES ({inserted}, N'streamed')")
+            shop.scan()
+            materialized = newest(port, shop.catalog) if rows(uri) else []
+    (event,) = materialized
+    found = {entry["label"]: entry.get("intValue") for entry in event["metadataEntries"]}
+    assert found["mssql_cdc/inserts"] >= 1
+    assert "-" in event["partition"]
+
+
+def newest(port: int, catalog: str) -> list[Any]:
+    """The newest materialization of the change log that has inserts, as the webserver tells it."""
+    key = json.dumps(["server1", catalog, "dbo", "orders"])
+    values = "partition metadataEntries {label ... on IntMetadataEntry {intValue}}"
+    asset = f"... on Asset {{assetMaterializations(limit: 1) {{{values}}}}}"
+    answer = graphql(port, f"{{assetOrError(assetKey: {{path: {key}}}) {{{asset}}}}}")
+    events = answer["assetOrError"].get("assetMaterializations", [])
+    labels = [{entry["label"] for entry in event["metadataEntries"]} for event in events]
+    return [event for event, names in zip(events, labels, strict=True) if "mssql_cdc/inserts" in names]
