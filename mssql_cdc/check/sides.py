@@ -6,6 +6,7 @@ The lake's files are read by another engine (DataFusion, in this process) than t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,7 @@ def source_rows(control: Control, compared: Compared, unknown: Unknown | None = 
     """Every row of the source table."""
     table = compared.schema.table_id
     expressions = ", ".join(canon(c.type).select.replace("{c}", quote(c.name)) for c in compared.columns)
-    with control.raw.cursor() as cursor:
+    with closing(control.raw.cursor()) as cursor:
         cursor.execute(f"SELECT {expressions} FROM {quote(table.schema)}.{quote(table.name)}")
         while fetched := cursor.fetchmany(FETCH_ROWS):
             for row in fetched:

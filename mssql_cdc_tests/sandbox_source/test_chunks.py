@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.errors import StaleReaderError
+from mssql_cdc.errors import SourceUnavailableError, StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunks import largest_key, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.log_end import log_end
+from mssql_cdc.source.sqlserver.snapshot_reader import locked
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 # key columns, key clause, rows as T-SQL values
@@ -119,3 +120,13 @@ def test_a_select_override_narrows_the_rows(shop: Shop) -> None:
     reader = shop.chunk("t", statement="SELECT * FROM dbo.t WHERE gone = 0")
 
     assert [row["after"] for row in rows(reader)] == [{"id": 1, "gone": False}]
+
+
+def test_a_locked_table_refuses_writers_until_the_block_ends(shop: Shop) -> None:
+    """Pyodbc's cursors commit at the end of a `with` block: a lock taken in one is gone before it is used."""
+    shop.create("t", "a int NULL")
+    with locked(shop.connection, shop.catalog, [shop.instance("t").schema], 1_000):
+        shop.run("SET LOCK_TIMEOUT 100")
+        with pytest.raises(SourceUnavailableError, match="1222"):
+            shop.run("INSERT dbo.t VALUES (1)")
+    shop.run("INSERT dbo.t VALUES (2)")

@@ -129,10 +129,15 @@ def test_a_chunk_gives_the_same_rows_as_the_changes_do(shop: Shop) -> None:
 
 def test_a_sql_variant_keeps_its_base_type(shop: Shop) -> None:
     shop.create("t", "id int NOT NULL PRIMARY KEY, v sql_variant")
-    shop.run(
-        "INSERT dbo.t VALUES (1, CAST(1.50 AS decimal(5, 2))), (2, N'text'), (3, CAST(0x01FF AS varbinary(5))), "
-        "(4, NULL), (5, CAST('2024-05-06' AS date))"
+    values = (
+        "CAST(1.50 AS decimal(5, 2))",
+        "N'text'",
+        "CAST(0x01FF AS varbinary(5))",
+        "NULL",
+        "CAST('2024-05-06' AS date)",
     )
+    # One statement each: rows of one VALUES share a type, as those of UNION ALL do.
+    shop.run(*(f"INSERT dbo.t VALUES ({number}, {value})" for number, value in enumerate(values, 1)))
     found = rows(shop.changes("t"))
     texts = [row["after"]["v"] for row in found]
     exacts = [dict(row["exact"]["after"] or []).get("v") for row in found]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,12 +104,12 @@ class Control:
 
     def rows(self, sql: str, *parameters: Any, doing: str) -> list[Any]:
         """All rows of a statement."""
-        with translated(self._connection, doing), self.raw.cursor() as cursor:
+        with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             return cursor.execute(sql, *parameters).fetchall()
 
     def row(self, sql: str, *parameters: Any, doing: str) -> Any:
         """The first row of a statement, or None."""
-        with translated(self._connection, doing), self.raw.cursor() as cursor:
+        with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             return cursor.execute(sql, *parameters).fetchone()
 
     def value(self, sql: str, *parameters: Any, doing: str) -> Any:
@@ -134,7 +134,7 @@ class Control:
 
     def execute(self, sql: str, *, doing: str) -> None:
         """A statement without rows; messages and counts of every statement in it are taken."""
-        with translated(self._connection, doing), self.raw.cursor() as cursor:
+        with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             cursor.execute(sql)
             while cursor.nextset():
                 pass
