@@ -1,0 +1,142 @@
+"""What the documents tell to type exists: make targets, commands with options that parse, connectors that load."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dagster._cli import create_dagster_cli
+from dagster._core.instance.config import dagster_instance_config_schema
+
+from mssql_cdc.cli import build_parser
+from mssql_cdc.config import load_connector
+from mssql_cdc.config.signals import IgnoredSignal, parse_signal
+from mssql_cdc.demo.__main__ import parse as parse_demo
+from mssql_cdc.sandbox.faults import PROCEDURES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL_WORDS = {"export", "mkdir", "cp", "cd"}
+
+
+def _blocks(path: Path, language: str) -> list[str]:
+    return [text for kind, text in FENCE.findall(path.read_text(encoding="utf-8")) if kind == language]
+
+
+def _commands(path: Path) -> Iterator[list[str]]:
+    for block in _blocks(path, "sh"):
+        for line in block.splitlines():
+            for command in line.split("&&"):
+                words = shlex.split(command, comments=True)
+                if words:
+                    yield words
+
+
+def _all_commands() -> list[tuple[str, list[str]]]:
+    return [(path.name, words) for path in DOCUMENTS for words in _commands(path)]
+
+
+def _targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def _check_make(words: list[str]) -> None:
+    targets = [word for word in words[1:] if "=" not in word]
+    unknown = sorted({*targets} - _targets())
+    assert not unknown, f"the Makefile has no target {unknown}"
+    arguments = next((word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")), None)
+    if arguments is not None and targets == ["demo"]:
+        parse_demo(shlex.split(arguments))
+
+
+def _check_dagster(words: list[str]) -> None:
+    command: Any = create_dagster_cli()
+    rest = words[1:]
+    while hasattr(command, "commands"):
+        name = rest.pop(0)
+        assert name in command.commands, f"dagster has no command {name}"
+        command = command.commands[name]
+    command.make_context(command.name, rest)
+
+
+def _check(words: list[str]) -> None:
+    match words[0]:
+        case "make":
+            _check_make(words)
+        case "mssql-cdc":
+            build_parser().parse_args(words[1:])
+        case "dagster":
+            _check_dagster(words)
+        case other:
+            assert other in SHELL_WORDS, f"nothing here knows the command {other}"
+
+
+@pytest.mark.parametrize(("name", "words"), _all_commands(), ids=lambda value: " ".join(value) if value else "")
+def test_a_command_in_a_document_exists_with_its_options(name: str, words: list[str]) -> None:
+    _check(words)
+
+
+@pytest.mark.parametrize(
+    "line", ["make no-such-target", "mssql-cdc run --no-such-option", "dagster no-such-command", "no-such-program"]
+)
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+    with pytest.raises((AssertionError, SystemExit)):
+        _check(shlex.split(line))
+
+
+def test_the_readme_names_the_demo_and_the_tests() -> None:
+    found = [words for words in _commands(ROOT / "README.md") if words[0] == "make"]
+    assert ["make", "demo"] in found
+    assert ["make", "test"] in found
+
+
+def _connector_examples() -> list[tuple[str, str]]:
+    return [(path.name, text) for path in DOCUMENTS for text in _blocks(path, "json") if '"topic.prefix"' in text]
+
+
+@pytest.mark.parametrize(("name", "text"), _connector_examples())
+def test_a_connector_in_a_document_loads(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "example.json"
+    path.write_text(text, encoding="utf-8")
+    assert load_connector(path).topic_prefix == json.loads(text).get("config", json.loads(text))["topic.prefix"]
+
+
+def test_every_document_with_a_connector_is_found() -> None:
+    assert {name for name, _ in _connector_examples()} >= {"README.md", "getting-started.md", "debezium-migration.md"}
+
+
+def _signals() -> list[tuple[str, str]]:
+    text = "\n".join(_blocks(ROOT / "docs" / "snapshots-and-signals.md", "sql"))
+    return re.findall(r"debezium_signal VALUES \('\w+', '([\w-]+)',\s*'(\{.*?\})'\)", text)
+
+
+def test_signals_in_the_document_are_understood() -> None:
+    parsed = [parse_signal("s", kind, data) for kind, data in _signals()]
+    assert len(parsed) >= 2
+    assert not [one for one in parsed if isinstance(one, IgnoredSignal)]
+
+
+def test_the_sandbox_document_names_every_fault_procedure_and_no_other() -> None:
+    text = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"EXEC (sandbox\.\w+)", text)) == {f"sandbox.{one.name}" for one in PROCEDURES}
+
+
+def test_the_operations_document_explains_every_setting_of_dagster_yaml() -> None:
+    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    assert set(settings) <= set(dagster_instance_config_schema())
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    missing = [name for name in settings if f"`{name}" not in text]
+    assert not missing
+
+
+def test_the_index_leads_to_every_document() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert not [name for name in sorted(documents) if f"({name})" not in index]
