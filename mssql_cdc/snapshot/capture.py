@@ -18,7 +18,7 @@ from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.marks import mark_to
 from mssql_cdc.capture.tables import SNAPSHOT, Member, load_members, prepared, versioned
 from mssql_cdc.capture.tasks import WriteTask, Written, write
-from mssql_cdc.errors import DataLostError, MssqlCdcError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState, commit, facts_of
 from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, append_offsets, load_offsets
@@ -39,6 +39,7 @@ from mssql_cdc.snapshot.plan import (
     remaining,
 )
 from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.sqlserver.positions import require_minimum
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
 from mssql_cdc.source.sqlserver.source import SqlServerSession
 from mssql_cdc.spark.tasks import run_tasks
@@ -303,7 +304,13 @@ def _read_groups(run: _Run, group_chunks: int, progress: Callable[[Progress], No
             table = table_plan.table
             if table in run.failed or table not in run.members:
                 continue
-            minimum = minima.get(run.members[table].captured.newest.name)
+            instance = run.members[table].captured.newest.name
+            try:
+                minimum = require_minimum(instance, minima.get(instance))
+            except SourceError as error:
+                # Without it every chunk would count as cleaned up, and be read again for ever.
+                _fail(run, table, error)
+                continue
             unread = remaining(table_plan, run.done[table], minimum)
             if not unread:
                 _end_table(run, table_plan, minimum)
@@ -340,6 +347,7 @@ def _read_locked_tables(run: _Run) -> None:
             continue
         table, schema = table_plan.table, run.schemas[table_plan.table]
         settings = run.database.connector
+        spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
         try:
             with ExitStack() as stack:
                 stack.enter_context(
@@ -347,7 +355,7 @@ def _read_locked_tables(run: _Run) -> None:
                 )
                 end = run.session.mark().lsn
                 task = _task(run, table, Chunk(0), position=end, captured=None)
-                result = run_tasks(run.database.spark(), [task], write)[0]
+                result = run_tasks(spark, [task], write)[0]
             _commit(run, table, [0], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             _fail(run, table, error)

@@ -14,14 +14,23 @@ from typing import Any
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.tables import Member
+from mssql_cdc.config.signals import ExecuteSnapshot, IgnoredSignal, LogMessage, expand_collections, parse_signal
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lsn import parse_snapshot_key, snapshot_key
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.signals import ExecuteSnapshot, Ignored, Log, Signal, parse
 
 REQUESTED, DONE, IGNORED = "requested", "done", "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRow:
+    """One row of the signal table; `data` is its JSON text or None."""
+
+    id: str
+    type: str
+    data: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +42,10 @@ class Request:
     action: ExecuteSnapshot
 
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
-        """The captured tables meant."""
-        return self.action.tables(tables)
+        """The captured tables meant, in the order in which the signal names them."""
+        by_name = {(table.catalog or "", table.schema, table.name): table for table in tables}
+        found, _ = expand_collections(self.action.collections, sorted(by_name))
+        return tuple(by_name[name] for name in found)
 
 
 def asked_snapshots(database: Database, offsets: Offsets) -> list[Request]:
@@ -96,7 +107,7 @@ def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str]
     table.append(state, [row], {"kind": "signals", "taken": taken, "run_id": database.run_id})
 
 
-def _signals(database: Database, member: Member, batches: BatchSlice) -> list[tuple[Signal, str]]:
+def _signals(database: Database, member: Member, batches: BatchSlice) -> list[tuple[SignalRow, str]]:
     """Inserted rows of the signal table in order; its columns count by position (SIG-03)."""
     found = []
     columns = ["_pos", "op", "after"]
@@ -104,24 +115,24 @@ def _signals(database: Database, member: Member, batches: BatchSlice) -> list[tu
         for row in batch.to_pylist():
             if row["op"] == "c" and row["after"]:
                 values = [None if v is None else str(v) for v in row["after"].values()][:3]
-                found.append((Signal(values[0] or "", values[1] or "", values[2]), row["_pos"]))
+                found.append((SignalRow(values[0] or "", values[1] or "", values[2]), row["_pos"]))
     return sorted(found, key=lambda item: item[1])
 
 
-def _apply(signal: Signal, position: str) -> tuple[str, str]:
-    match parse(signal):
-        case Log(message=message):
-            return DONE, message.replace("{}", position)
+def _apply(signal: SignalRow, position: str) -> tuple[str, str]:
+    match parse_signal(signal.id, signal.type, signal.data):
+        case LogMessage() as message:
+            return DONE, message.text(position)
         case ExecuteSnapshot(kind="blocking", collections=names):
             return REQUESTED, f"a blocking snapshot of {', '.join(names)}"
-        case Ignored(reason=reason):
+        case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case _:
             return IGNORED, "incremental snapshots are known, not implemented yet"
 
 
 def _request(row: Mapping[str, Any]) -> Request | None:
-    action = parse(Signal(row["id"], row["type"], row["data"]))
+    action = parse_signal(row["id"], row["type"], row["data"])
     if not isinstance(action, ExecuteSnapshot):
         return None
     return Request(_key(row), _identity(row), action)
