@@ -160,3 +160,21 @@ def test_records_are_written_to_a_file(place: Place):
     assert place.command("records", "--output", str(output)) == 0
     lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert any("orders" in json.dumps(line) for line in lines)
+
+
+@pytest.mark.feature("ERR-08")
+def test_a_table_whose_gating_role_the_login_lacks_stops_with_its_reason(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    place.sql(
+        "CREATE TABLE dbo.[guarded] (id int NOT NULL PRIMARY KEY)",
+        "INSERT INTO dbo.guarded VALUES (1)",
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'guarded', @role_name = N'cdc_reader'",
+        f"CREATE LOGIN [{place.database}_reader] WITH PASSWORD = 'Reader-of-the-test-1'",
+        f"CREATE USER [{place.database}_reader] FOR LOGIN [{place.database}_reader]",
+    )
+    place.settle()
+    place.configure(database_user=f"{place.database}_reader", database_password="Reader-of-the-test-1")
+    assert place.command("run", "--until-caught-up", "--timeout", "20") == 3
+    assert "gating role" in capsys.readouterr().err
+    assert not DeltaTable(place.uri("guarded", "changes")).file_uris()

@@ -75,6 +75,20 @@ def minima(control: Control) -> dict[str, Lsn | None]:
     return {row[0]: _lsn(row[1]) or None for row in rows}
 
 
+def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
+    """The minimum LSN of an instance, which NULL and zero are not (rule A9).
+
+    Raises:
+        SourceError: the instance is gone, or its minimum cannot be seen.
+    """
+    if not minimum:
+        raise SourceError(
+            f"The minimum LSN of capture instance {instance!r} is not to be had: it was disabled, capture has not yet "
+            "reached its start, or the login lacks SELECT on the captured columns or the gating role"
+        )
+    return minimum
+
+
 def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
     """Checks that nothing behind `from_` was cleaned up (rule A9).
 
@@ -82,11 +96,7 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
         SourceError: the instance is gone, or its minimum cannot be seen.
         DataLostError: rows behind `from_` are gone.
     """
-    if minimum is None or not minimum:
-        raise SourceError(
-            f"The minimum LSN of capture instance {instance!r} is not to be had: it was disabled, capture has not yet "
-            "reached its start, or the login lacks SELECT on the captured columns or the gating role"
-        )
+    minimum = require_minimum(instance, minimum)
     if minimum > from_.increment():
         raise DataLostError(
             f"Capture instance {instance!r} holds changes only from {minimum.text}; those after {from_.text} were "
