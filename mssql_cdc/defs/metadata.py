@@ -15,11 +15,32 @@ from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.schema.arrow import change_log_schema, current_names, current_schema
 
+MEANINGS = {
+    "_pos": "place in the one order of all changes; sorts as text",
+    "_commit_ts": "when the source committed it",
+    "_batch": "number of the Delta commit that brought it",
+    "_schema": "version in schema_history that tells how to read it",
+    "_key": "the row's identity, exact",
+    "op": "r read by a snapshot, c created, u updated, d deleted",
+    "source": "where it stood in SQL Server's log",
+    "key": "the key columns",
+    "before": "the row before the change",
+    "after": "the row after the change",
+    "_snapshot": "number of the snapshot that wrote it",
+    "_changed": "columns that an update touched",
+    "_unavailable": "columns whose value change data capture did not deliver",
+    "_exact": "exact texts of what Delta's types cannot carry",
+}
+"""What our own columns mean, in change logs and current tables."""
+
 
 def change_log_columns(table: TableSchema) -> dg.TableSchema:
     """The change log's columns with their Arrow types."""
     return dg.TableSchema(
-        columns=[dg.TableColumn(field.name, str(field.type)) for field in change_log_schema(table)],
+        columns=[
+            dg.TableColumn(field.name, str(field.type), description=MEANINGS.get(field.name))
+            for field in change_log_schema(table)
+        ],
     )
 
 
@@ -34,7 +55,7 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
             dg.TableColumn(
                 field.name,
                 str(field.type),
-                description=column.type.declaration if column else None,
+                description=column.type.declaration if column else MEANINGS.get(field.name),
                 constraints=dg.TableColumnConstraints(nullable=column.nullable if column else True),
             )
         )
