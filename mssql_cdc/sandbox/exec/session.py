@@ -19,6 +19,7 @@ from mssql_cdc.sandbox.exec import remote
 from mssql_cdc.sandbox.exec.flow import Abort, Cancelled, Pause, Steps
 from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_batch
 from mssql_cdc.sandbox.exec.options import SessionOptions
+from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
 from mssql_cdc.sandbox.tsql.parser import LONG_TEXT, parse
@@ -62,6 +63,7 @@ class Session:
         self.login_time = server.clock.local_datetime()
         self.random = random.Random()  # noqa: S311 - RAND(), not a secret
         self.prepared = remote.PreparedStatements()
+        self._parameteriser = Parameteriser()
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
         self.on_kill: Callable[[], None] | None = None
@@ -272,26 +274,49 @@ class Session:
     def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
         """The compiled batch of a text, kept per session while nothing about it changes."""
         full = (text, key, self.current_database.name, self.options.quoted_identifier)
-        found = self.routines.get(full)
-        if found is not None and not found.active and found.database is self.current_database:
-            self.routines.move_to_end(full)
+        found = self._kept_routine(full)
+        if found is not None:
             return found
         statements = parse(text, quoted_identifier=self.options.quoted_identifier)
         routine = Routine(self, statements, parameters)
-        if len(text) > LONG_TEXT:
-            return routine
-        self.routines[full] = routine
+        if len(text) <= LONG_TEXT:
+            self._keep_routine(full, routine)
+        return routine
+
+    def _shared_routine(self, sql: str) -> tuple[Routine, tuple[Any, ...]]:
+        """The routine of a batch; changes that differ in literals only share one, with the literals as values."""
+        quoted_identifier = self.options.quoted_identifier
+        found = self._parameteriser.read(sql, quoted_identifier=quoted_identifier)
+        if found is None:
+            return self.routine(sql), ()
+        full = (found.key, "literals", self.current_database.name, quoted_identifier)
+        routine = self._kept_routine(full)
+        if routine is None:
+            routine = Routine(self, *found.statement(quoted_identifier=quoted_identifier))
+            self._keep_routine(full, routine)
+        return routine, found.values
+
+    def _kept_routine(self, key: Any) -> Routine | None:
+        found = self.routines.get(key)
+        if found is None or found.active or found.database is not self.current_database:
+            return None
+        self.routines.move_to_end(key)
+        return found
+
+    def _keep_routine(self, key: Any, routine: Routine) -> None:
+        self.routines[key] = routine
         if len(self.routines) > _ROUTINES:
             self.routines.popitem(last=False)
-        return routine
 
     def _batch(self, sql: str) -> Steps:
         try:
             self.running_text = sql
-            routine = self.routine(sql)
+            routine, values = self._shared_routine(sql)
             routine.active = True
             try:
-                yield from run_batch(Frame(self, routine))
+                frame = Frame(self, routine)
+                frame.values[: len(values)] = values
+                yield from run_batch(frame)
             finally:
                 routine.active = False
         except SqlError as failure:

@@ -16,7 +16,8 @@ class Token(NamedTuple):
 
     `kind`: w word, q quoted identifier, v variable, s string, n national string, i integer, d decimal, f float,
     m money, b binary, o operator, r rows of literals after VALUES (`value` is their text), e end. `text` is the word
-    in upper case or the operator, empty for all others, so that comparing `text` alone never takes a quoted name or a string for a keyword.
+    in upper case or the operator, empty for all others, so that comparing `text` alone never takes a quoted name or a
+    string for a keyword.
     """
 
     kind: str
@@ -93,13 +94,13 @@ def tokenize(
         elif kind == "comment":
             after = _comment_end(source, position)
         elif kind != "blank":
-            append(_valued(str(kind), lexeme, position, after, quoted_identifier=quoted_identifier))
+            append(valued(str(kind), lexeme, position, after, quoted_identifier=quoted_identifier))
         position = after
     append(Token("e", "", "", length, length))
     return tokens
 
 
-def _valued(kind: str, lexeme: str, start: int, end: int, *, quoted_identifier: bool) -> Token:
+def valued(kind: str, lexeme: str, start: int, end: int, *, quoted_identifier: bool) -> Token:
     """Token of a constant, a variable or a quoted name."""
     if kind == "variable":
         return Token("v", "", lexeme, start, end)
@@ -117,10 +118,11 @@ def _valued(kind: str, lexeme: str, start: int, end: int, *, quoted_identifier: 
     if kind == "money":
         digits = lexeme[1:].replace(",", "").strip()
         return Token("m", "", Decimal(digits or "0").quantize(Decimal("0.0001")), start, end)
-    return _number(lexeme, start, end)
+    return number(lexeme, start, end)
 
 
-def _number(lexeme: str, start: int, end: int) -> Token:
+def number(lexeme: str, start: int = 0, end: int = 0) -> Token:
+    """Token of a number."""
     if "e" in lexeme or "E" in lexeme:
         digits = lexeme if lexeme[-1].isdigit() else lexeme.rstrip("+-") + "0"
         return Token("f", "", float(digits), start, end)

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from mssql_cdc.sandbox.engine.collation import Collation
 
 T = TypeVar("T")
+_REMEMBERED = 4096
 
 
 class NameMap(Generic[T]):
@@ -20,11 +21,21 @@ class NameMap(Generic[T]):
     def __init__(self, collation: Collation) -> None:
         self.collation = collation
         self._items: dict[Any, tuple[str, T]] = {}
+        self._keys: dict[str, Any] = {}
 
     def get(self, name: str) -> T | None:
         """The item called `name`, or None."""
-        found = self._items.get(self.collation.key(name))
+        found = self._items.get(self._key(name))
         return None if found is None else found[1]
+
+    def _key(self, name: str) -> Any:
+        """The key of a name, remembered because the same few names are asked for by every statement."""
+        key = self._keys.get(name)
+        if key is None:
+            if len(self._keys) >= _REMEMBERED:
+                self._keys.clear()
+            key = self._keys[name] = self.collation.key(name)
+        return key
 
     def __getitem__(self, name: str) -> T:
         return self._items[self.collation.key(name)][1]
@@ -56,6 +67,7 @@ class NameMap(Generic[T]):
     def recollate(self, collation: Collation) -> None:
         """Compare names under another collation from now on."""
         self.collation = collation
+        self._keys.clear()
         self._items = {collation.key(name): (name, item) for name, item in self._items.values()}
 
 

@@ -30,6 +30,8 @@ def literal(node: ast.Literal, collation: Collation | None) -> Expr:
         return constant(value, t.INT)
     if kind in ("string", "nstring"):
         text = str(value)
+        if kind == "string" and collation is not None:
+            text = collation.to_code_page(text)
         limit = 4000 if kind == "nstring" else 8000
         length = t.MAX if len(text) > limit else max(len(text), 1)
         name = "nvarchar" if kind == "nstring" else "varchar"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column, hoist
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
@@ -115,7 +115,7 @@ def plan_values(compiler: Compiler, node: ast.Values, parent: Scope | None) -> O
     """VALUES (…), (…) as a table; columns have no names."""
     width = len(node.rows[0])
     if any(len(row) != width for row in node.rows):
-        raise SqlError(10709, "The number of columns for each row in a table value constructor must be the same.")
+        raise error(10709)
     scope = Scope((), compiler.fold, parent=parent, level=0 if parent is None else parent.level + 1)
     rows = [[compiler.value(value, scope) for value in row] for row in node.rows]
     fields = []

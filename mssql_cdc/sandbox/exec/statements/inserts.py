@@ -96,6 +96,8 @@ def _values(
     compiler: Compiler, table: Table, places: Sequence[int], body: ast.Values, *, named: bool
 ) -> Callable[[Context], list[tuple]]:
     """Rows of VALUES; over several rows, the cells of a column are of one type first, as in UNION ALL."""
+    if len({len(row) for row in body.rows}) > 1:
+        raise error(10709)
     columns: list[list[Expr | None]] = [[] for _ in places]
     for row in body.rows:
         if len(row) != len(places):

@@ -84,7 +84,8 @@ def _stored(cells: list[str], table: Table, column: Column, compiler: Compiler) 
 def _typed(cells: list[str], column: Column, compiler: Compiler) -> Typed | None:
     marks = {cell[0] for cell in cells}
     if marks == {"'"}:
-        return _texts([cell[1:-1] for cell in cells], "varchar", 8000, compiler)
+        kept = compiler.collation.to_code_page
+        return _texts([kept(cell[1:-1]) for cell in cells], "varchar", 8000, compiler)
     if marks <= {"N", "n"}:
         return _texts([cell[2:-1] for cell in cells], "nvarchar", 4000, compiler)
     return _numbers(cells, column) if marks <= _NUMERIC else None
