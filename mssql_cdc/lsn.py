@@ -119,9 +119,7 @@ class Position:
         """The parts of a `_pos` text."""
         match = _POSITION.fullmatch(text)
         if not match:
-            raise ValueError(
-                f"Not a position: {text!r}; expected five groups of lower-case hexadecimal digits"
-            )
+            raise ValueError(f"Not a position: {text!r}; expected five groups of lower-case hexadecimal digits")
         epoch, commit, command, change, operation = match.groups()
         return cls(int(epoch, 16), Lsn(bytes.fromhex(commit)), int(command, 16), change, int(operation, 16))
 
