@@ -286,6 +286,7 @@ catalogue: dict[int, Template] = {
     9436: T("XML parsing: line {line}, character {position}, end tag does not match start tag"),
     9807: T("The input character string does not follow style {style}, either change the input character string or use a different style.", 16, 0),
     9810: T("The datepart {part} is not supported by date function {function} for data type {type}.", 16, 0),
+    9818: T("The culture parameter '{culture}' provided in the function call is not supported."),
     9819: T("Conversion failed when converting the nvarchar value '{value}' to data type {target} using culture '{culture}'."),
     9820: T("The time zone parameter '{value}' provided to AT TIME ZONE clause is invalid."),
     9812: T("The timezone provided to builtin function {function} is invalid.", 16, 0),

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
-from mssql_cdc.sandbox.catalog.security import is_member, is_owner, may_select
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance
 from mssql_cdc.sandbox.cdc.masks import is_bit_set
 from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
 from mssql_cdc.sandbox.engine.log import ZERO_LSN
+from mssql_cdc.sandbox.exec.security import is_member, is_owner, may_select
 
 _LSN_SPACE = 1 << 80
 _KEPT_TIMES = 10_000

@@ -271,9 +271,11 @@ class LockManager:
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _free(self, entry: _Entry, owner: LockOwner, mode: LockMode, *, converting: bool) -> bool:
-        if entry.queue and not converting and any(request.owner is not owner for request in entry.queue):
-            return False
         compatible = _COMPATIBLE[mode]
+        # Sch-S, the only lock of a dirty read, waits for Sch-M alone, granted or asked for before it [doc].
+        ahead = [request for request in entry.queue if mode is not LockMode.SCH_S or request.mode not in compatible]
+        if not converting and any(request.owner is not owner for request in ahead):
+            return False
         return all(other is owner or held in compatible for other, held in entry.granted.values())
 
     def _grant(self, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration) -> None:

@@ -67,8 +67,11 @@ def _label(statements: Sequence[st.Statement], label: str) -> int | None:
 def run_one(frame: Frame, node: st.Statement) -> Steps:
     """Run one statement; outside TRY its errors are reported here and decide what happens next."""
     session = frame.session
-    if session.options.noexec and not (isinstance(node, st.SetOption) and "NOEXEC" in node.names):
+    options = session.options
+    if (options.noexec or options.parseonly) and not isinstance(node, st.SetOption):
         return None
+    if options.fmtonly and not isinstance(node, _DESCRIBED):
+        return (yield from _describe(frame, node))
     handler = _HANDLERS[type(node)]
     try:
         _ordered_fault(session, node)
@@ -86,6 +89,17 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
     if type(node) not in _KEEPS_ERROR:
         session.last_error = 0
     return jump
+
+
+def _describe(frame: Frame, node: st.Statement) -> Steps:
+    """SET FMTONLY ON: queries give their columns, both branches of IF are looked into, nothing else happens."""
+    if isinstance(node, st.SelectStatement):
+        yield from queries.describe(frame, node)
+    elif isinstance(node, st.If):
+        yield from run_one(frame, node.then)
+        if node.otherwise is not None:
+            yield from run_one(frame, node.otherwise)
+    return None
 
 
 def _ordered_fault(session: Session, node: st.Statement) -> None:
@@ -272,6 +286,7 @@ def end_of_batch(session: Session) -> Steps:
     return None
 
 
+_DESCRIBED = (st.SetOption, st.Block, st.TryCatch, st.Execute, st.ExecuteString)
 _KEEPS_ERROR = frozenset({st.If, st.While, st.Block, st.TryCatch, st.RaiseError, st.Execute, st.ExecuteString})
 _HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.Block: _block,

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 Dependency = tuple[Any, str, Any, Any, Any]
 
 
+def is_private(name: str) -> bool:
+    """Whether it is the name of a session's own temporary table; `##` ones are everybody's."""
+    return name.startswith("#") and not name.startswith("##")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A name with its database and schema filled in; `schema` is empty where none was written."""
@@ -45,6 +50,8 @@ class Names:
                 "sys.servers.",
                 severity=11, state=2,
             )  # fmt: skip
+        if parts[3].startswith("##"):
+            return Place(self.server.databases["tempdb"], "dbo", parts[3])
         database = self.server.databases.get(parts[1]) if parts[1] else self.database
         if database is None:
             raise error(208, name=".".join(name))
@@ -52,7 +59,7 @@ class Names:
 
     def find(self, name: Name) -> Table | SchemaObject | None:
         """A user object: temporary table, table, view, module, synonym's target; None if there is none."""
-        if name[-1].startswith("#"):
+        if is_private(name[-1]):
             return self.session.temporary_table(name[-1])
         place = self.place(name)
         for schema_name in [place.schema] if place.schema else self.search_path(place.database):

@@ -73,6 +73,7 @@ class Session:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
         self.temporary: dict[object, Table] = {}
+        self.shared_temporary: list[Table] = []
         self.temporary_scopes: list[list[str]] = []
         self.cursors: dict[str, Any] = {}
         self.routines: OrderedDict[Any, Routine] = OrderedDict()
@@ -145,11 +146,8 @@ class Session:
     # ---- temporary tables ------------------------------------------------------------------------------------
 
     def temporary_table(self, name: str) -> Table | None:
-        """The temporary table of this name (`##` ones are the server's)."""
-        key = self.server.databases["tempdb"].collation.key(name)
-        if name.startswith("##"):
-            return self.server.databases["tempdb"].table("dbo", name)
-        return self.temporary.get(key)
+        """The session's own temporary table of this name."""
+        return self.temporary.get(self.server.databases["tempdb"].collation.key(name))
 
     def add_temporary(self, table: Table) -> None:
         """Keep a temporary table; 2714 if the name is taken."""
@@ -157,6 +155,16 @@ class Session:
         if key in self.temporary:
             raise error(2714, name=table.name)
         self.temporary[key] = table
+
+    def _drop_shared_temporary(self) -> None:
+        """`##` tables go with the session that made them."""
+        database = self.server.databases["tempdb"]
+        transaction = self.server.transactions.begin(spid=self.spid)
+        for table in self.shared_temporary:
+            if database.table("dbo", table.name) is table:
+                database.drop_object(transaction, table)
+        transaction.commit()
+        self.shared_temporary.clear()
 
     def drop_temporary(self, name: str) -> None:
         """Forget a temporary table."""
@@ -182,6 +190,7 @@ class Session:
         kept, count = (self.transactions.current, self.transactions.count) if keep_transaction else (None, 0)
         if not keep_transaction:
             self._end_transaction()
+        self._drop_shared_temporary()
         self._start()
         self.prepared = remote.PreparedStatements()
         self.current_database = self.login_database
@@ -210,6 +219,7 @@ class Session:
         self.cancel()
         self._end_transaction()
         self.temporary.clear()
+        self._drop_shared_temporary()
         self.server.sessions.pop(self.spid, None)
 
     def _end_transaction(self) -> None:

@@ -274,3 +274,44 @@ def test_lsn_parameters_compare_by_bytes(sql: Client) -> None:
         "sp_executesql", _text("SELECT lsn FROM l WHERE lsn >= @P0 ORDER BY lsn"), _text("@P0 varbinary(8000)"), low
     )
     assert [row[0][:1] for row in answer.rows] == [b"\x02", b"\x03"]
+
+
+# ---- what is refused, what only describes, what everybody sees ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "number"),
+    [
+        ("'abc'", "varbinary(10)", 257),
+        ("CAST('2024-01-01' AS datetime)", "int", 257),
+        ("CAST('2024-01-01' AS date)", "int", 206),
+        ("5", "uniqueidentifier", 206),
+    ],
+)
+def test_what_only_cast_may_convert_is_not_stored(sql: Client, value: str, column: str, number: int) -> None:
+    sql(f"CREATE TABLE t (a {column})")
+    assert sql(f"INSERT t VALUES ({value})").errors == [number]
+    assert sql(f"INSERT t VALUES ({value}), ({value})").errors == [number]
+    assert sql(f"DECLARE @a {column}; SET @a = {value}").errors == [number]
+
+
+def test_fmtonly_gives_columns_and_does_nothing(sql: Client) -> None:
+    sql("CREATE TABLE t (a int)")
+    answer = sql("SET FMTONLY ON; INSERT t VALUES (1); SELECT a FROM t; SET FMTONLY OFF")
+    assert answer.sets == [[]]
+    assert sql("SELECT a FROM t").rows == []
+
+
+@pytest.mark.parametrize(
+    "statement", ["SET DATEFORMAT dmy", "SET LANGUAGE German", "SELECT PARSE('1' AS int USING 'de')"]
+)
+def test_other_cultures_are_refused(sql: Client, statement: str) -> None:
+    assert len(sql(statement).errors) == 1
+
+
+def test_shared_temporary_tables_live_as_long_as_their_session(connect: Callable[[], Client]) -> None:
+    maker, other = connect(), connect()
+    maker("CREATE TABLE ##t (a int); INSERT ##t VALUES (1)")
+    assert other("SELECT a FROM tempdb..##t").rows == [(1,)]
+    maker.session.close()
+    assert other("SELECT a FROM ##t").errors == [208]

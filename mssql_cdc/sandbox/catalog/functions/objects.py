@@ -41,7 +41,9 @@ def resolve_object(scope: Scope, name: str | None) -> tuple[Database, ObjectRow]
     if name is None:
         return None
     parts = ["", "", "", *split_name(name)][-3:]
-    if parts[-1].startswith("#"):
+    if parts[-1].startswith("##"):
+        parts[0] = "tempdb"
+    elif parts[-1].startswith("#"):
         table = scope.session.temporary_table(parts[-1])
         tempdb = scope.server.database("tempdb")
         if table is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.functions.objects import resolve_object
-from mssql_cdc.sandbox.catalog.security import (
+from mssql_cdc.sandbox.exec.security import (
     is_member,
     is_owner,
     is_server_role_member,

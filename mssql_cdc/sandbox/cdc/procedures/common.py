@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mssql_cdc.sandbox.catalog.definitions import Call
-from mssql_cdc.sandbox.catalog.security import is_owner, is_sysadmin
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.exec.security import is_owner, is_sysadmin
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.cdc.instances import DatabaseCapture

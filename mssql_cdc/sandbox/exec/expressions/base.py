@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion import converter
-from mssql_cdc.sandbox.engine.types import INT, STRINGS, ResultColumn, SqlType
-from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.engine.precedence import is_implicit
+from mssql_cdc.sandbox.engine.types import INT, STRINGS, ResultColumn, SqlType, reported_name
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 
 Fn = Callable[[tuple, Context], Any]
 Fn1 = Callable[[Any], Any]
+_DAYS = frozenset({"date", "time", "datetime2", "datetimeoffset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,22 @@ def same_storage(source: SqlType, target: SqlType) -> bool:
     if source.name in widening and target.name in widening:
         return widening[source.name] <= widening[target.name]
     return source.name == "bit" and target.name in widening
+
+
+def require_implicit(source: SqlType, target: SqlType) -> None:
+    """Refuse what only CAST may do (257) and what nothing can do (206), where a value is stored or handed over."""
+    if source == target:
+        return
+    have, want = reported_name(source), reported_name(target)
+    try:
+        converter(source, target)
+    except SqlError as failure:
+        if failure.number != 529:
+            raise
+        raise error(206, left=have, right=want) from None
+    if not is_implicit(source, target):
+        clash = source.name in _DAYS and target.name not in STRINGS
+        raise error(206, left=have, right=want) if clash else error(257, source=have, target=want)
 
 
 def derived(type_: SqlType, fn: Fn, *parts: Expr, nullable: bool | None = None, predicate: bool = False) -> Expr:

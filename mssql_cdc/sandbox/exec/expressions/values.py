@@ -77,8 +77,8 @@ def unified(parts: Sequence[Expr], what: str = "CASE") -> SqlType:
 
 def _joined(left: Expr, right: Expr, what: str) -> Expr:
     a, b = left.type, right.type
-    if a == b:
-        return left if left.rank >= right.rank else right
+    if a == b:  # no literal any more: its digits say nothing about the others
+        return replace(left if left.rank >= right.rank else right, literal=False)
     exact = t.EXACT | t.INTEGERS
     if a.name in exact and b.name in exact and (a.name in t.EXACT or b.name in t.EXACT):
         type_ = promote(operand_type(left), operand_type(right))
@@ -171,8 +171,10 @@ def choose(index: Expr, options: list[Expr]) -> Expr:
 
 
 def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
-    """CAST, CONVERT, PARSE and their TRY_ forms; PARSE reads every culture as the server's language."""
+    """CAST, CONVERT, PARSE and their TRY_ forms. PARSE knows the culture en-US only: 9818 for any other."""
     if form == "parse":
+        if style is not None and (not style.literal or str(style.value).lower() not in ("en-us", "en")):
+            raise error(9818, culture=style.value if style.literal else "(not a constant)")
         style = None
     source = operand.type
     inner, style_fn = operand.fn, style.fn if style is not None else None

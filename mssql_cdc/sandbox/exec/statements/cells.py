@@ -10,7 +10,7 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn
+from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, require_implicit
 from mssql_cdc.sandbox.exec.scope import Field
 
 
@@ -22,6 +22,7 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
         return lambda _row, _context: None
     if as_is(expr.type, column.type):
         return inner
+    require_implicit(expr.type, column.type)
     assign = assigner(expr.type, column.type, table=table.long_name, column=column.name)
     if expr.literal:
         try:

@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import same_storage
+from mssql_cdc.sandbox.exec.expressions.base import require_implicit, same_storage
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def _stored(cells: list[str], table: Table, column: Column, compiler: Compiler) 
         return None
     source, values = typed
     if not same_storage(source, column.type):
+        require_implicit(source, column.type)
         assign = assigner(source, column.type, table=table.long_name, column=column.name)
         converted = {value: assign(value) for value in set(values)}
         values = [converted[value] for value in values]

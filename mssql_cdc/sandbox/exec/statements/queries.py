@@ -121,6 +121,15 @@ def select(frame: Frame, node: st.SelectStatement) -> Steps:
     return None
 
 
+def describe(frame: Frame, node: st.SelectStatement) -> Steps:
+    """The columns of a query without its rows."""
+    compiled = frame.compiled(node, lambda compiler: compile_select(compiler, node.query))
+    if not compiled.assigns:
+        yield Columns(compiled.columns)
+    yield frame.session.done(frame, 0, "select")
+    return None
+
+
 def _stream(frame: Frame, compiled: SelectPlan, context: Context) -> StepsTo[int]:
     """Slices to the client as they come; a lock that is missing is waited for in place."""
     session = frame.session

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.expressions.base import coerce
+from mssql_cdc.sandbox.exec.expressions.base import coerce, require_implicit
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.options import FLAGS
 from mssql_cdc.sandbox.exec.transactions import LEVELS
@@ -51,7 +51,10 @@ def _assign(frame: Frame, key: Any, name: str, value: ast.Expression) -> Steps:
                 raise error(137, name=name)
             return slot.place, lambda _row, context: context.values[source.place], False
         assert slot.type is not None
-        return slot.place, coerce(compiler.value(value), slot.type).fn, compiler.reads_tables
+        expr = compiler.value(value)
+        if not expr.null:
+            require_implicit(expr.type, slot.type)
+        return slot.place, coerce(expr, slot.type).fn, compiler.reads_tables
 
     place, fn, reads = frame.compiled(key, build)
     if reads:
@@ -131,15 +134,20 @@ def _date_first(session: Session, value: Any) -> None:
     session.options.date_first = number
 
 
-def _date_format(session: Session, value: Any) -> None:
-    session.options.date_format = str(value).lower()
+def _date_format(_session: Session, value: Any) -> None:
+    if str(value).lower() != "mdy":
+        raise SqlError(2741, f"SET DATEFORMAT date order '{value}' is invalid: this server reads dates as mdy only.")
 
 
 def _language(session: Session, value: Any) -> None:
+    if str(value).lower() not in ("us_english", "english"):
+        raise SqlError(
+            2740, f"SET LANGUAGE failed because '{value}' is not an official language name or a language alias on this "
+            "server: it knows us_english only."
+        )  # fmt: skip
     old = session.options.language
     session.options.language = str(value)
-    if str(value).lower() in ("us_english", "english"):
-        session.options.date_first, session.options.date_format = 7, "mdy"
+    session.options.date_first = 7
     session.pending.append(EnvChange("language", new=str(value), old=old))
     session.pending.append(Message(5703, 1, 10, f"Changed language setting to {value}."))
 

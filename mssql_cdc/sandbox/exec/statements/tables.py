@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.query.sources import table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -245,12 +246,13 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
     compiler = frame.compiler()
 
     def work(transaction: Transaction) -> None:
-        if node.name[-1].startswith("#"):
+        if is_private(node.name[-1]):
             session.add_temporary(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
             return
         database, schema = compiler.names.schema_for_new(node.name)
         builder = TableBuilder(compiler, database, node.name[-1])
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
+        _note_shared(session, table)
         finish_table(builder, table, node.table, transaction, session)
         if node.table.period is not None or any(name == "SYSTEM_VERSIONING" for name, _ in node.options):
             from mssql_cdc.sandbox.exec.temporal import make_temporal
@@ -260,6 +262,11 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create table")
     return None
+
+
+def _note_shared(session: Session, table: Table) -> None:
+    if table.name.startswith("##"):
+        session.shared_temporary.append(table)
 
 
 def make_private(
@@ -310,11 +317,12 @@ def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
             identity = Identity() if origin is not None and origin.identity and place >= 0 else None
             type_ = t.binary(8) if field.type.name == "rowversion" else field.type
             columns.append(Column(field.name, type_, nullable=field.nullable, identity=identity))
-        if name[-1].startswith("#"):
+        if is_private(name[-1]):
             table = session.server.database("tempdb").make_table("dbo", name[-1], columns, kind="temporary")
         else:
             database, schema = compiler.names.schema_for_new(name)
             table = database.create_table(transaction, schema, name[-1], columns)
+            _note_shared(session, table)
         rows = gather(plan.open(frame.context(transaction)))
         table.insert_many(transaction, rows)
         identity_at = next((i for i, col in enumerate(table.columns) if col.identity is not None), -1)
