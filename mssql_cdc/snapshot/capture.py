@@ -350,12 +350,14 @@ def _read_locked_tables(run: _Run) -> None:
         spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
         try:
             with ExitStack() as stack:
-                stack.enter_context(
+                holder = stack.enter_context(
                     locked(settings.connection, run.database.catalog, [schema], settings.snapshot.lock_timeout_ms)
                 )
                 end = run.session.mark().lsn
                 task = _task(run, table, Chunk(0), position=end, captured=None)
                 result = run_tasks(spark, [task], write)[0]
+                # A lost connection is a lost lock: what was read without it must not be committed.
+                holder.value("SELECT @@TRANCOUNT", doing=f"making sure that {table} is still locked")
             _commit(run, table, [0], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             _fail(run, table, error)
@@ -373,6 +375,7 @@ def _task(run: _Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: L
         captured=captured,
         commit_lsn=run.plan.of(table).begun,
         read_at=run.read_at[table],
+        under_lock=captured is None,
     )
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))
 

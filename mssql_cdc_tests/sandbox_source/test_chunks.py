@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from mssql_cdc.errors import SourceUnavailableError, StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunks import largest_key, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.log_end import log_end
-from mssql_cdc.source.sqlserver.snapshot_reader import locked
+from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 # key columns, key clause, rows as T-SQL values
@@ -130,3 +132,20 @@ def test_a_locked_table_refuses_writers_until_the_block_ends(shop: Shop) -> None
         with pytest.raises(SourceUnavailableError, match="1222"):
             shop.run("INSERT dbo.t VALUES (1)")
     shop.run("INSERT dbo.t VALUES (2)")
+
+
+@pytest.mark.timeout(60)
+def test_a_locked_table_is_read_past_a_writer_that_waits_for_the_lock(shop: Shop) -> None:
+    shop.create("t", "a int NULL")
+    shop.run("INSERT dbo.t VALUES (1)")
+    shop.scan()
+    schema, reader = shop.instance("t").schema, shop.chunk("t", isolation=UNDER_LOCK)
+    with ThreadPoolExecutor(1) as pool, locked(shop.connection, shop.catalog, [schema], 1_000) as holder:
+        writer = pool.submit(shop.run, "INSERT dbo.t VALUES (2)")
+        while not holder.value("SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'", doing="waiting"):
+            assert not writer.done()
+        read = rows(reader)
+        holder.rollback()
+        writer.result(30)
+
+    assert [row["after"] for row in read] == [{"a": 1}]

@@ -26,8 +26,15 @@ from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts, snapshot_batch, snapshot_images
 from mssql_cdc.source.sqlserver.sql import quote, require_captured
 
-Isolation = Literal["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
-"""READ UNCOMMITTED is not among them: it reads rows that no event ever corrects (rule C21)."""
+Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
+
+UNDER_LOCK: Isolation = "READ UNCOMMITTED"
+"""Only while somebody else holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
+
+A reader that asks for a lock of its own would queue behind the first writer, which waits for the holder, which waits
+for the reader: the server does not see that such a circle is one. Without that lock READ UNCOMMITTED is never used: it
+reads rows that no event ever corrects (rule C21).
+"""
 
 ISOLATIONS: dict[str, Isolation] = {
     "read_uncommitted": "READ COMMITTED",

@@ -21,7 +21,7 @@ from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
 from mssql_cdc.source.sqlserver.log_end import LogMark
 from mssql_cdc.source.sqlserver.metadata import Database
 from mssql_cdc.source.sqlserver.positions import Standing, Witness
-from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader
+from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader
 
 Parts = Sequence[tuple[CaptureInstance, LsnRange]]
 
@@ -64,9 +64,14 @@ class SqlServerSource:
         commit_lsn: Lsn | None,
         read_at: datetime,
         condition: str | None = None,
+        under_lock: bool = False,
     ) -> ChunkReader:
-        """A reader of one chunk; see `ChunkReader` for the arguments."""
+        """A reader of one chunk; see `ChunkReader` for the arguments.
+
+        `under_lock`: the caller holds a shared lock on the whole table; a statement may name others and reads as usual.
+        """
         table_id = schema.table_id
+        statement = self.connector.snapshot.statement_for(catalog, table_id.schema, table_id.name)
         return ChunkReader(
             connection=self.connector.connection,
             catalog=catalog,
@@ -78,8 +83,10 @@ class SqlServerSource:
             captured=captured,
             commit_lsn=commit_lsn,
             read_at=read_at,
-            isolation=ISOLATIONS[self.connector.snapshot.isolation],
-            statement=self.connector.snapshot.statement_for(catalog, table_id.schema, table_id.name),
+            isolation=(
+                UNDER_LOCK if under_lock and statement is None else ISOLATIONS[self.connector.snapshot.isolation]
+            ),
+            statement=statement,
             condition=condition,
         )
 

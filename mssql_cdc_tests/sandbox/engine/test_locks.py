@@ -41,6 +41,15 @@ def test_requests_are_granted_in_order_of_arrival() -> None:
     assert [(row.spid, row.mode, row.status) for row in manager.rows()] == [(3, LockMode.S, "GRANT")]
 
 
+def test_a_dirty_read_waits_for_schema_changes_only() -> None:
+    manager, holder, writer, reader, changer, late = LockManager(), *(Owner(spid) for spid in range(1, 6))
+    manager.acquire(holder, TABLE, LockMode.S)
+    waits(manager, writer, LockMode.IX)
+    manager.acquire(reader, TABLE, LockMode.SCH_S)
+    waits(manager, changer, LockMode.SCH_M)
+    waits(manager, late, LockMode.SCH_S)
+
+
 def test_a_conversion_goes_before_new_requests() -> None:
     manager, one, two, three = LockManager(), Owner(1), Owner(2), Owner(3)
     manager.acquire(one, TABLE, LockMode.S)
