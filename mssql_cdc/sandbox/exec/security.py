@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.errors import error
+
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.objects import Principal
@@ -65,9 +67,27 @@ def is_owner(session: Session, database: Database) -> bool:
     return is_sysadmin(session) or is_member(session, database, "db_owner")
 
 
+_READING, _WRITING = ("db_datareader", "db_denydatareader"), ("db_datawriter", "db_denydatawriter")
+_ROLES = {"SELECT": _READING, "INSERT": _WRITING, "UPDATE": _WRITING, "DELETE": _WRITING}
+"""The fixed roles that give and that deny a permission on all objects of a database."""
+
+
 def may_select(session: Session, database: Database, schema: str, name: str) -> bool:
     """Whether the session may SELECT from an object: owners, readers, and those with a grant and no denial."""
-    if is_sysadmin(session):
+    return may(session, database, "SELECT", schema, name)
+
+
+def require(session: Session, database: Database, permission: str, schema: str, name: str) -> None:
+    """Error 229 unless the session may do it; in procedures and triggers the owner's rights count (ownership chain)."""
+    if session.procedure_id or session.trigger_stack:
+        return
+    if not may(session, database, permission, schema, name):
+        raise error(229, permission=permission, name=name, database=database.name, schema=schema)
+
+
+def may(session: Session, database: Database, permission: str, schema: str, name: str) -> bool:
+    """Whether the session may SELECT, INSERT, UPDATE or DELETE rows of an object."""
+    if is_sysadmin(session) or database.name == "tempdb":
         return True
     user = user_of(session, database)
     if user is None:
@@ -75,16 +95,15 @@ def may_select(session: Session, database: Database, schema: str, name: str) -> 
     if user.name == "dbo":
         return True
     roles = roles_of(database, user) | {"public"}
-    if "db_denydatareader" in roles:
+    gives, denies = _ROLES[permission]
+    if denies in roles:
         return False
-    if roles & {"db_owner", "db_datareader"}:
-        return True
     holders = [user, *(found for role in roles if (found := database.principals.get(role)) is not None)]
     states = {
         state
         for holder in holders
-        for state, permission, _, target in holder.permissions
-        if permission.upper() in ("SELECT", "CONTROL")
+        for state, granted, _, target in holder.permissions
+        if granted.upper() in (permission, "CONTROL", "ALL")
         and target.casefold() in ("", schema.casefold(), f"{schema}.{name}".casefold())
     }
-    return "GRANT" in states and "DENY" not in states
+    return "DENY" not in states and ("GRANT" in states or bool(roles & {"db_owner", gives}))

@@ -19,6 +19,7 @@ from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Rows, Singl
 from mssql_cdc.sandbox.exec.query.sargs import Sarg, choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 
@@ -118,6 +119,8 @@ class SourcePlanner:
         found = compiler.names.find(name)
         if isinstance(found, Table):
             place = compiler.names.place(name)
+            if not found.private and not compiler.module_depth:
+                require(compiler.session, place.database, "SELECT", found.schema.name, found.name)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             hints = frozenset(hint.lower() for hint in source.hints)
             if source.system_time is not None:
@@ -133,8 +136,10 @@ class SourcePlanner:
     def _view(self, found: Any, alias: str, name: ast.Name) -> Leaf:
         from mssql_cdc.sandbox.exec.modules import plan_view
 
-        plan = plan_view(self.compiler, found)
         database = self.compiler.names.place(name).database
+        if not self.compiler.module_depth:
+            require(self.compiler.session, database, "SELECT", found.schema.name, found.name)
+        plan = plan_view(self.compiler, found)
         qualifier = (alias,) if alias else (database.name, found.schema.name, found.name)
         fields = [replace(field, qualifier=qualifier) for field in plan.fields]
         return Leaf(fields, operator=commontables.Renamed(plan, fields))

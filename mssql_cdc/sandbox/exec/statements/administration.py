@@ -126,6 +126,7 @@ def _principal(frame: Frame, node: st.Principal) -> Steps:
             change(node.name.lower())
     else:
         _database_principal(session.current_database, node, options, session)
+    _forget_plans(frame)
     yield session.done(frame, None, f"{node.action} {node.kind}")
     return None
 
@@ -196,8 +197,16 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
             principal.permissions[:] = [known for known in principal.permissions if known[1:] != entry]
             if node.action != "revoke":
                 principal.permissions.append((node.action.upper(), *entry))
+    _forget_plans(frame)
     yield session.done(frame, None, node.action)
     return None
+
+
+def _forget_plans(frame: Frame) -> None:
+    """Permissions are checked when a statement is compiled: compile anew once they, or who asks, have changed."""
+    for session in frame.session.server.sessions.values():
+        session.routines.clear()
+    frame.routine.plans.clear()
 
 
 def _securable(session: Session, node: st.Permission) -> tuple[str, str]:
@@ -228,6 +237,7 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
     if node.kind == "revert":
         if session.users:
             session.login = session.users.pop()
+        _forget_plans(frame)
         return None
     if node.name is not None:
         name = str(frame.evaluate(node.name))
@@ -242,6 +252,7 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
             login = principal.login or name
         session.users.append(session.login)
         session.login = login
+    _forget_plans(frame)
     return None
     yield
 

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 def compile_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource | None, where: ast.Expression | None,
-    hints: Sequence[str],
+    hints: Sequence[str], permission: str,
 ) -> Target:  # fmt: skip
     """Find the target of UPDATE or DELETE; with FROM it may be named by its alias there."""
     lowered = frozenset(hint.lower() for hint in hints)
     if source is None:
-        table = target_table(compiler, name)
+        table = target_table(compiler, name, permission)
         return single_target(compiler, table, "", where, lowered)
-    return joined_target(compiler, name, source, where, lowered)
+    return joined_target(compiler, name, source, where, lowered, permission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class UpdatePlan:
 def compile_update(compiler: Compiler, node: st.Update) -> UpdatePlan:
     """Compile an UPDATE."""
     with with_common_tables(compiler, node.ctes):
-        target = compile_target(compiler, node.target, node.source, node.where, node.hints)
+        target = compile_target(compiler, node.target, node.source, node.where, node.hints, "UPDATE")
         cells, variables = assignments(compiler, node.assignments, target.table, target.scope)
         output = (
             compile_output(compiler, node.output, target.table, inserted=True, deleted=True, source=target.scope)
@@ -169,7 +169,7 @@ class DeletePlan:
 def compile_delete(compiler: Compiler, node: st.Delete) -> DeletePlan:
     """Compile a DELETE."""
     with with_common_tables(compiler, node.ctes):
-        target = compile_target(compiler, node.target, node.source, node.where, node.hints)
+        target = compile_target(compiler, node.target, node.source, node.where, node.hints, "DELETE")
         output = (
             compile_output(compiler, node.output, target.table, inserted=False, deleted=True, source=target.scope)
             if node.output else None

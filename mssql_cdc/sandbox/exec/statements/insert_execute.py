@@ -51,7 +51,7 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
 
     def work(transaction: Transaction) -> list[tuple]:
         compiler = frame.compiler()
-        table = target_table(compiler, node.target)
+        table = target_table(compiler, node.target, "INSERT")
         places = insert_columns(table, node.columns)
         context = frame.context(transaction)
         identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)

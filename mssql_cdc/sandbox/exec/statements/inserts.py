@@ -50,7 +50,7 @@ class InsertPlan:
 def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     """Compile INSERT … VALUES, SELECT or DEFAULT VALUES."""
     session = compiler.session
-    table = target_table(compiler, node.target)
+    table = target_table(compiler, node.target, "INSERT")
     on = session.identity_insert is table
     names = node.columns
     places = insert_columns(table, names, implicit=node.source is not None)

@@ -47,8 +47,9 @@ class TargetPlanner(SourcePlanner):
 
 
 def joined_target(
-    compiler: Compiler, name: ast.Name, source: ast.TableSource, where: ast.Expression | None, hints: frozenset[str]
-) -> Target:
+    compiler: Compiler, name: ast.Name, source: ast.TableSource, where: ast.Expression | None, hints: frozenset[str],
+    permission: str,
+) -> Target:  # fmt: skip
     """The target of UPDATE or DELETE among the tables of FROM, by alias or by name."""
     node = find_target(compiler, name, source)
     if node is None:
@@ -57,7 +58,7 @@ def joined_target(
             4104, f"The multi-part identifier \"{'.'.join(name)}\" could not be bound: table '{table.name}' "
             "does not stand in FROM, and this server needs it there."
         )  # fmt: skip
-    table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,))
+    table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), permission)
     if node is source:
         return single_target(compiler, table, node.alias, where, hints | _hints_of(node))
     planner = TargetPlanner(compiler, node, table, hints)

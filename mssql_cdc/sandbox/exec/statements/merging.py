@@ -61,7 +61,7 @@ def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
     from mssql_cdc.sandbox.exec.query.planner import with_common_tables
 
     with with_common_tables(compiler, node.ctes):
-        table = target_table(compiler, node.target)
+        table = target_table(compiler, node.target, *sorted({clause.action.upper() for clause in node.clauses}))
         planner = SourcePlanner(compiler, None)
         source = planner.plan(node.source, None, None, prefer_order=False)
         qualifier = (node.alias or table.name,)

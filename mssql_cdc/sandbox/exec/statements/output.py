@@ -108,7 +108,7 @@ def compile_output(
                 ResultColumn(name, expr.type, nullable=expr.nullable or not inserted) for name, expr in items
             )
             continue
-        target = target_table(compiler, node.into)
+        target = target_table(compiler, node.into, "INSERT")
         places = insert_columns(target, node.columns)
         out = [Field(name, expr.type, expr.nullable, special="null" if expr.null else "") for name, expr in items]
         if len(out) != len(places):

@@ -14,19 +14,23 @@ from mssql_cdc.sandbox.exec.query.sargs import conjuncts
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner, table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
-def target_table(compiler: Compiler, name: ast.Name) -> Table:
-    """The table that a statement changes; views over one table are followed, system objects refused."""
+def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table:
+    """The table that a statement changes; views and system objects are refused, and those without permission (229)."""
     if name[0].startswith("@"):
         return compiler.variables.table(name[0]).table
     compiler.reads_tables = True
     found = compiler.names.find(name)
     if isinstance(found, Table):
+        if not found.private and not compiler.module_depth:
+            for permission in permissions:
+                require(compiler.session, found.database, permission, found.schema.name, found.name)
         return found
     if found is not None and found.type_code == "V":
         raise SqlError(
