@@ -93,3 +93,12 @@ def test_an_index_never_changes_what_a_range_returns(sql: Client, rows: set, bou
     assert sql(f"SELECT a, b FROM plain {where}").rows == expected
     assert sql(f"SELECT a, b FROM keyed {where}").rows == expected
     assert sql(f"SELECT TOP 3 a, b FROM keyed {where} ").rows == expected[:3]
+
+
+def test_string_agg_takes_its_separator_from_anywhere(sql: Client) -> None:
+    values = "FROM (VALUES (1, N'a'), (2, NULL), (3, N'b')) v(n, s)"
+    assert sql(f"DECLARE @s nvarchar(2) = N'; ' SELECT STRING_AGG(s, @s) {values}").rows == [("a; b",)]
+
+
+def test_bits_cannot_be_summed(sql: Client) -> None:
+    assert sql("SELECT SUM(b) FROM (VALUES (CAST(1 AS bit))) v(b)").errors == [8117]
