@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.engine.types import ResultColumn
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
-from mssql_cdc.sandbox.exec.expressions.conditions import common_type, conjunction, keyed
+from mssql_cdc.sandbox.exec.expressions.base import Expr
+from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
 from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
-from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin, HashJoin, LoopJoin
-from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Rows, Single, Slice
-from mssql_cdc.sandbox.exec.query.sargs import Sarg, choose_access, conjuncts, find_sarg, or_bounds
+from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
+from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields
+from mssql_cdc.sandbox.exec.query.matching import Matcher
+from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Rows, Single
+from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.security import require
-from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -30,32 +30,6 @@ Order = Sequence[tuple[int, bool]]
 OuterFields = Sequence[Field]
 
 
-@dataclass(slots=True)
-class Leaf:
-    """A source that can be entered in several ways: `plan` makes its operator once conditions are known."""
-
-    fields: Sequence[Field]
-    table: Table | None = None
-    hints: frozenset[str] = frozenset()
-    operator: Operator | None = None
-    rename: Callable[[Operator], Operator] | None = None
-    filters: list[ast.Expression] = field(default_factory=list)
-
-
-def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
-    """The fields of a stored table."""
-    fields = []
-    for col in table.columns:
-        special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
-        origin = ResultColumn(
-            col.name, col.type, nullable=col.nullable, identity=col.identity is not None,
-            computed=col.computed is not None, updatable=col.writable and col.identity is None,
-            table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
-        )  # fmt: skip
-        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
-    return fields
-
-
 class SourcePlanner:
     """Plans one FROM clause with its WHERE at one level."""
 
@@ -63,6 +37,7 @@ class SourcePlanner:
         self.compiler = compiler
         self.parent = parent
         self.level = 0 if parent is None else parent.level + 1
+        self._matcher = Matcher(compiler, self.scope)
 
     def scope(self, fields: Sequence[Field]) -> Scope:
         """A scope of this level."""
@@ -249,8 +224,10 @@ class SourcePlanner:
         right_fields = self._fields_of(join.right) if right_leaf is None else right_leaf.fields
         left_scope, right_scope = self.scope(left_fields), self.scope(right_fields)
         pool = own if outer else own + conditions
-        to_left = [node for node in (conditions if outer else pool) if self._only(node, left_scope, right_scope)]
-        to_right = [node for node in pool if self._only(node, right_scope, left_scope)]
+        to_left = [
+            node for node in (conditions if outer else pool) if self._matcher.only(node, left_scope, right_scope)
+        ]
+        to_right = [node for node in pool if self._matcher.only(node, right_scope, left_scope)]
         used = [*to_left, *to_right]
         between = [node for node in pool if not any(node is one for one in used)]
         after = [node for node in conditions if outer and not any(node is one for one in to_left)]
@@ -259,7 +236,7 @@ class SourcePlanner:
             self._side(join.right, to_right, None) if right_leaf is None
             else self._enter(right_leaf, to_right, (), prefer_order=False)
         )  # fmt: skip
-        plan = self._match(left, right, between, right_leaf, to_right, outer=outer)
+        plan = self._matcher.match(left, right, between, right_leaf, to_right, outer=outer)
         if outer:
             plan.fields = (*left.fields, *_nullable(right.fields))  # type: ignore[misc]
         return self._filtered(plan, after)
@@ -267,80 +244,7 @@ class SourcePlanner:
     def _fields_of(self, source: ast.TableSource) -> Sequence[Field]:
         if isinstance(source, ast.Join):
             return (*self._fields_of(source.left), *self._fields_of(source.right))
-        if isinstance(source, ast.FunctionTable):
-            return self.leaf(source).fields
         return self.leaf(source).fields
-
-    def _only(self, node: ast.Expression, mine: Scope, other: Scope) -> bool:
-        """Whether a condition refers to `mine` and not to `other`; subqueries stay where they are."""
-        found = False
-        for part in walk(node):
-            if isinstance(part, (ast.ScalarSubquery, ast.Exists, ast.Quantified)) or (
-                isinstance(part, ast.In) and part.query is not None
-            ):
-                return False
-            if isinstance(part, ast.ColumnRef):
-                if other.find(part.parts) is not None:
-                    return False
-                found = found or mine.find(part.parts) is not None
-        return found
-
-    def _match(
-        self, left: Operator, right: Operator, between: list[ast.Expression], leaf: Leaf | None,
-        to_right: list[ast.Expression], *, outer: bool,
-    ) -> HashJoin | LoopJoin:  # fmt: skip
-        left_scope, right_scope = self.scope(left.fields), self.scope(right.fields)
-        both = self.scope((*left.fields, *right.fields))
-        pairs = [(node, pair) for node in between if (pair := self._equality(node, left_scope, right_scope))]
-        if not pairs:
-            condition = conjunction([self.compiler.condition(node, both) for node in between]) if between else None
-            return LoopJoin(left, right, None if condition is None else condition.fn, outer=outer)
-        rest = [node for node in between if not any(node is done for done, _ in pairs)]
-        residual = conjunction([self.compiler.condition(node, both) for node in rest]).fn if rest else None
-        left_key, right_key = _key([p[0] for _, p in pairs]), _key([p[1] for _, p in pairs])
-        seek, worth = self._seek(leaf, [node for node, _ in pairs], left_scope, right_scope, to_right)
-        return HashJoin(left, right, left_key, right_key, residual, outer=outer, seek=seek, worth=worth)
-
-    def _equality(
-        self, node: ast.Expression, left: Scope, right: Scope
-    ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-        """Comparison keys of `left expression = right expression`."""
-        if not isinstance(node, ast.Comparison) or node.operator != "=":
-            return None
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            if self._only(one, left, right) and self._only(other, right, left):
-                a, b = self.compiler.value(one, left), self.compiler.value(other, right)
-                type_ = common_type(a, b)
-                return keyed(coerce(a, type_), type_), keyed(coerce(b, type_), type_)
-        return None
-
-    def _seek(
-        self, leaf: Leaf | None, nodes: list[ast.Expression], left: Scope, right: Scope, to_right: list[ast.Expression]
-    ) -> tuple[Callable[[tuple, Context], Slice] | None, Callable[[], int] | None]:
-        """How to find the right rows of one left row through an index of the right table."""
-        if leaf is None or leaf.table is None or computed_values(leaf.table) is not None:
-            return None, None
-        table = leaf.table
-        sargs: list[Sarg] = []
-        for node in nodes:
-            sarg = find_sarg(node, lambda n: self.compiler.expr(n, right), lambda n: self.compiler.expr(n, left))
-            if sarg is not None:
-                sargs.append(sarg)
-        choice = choose_access(table, sargs, (), (), prefer_order=False)
-        access = choice.access
-        if access.index is None or not access.equal:
-            return None, None
-        checks = conjunction([self.compiler.condition(node, right) for node in to_right]).fn if to_right else None
-        hints, index, values = leaf.hints, access.index, access.equal
-
-        def seek(row: tuple, context: Context) -> Slice:
-            assert context.transaction is not None
-            view = open_view(context.transaction, table.database, hints=hints)
-            wanted = [fn(row, context) for fn in values]
-            found = [] if None in wanted else [entry[1] for entry in table.seek(view, index, wanted)]
-            return found if checks is None else [item for item in found if checks(item, context) is True]
-
-        return seek, lambda: max(10, table.row_count // 10) if table.row_count > 50 else 0
 
     def _apply(self, join: ast.Join, left: Operator) -> Operator:
         inner = SourcePlanner(self.compiler, self.scope(left.fields))
@@ -365,40 +269,3 @@ def _nullable(fields: Sequence[Field]) -> list[Field]:
         replace(f, nullable=True, origin=replace(f.origin, nullable=True) if f.origin is not None else None)
         for f in fields
     ]
-
-
-def _key(functions: list[Callable[..., Any]]) -> Callable[[tuple, Context], Any]:
-    """The key of a row: None as soon as one part is NULL."""
-    if len(functions) == 1:
-        return functions[0]
-    parts = tuple(functions)
-
-    def key(row: tuple, context: Context) -> tuple | None:
-        values = tuple([part(row, context) for part in parts])
-        return None if None in values else values
-
-    return key
-
-
-def computed_values(table: Table) -> Callable[[Slice, Context], Slice] | None:
-    """Fills in computed columns whose values are not stored because they are not deterministic."""
-    places = [
-        (place, col.computed.evaluate) for place, col in enumerate(table.columns)
-        if col.computed is not None and not col.computed.stored
-    ]  # fmt: skip
-    if not places:
-        return None
-
-    def fill(rows: Slice, _context: Context) -> Slice:
-        out = []
-        for row in rows:
-            cells = list(row)
-            for place, evaluate in places:
-                cells[place] = evaluate(row)
-            out.append(tuple(cells))
-        return out
-
-    return fill
-
-
-__all__ = ["Leaf", "SourcePlanner", "SqlError", "computed_values", "table_fields"]

@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.query.sources import table_fields
+from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.tsql import ast

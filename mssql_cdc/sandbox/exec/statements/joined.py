@@ -9,9 +9,10 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.query.leaves import Leaf
 from mssql_cdc.sandbox.exec.query.operators import Rows, gather
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
-from mssql_cdc.sandbox.exec.query.sources import Leaf, SourcePlanner
+from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.tsql import ast

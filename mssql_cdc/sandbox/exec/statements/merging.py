@@ -13,9 +13,10 @@ from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
-from mssql_cdc.sandbox.exec.query.sources import SourcePlanner, table_fields
+from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.cells import complete, insert_columns, stored

@@ -14,8 +14,8 @@ from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, column
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import SLICE
-from mssql_cdc.sandbox.exec.query.sources import table_fields
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
 from mssql_cdc.sandbox.exec.statements.targets import target_table

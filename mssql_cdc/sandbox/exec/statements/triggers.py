@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Rows
-from mssql_cdc.sandbox.exec.query.sources import table_fields
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame

@@ -1,0 +1,60 @@
+"""Single sources of FROM before they are entered: stored tables, and operators that stand for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.types import ResultColumn
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.query.operators import Operator, Slice
+from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.tsql import ast
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A source that can be entered in several ways: `plan` makes its operator once conditions are known."""
+
+    fields: Sequence[Field]
+    table: Table | None = None
+    hints: frozenset[str] = frozenset()
+    operator: Operator | None = None
+    rename: Callable[[Operator], Operator] | None = None
+    filters: list[ast.Expression] = field(default_factory=list)
+
+
+def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
+    """The fields of a stored table."""
+    fields = []
+    for col in table.columns:
+        special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
+        origin = ResultColumn(
+            col.name, col.type, nullable=col.nullable, identity=col.identity is not None,
+            computed=col.computed is not None, updatable=col.writable and col.identity is None,
+            table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
+        )  # fmt: skip
+        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
+    return fields
+
+
+def computed_values(table: Table) -> Callable[[Slice, Context], Slice] | None:
+    """Fills in computed columns whose values are not stored because they are not deterministic."""
+    places = [
+        (place, col.computed.evaluate) for place, col in enumerate(table.columns)
+        if col.computed is not None and not col.computed.stored
+    ]  # fmt: skip
+    if not places:
+        return None
+
+    def fill(rows: Slice, _context: Context) -> Slice:
+        out = []
+        for row in rows:
+            cells = list(row)
+            for place, evaluate in places:
+                cells[place] = evaluate(row)
+            out.append(tuple(cells))
+        return out
+
+    return fill
