@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+import mssql_cdc
 from mssql_cdc_tests.feature_index import known_ids, marks
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +43,16 @@ def test_relative_links_in_the_documents_lead_somewhere() -> None:
                 if not (path.parent / target).exists():
                     broken.append(f"{path.relative_to(ROOT)} -> {target}")
     assert not broken
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    """Spark workers import it for every task."""
+    program = "import sys, mssql_cdc; print(sorted({'dagster', 'pyspark', 'pyarrow', 'pandas', 'deltalake'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+
+
+def test_definitions_are_built_by_a_name_of_the_package() -> None:
+    assert callable(mssql_cdc.build_definitions)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = mssql_cdc.nonsense
