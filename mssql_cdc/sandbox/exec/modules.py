@@ -279,10 +279,10 @@ def _run(session: Session, frame: Frame, found: SchemaObject) -> Steps:
     count = session.transactions.count
     session.procedure_id = found.object_id
     session.nest_level += 1
-    session.temporary_scopes.append(list(session.temporary))  # type: ignore[arg-type]
     frame.routine.active = True
     try:
-        yield from run_list(frame, frame.routine.statements)
+        with session.temporary.scope():
+            yield from run_list(frame, frame.routine.statements)
     except Abort as abort:
         if not abort.scope:
             raise
@@ -290,9 +290,6 @@ def _run(session: Session, frame: Frame, found: SchemaObject) -> Steps:
         frame.routine.active = False
         session.nest_level -= 1
         session.options, session.scope_identity, session.procedure_id = options, identity, before_id
-        kept = session.temporary_scopes.pop()
-        for name in [key for key in session.temporary if key not in kept]:
-            session.temporary.pop(name)
     now = session.transactions.count
     if now != count and not session.trigger_stack:
         raise error(266, previous=count, current=now)

@@ -60,7 +60,7 @@ class Names:
     def find(self, name: Name) -> Table | SchemaObject | None:
         """A user object: temporary table, table, view, module, synonym's target; None if there is none."""
         if is_private(name[-1]):
-            return self.session.temporary_table(name[-1])
+            return self.session.temporary.find(name[-1])
         place = self.place(name)
         for schema_name in [place.schema] if place.schema else self.search_path(place.database):
             schema = place.database.schemas.get(schema_name)

@@ -21,6 +21,7 @@ from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_bat
 from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
 from mssql_cdc.sandbox.tsql.parser import LONG_TEXT, parse
 from mssql_cdc.sandbox.tsql.statements import Statement, VariableDeclaration
@@ -72,9 +73,7 @@ class Session:
     def _start(self) -> None:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
-        self.temporary: dict[object, Table] = {}
-        self.shared_temporary: list[Table] = []
-        self.temporary_scopes: list[list[str]] = []
+        self.temporary = TemporaryTables(self.server)
         self.cursors: dict[str, Any] = {}
         self.routines: OrderedDict[Any, Routine] = OrderedDict()
         self.identity_insert: Table | None = None
@@ -143,34 +142,6 @@ class Session:
         """Remember the identity value just given."""
         self.last_identity = self.scope_identity = Decimal(value)
 
-    # ---- temporary tables ------------------------------------------------------------------------------------
-
-    def temporary_table(self, name: str) -> Table | None:
-        """The session's own temporary table of this name."""
-        return self.temporary.get(self.server.databases["tempdb"].collation.key(name))
-
-    def add_temporary(self, table: Table) -> None:
-        """Keep a temporary table; 2714 if the name is taken."""
-        key = self.server.databases["tempdb"].collation.key(table.name)
-        if key in self.temporary:
-            raise error(2714, name=table.name)
-        self.temporary[key] = table
-
-    def _drop_shared_temporary(self) -> None:
-        """`##` tables go with the session that made them."""
-        database = self.server.databases["tempdb"]
-        transaction = self.server.transactions.begin(spid=self.spid)
-        for table in self.shared_temporary:
-            if database.table("dbo", table.name) is table:
-                database.drop_object(transaction, table)
-        transaction.commit()
-        self.shared_temporary.clear()
-
-    def drop_temporary(self, name: str) -> None:
-        """Forget a temporary table."""
-        self.temporary.pop(self.server.databases["tempdb"].collation.key(name), None)
-        self.routines.clear()
-
     # ---- requests ----------------------------------------------------------------------------------------------
 
     def batch(self, sql: str) -> AsyncGenerator[Event, None]:
@@ -190,7 +161,7 @@ class Session:
         kept, count = (self.transactions.current, self.transactions.count) if keep_transaction else (None, 0)
         if not keep_transaction:
             self._end_transaction()
-        self._drop_shared_temporary()
+        self.temporary.drop_all()
         self._start()
         self.prepared = remote.PreparedStatements()
         self.current_database = self.login_database
@@ -218,8 +189,7 @@ class Session:
         """Roll back and release everything."""
         self.cancel()
         self._end_transaction()
-        self.temporary.clear()
-        self._drop_shared_temporary()
+        self.temporary.drop_all()
         self.server.sessions.pop(self.spid, None)
 
     def _end_transaction(self) -> None:

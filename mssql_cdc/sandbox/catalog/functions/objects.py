@@ -44,7 +44,7 @@ def resolve_object(scope: Scope, name: str | None) -> tuple[Database, ObjectRow]
     if parts[-1].startswith("##"):
         parts[0] = "tempdb"
     elif parts[-1].startswith("#"):
-        table = scope.session.temporary_table(parts[-1])
+        table = scope.session.temporary.find(parts[-1])
         tempdb = scope.server.database("tempdb")
         if table is None:
             return None

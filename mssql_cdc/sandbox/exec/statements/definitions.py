@@ -279,7 +279,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             "permission.", severity=11, state=5,
         )  # fmt: skip
     if isinstance(found, Table) and found.private:
-        session.drop_temporary(found.name)
+        session.temporary.drop(found.name)
+        session.routines.clear()
         return
     database: Database = compiler.names.place(name).database
     if isinstance(found, Table):

@@ -247,7 +247,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
 
     def work(transaction: Transaction) -> None:
         if is_private(node.name[-1]):
-            session.add_temporary(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
+            session.temporary.add(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
             return
         database, schema = compiler.names.schema_for_new(node.name)
         builder = TableBuilder(compiler, database, node.name[-1])
@@ -266,7 +266,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
 
 def _note_shared(session: Session, table: Table) -> None:
     if table.name.startswith("##"):
-        session.shared_temporary.append(table)
+        session.temporary.add_shared(table)
 
 
 def make_private(
@@ -329,7 +329,7 @@ def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
         for row in rows if identity_at >= 0 else ():
             table.columns[identity_at].identity.note(row[identity_at])  # type: ignore[union-attr]
         if table.private:
-            session.add_temporary(table)
+            session.temporary.add(table)
         return len(rows)
 
     count = yield from session.transactions.run(work)

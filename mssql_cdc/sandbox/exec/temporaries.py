@@ -1,0 +1,63 @@
+"""Temporary tables of a session: its own (`#t`), and the shared ones (`##t`) that it has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.errors import error
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.table import Table
+
+
+class TemporaryTables:
+    """Own tables by name; procedures drop theirs when they end, the session all when it ends."""
+
+    __slots__ = ("_database", "_own", "_shared")
+
+    def __init__(self, server: Server) -> None:
+        self._database = server.databases["tempdb"]
+        self._own: dict[object, Table] = {}
+        self._shared: list[Table] = []
+
+    def find(self, name: str) -> Table | None:
+        """The session's own table of this name."""
+        return self._own.get(self._database.collation.key(name))
+
+    def add(self, table: Table) -> None:
+        """Keep an own table; 2714 if the name is taken."""
+        key = self._database.collation.key(table.name)
+        if key in self._own:
+            raise error(2714, name=table.name)
+        self._own[key] = table
+
+    def add_shared(self, table: Table) -> None:
+        """Remember a `##` table that this session has made."""
+        self._shared.append(table)
+
+    def drop(self, name: str) -> None:
+        """Forget an own table."""
+        self._own.pop(self._database.collation.key(name), None)
+
+    def drop_all(self) -> None:
+        """Forget own tables and drop shared ones, as the end of the session does."""
+        self._own.clear()
+        transaction = self._database.server.transactions.begin(spid=0)
+        for table in self._shared:
+            if self._database.table("dbo", table.name) is table:
+                self._database.drop_object(transaction, table)
+        transaction.commit()
+        self._shared.clear()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """The run of a procedure: own tables that it makes are gone afterwards."""
+        before = set(self._own)
+        try:
+            yield
+        finally:
+            for key in self._own.keys() - before:
+                del self._own[key]
