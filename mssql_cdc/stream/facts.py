@@ -49,9 +49,18 @@ class Member:
     snapshot: str | None = None
 
     def instance_at(self, position: Lsn) -> Instance | None:
-        """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off."""
-        usable = [instance for instance in self.instances if instance.usable_from(position)]
-        return usable[-1] if usable else next(iter(self.instances), None)
+        """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
+
+        An instance shows no minimum for up to one poll of the capture job after it was made: till then an older one
+        is read.
+        """
+        begun = [instance for instance in self.instances if instance.min_lsn] or list(self.instances)
+        usable = [instance for instance in begun if instance.usable_from(position)]
+        return usable[-1] if usable else next(iter(begun), None)
+
+    def can_be_snapshotted(self, captured: Lsn) -> bool:
+        """Whether the newest instance shows a minimum, or never will: capture has passed its start (A9)."""
+        return bool(self.instances) and (bool(self.instances[-1].min_lsn) or self.instances[-1].start <= captured)
 
     def next_instance(self, position: Lsn) -> Instance | None:
         """The instance that follows the one at `position`."""

@@ -93,11 +93,14 @@ def _lost(facts: Facts) -> Lost | None:
 
 def _snapshot(facts: Facts) -> Snapshot | None:
     """The snapshot to begin or to go on with; None when there is none, or when its retry is held back."""
+    if facts.captured is None:
+        return None
+    able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
     begun = sorted({m.snapshot for m in facts.members if m.status == "snapshot" and m.snapshot})
-    new = tuple(m.table for m in facts.members if m.status == "new" and m.instances)
-    known = {m.table for m in facts.members if m.status in {"streaming", "failed", "lost"} and m.instances}
+    new = tuple(m.table for m in able if m.status == "new")
+    known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables)]
-    if facts.captured is None or not (begun or new or asked):
+    if not (begun or new or asked):
         return None
     if facts.snapshot_failed_at is not None:
         wait = backoff(facts.limits.retry_wait, facts.snapshot_failures)

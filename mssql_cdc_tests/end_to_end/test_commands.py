@@ -172,6 +172,8 @@ def test_a_table_whose_gating_role_the_login_lacks_stops_with_its_reason(
         "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'guarded', @role_name = N'cdc_reader'",
         f"CREATE LOGIN [{place.database}_reader] WITH PASSWORD = 'Reader-of-the-test-1'",
         f"CREATE USER [{place.database}_reader] FOR LOGIN [{place.database}_reader]",
+        f"GRANT SELECT TO [{place.database}_reader]",
+        f"GRANT VIEW DATABASE STATE TO [{place.database}_reader]",
     )
     place.settle()
     place.configure(database_user=f"{place.database}_reader", database_password="Reader-of-the-test-1")

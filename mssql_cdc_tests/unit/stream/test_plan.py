@@ -259,3 +259,21 @@ def test_partition_beyond_what_is_captured_is_refused():
 def test_backoff_grows_and_stops_at_ten_minutes():
     waits = [backoff(Limits().retry_wait, n).total_seconds() for n in (1, 2, 3, 50)]
     assert waits == [10, 20, 40, 600]
+
+
+def test_instance_that_capture_has_not_begun_yet_is_not_read_and_loses_nothing():
+    """SQL Server shows no minimum for up to one poll after an instance was made."""
+    young = replace(instance(2, start=8, before=6), min_lsn=None)
+    decision = plan(facts(member("a", 6, instances=(instance(1), young))))
+    assert {s.instance.object_id for s in decision.slices} == {1}
+
+
+def test_new_table_waits_until_capture_has_begun_with_its_instance():
+    young = replace(instance(1, start=12), min_lsn=None)
+    decision = plan(facts(member("a", None, instances=(young,)), member("b", 4)))
+    assert ends(decision) == {"b": (4, 10)}
+
+
+def test_new_table_whose_minimum_stays_hidden_is_snapshotted_so_that_the_reason_is_said():
+    hidden = replace(instance(1, start=2), min_lsn=None)
+    assert isinstance(plan(facts(member("a", None, instances=(hidden,)))), Snapshot)
