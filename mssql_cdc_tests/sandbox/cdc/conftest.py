@@ -1,4 +1,4 @@
-"""A fresh server for every test."""
+"""A fresh database for every test: in a sandbox of its own, or on the server that `MSSQL_TEST_URL` names."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
+from mssql_cdc_tests.sandbox.cdc.remote import VARIABLE, connection_string, remote_world
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    """A server with an empty database."""
-    made = World()
+def local_world() -> Iterator[LocalWorld]:
+    """A sandbox in this process: for rules that need its clock, its procedures or its engine."""
+    if connection_string() is not None:
+        pytest.skip(f"needs the sandbox's own clock and procedures, but {VARIABLE} names another server")
+    made = LocalWorld()
     yield made
     made.close()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A fresh database on whatever server the tests run against."""
+    address = connection_string()
+    if address is None:
+        yield request.getfixturevalue("local_world")
+        return
+    with remote_world(address) as made:
+        yield made

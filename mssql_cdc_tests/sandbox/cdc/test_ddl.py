@@ -11,7 +11,7 @@ HISTORY = "SELECT OBJECT_NAME(object_id), required_column_update, ddl_command FR
 def prepared(world: World) -> None:
     world.execute(TABLE)
     world.enable("t")
-    world.execute("EXEC sandbox.agent_stop")
+    world.stop_capture()
     world.execute("INSERT t VALUES (1, 'one', 1)")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
 
 PARAMETERS = """DECLARE @P0 nvarchar(4000) = N'testdb', @P1 nvarchar(4000) = N'testdb', @count int = 500,
 @low varbinary(8000) = sys.fn_cdc_get_min_lsn('dbo_orders'), @high varbinary(8000) = sys.fn_cdc_get_max_lsn(),
@@ -55,8 +55,14 @@ STATEMENTS = {
 }
 
 
+@pytest.fixture
+def world(local_world: LocalWorld) -> LocalWorld:
+    """These tests move the clock and order faults."""
+    return local_world
+
+
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-def test_debezium_statement_has_rows(world: World, statement: str) -> None:
+def test_debezium_statement_has_rows(world: LocalWorld, statement: str) -> None:
     world.execute("CREATE TABLE dbo.orders (id int PRIMARY KEY, name nvarchar(20))")
     world.enable("orders")
     world.execute("INSERT orders VALUES (1, N'a')")
@@ -64,7 +70,7 @@ def test_debezium_statement_has_rows(world: World, statement: str) -> None:
     assert world.rows(PARAMETERS + statement)
 
 
-def test_debezium_enables_in_one_batch(world: World) -> None:
+def test_debezium_enables_in_one_batch(world: LocalWorld) -> None:
     """[dbz] its test helper: condition and procedure in one batch, separated by a newline only."""
     world.execute("set implicit_transactions on ")
     world.execute(

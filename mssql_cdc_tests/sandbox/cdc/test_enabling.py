@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
 
 TABLE = "CREATE TABLE dbo.t (id int NOT NULL, a int NULL, CONSTRAINT PK_t PRIMARY KEY (id))"
 
@@ -138,11 +138,13 @@ def test_enabling_refuses_with_the_documented_error(world: World, case: Refusal)
     for statement in case.prepare:
         world.execute(statement)
     failure = world.error(case.statement)
-    assert (failure.number, failure.text[: len(case.text)]) == (case.number, case.text)
+    text = case.text.replace("testdb", world.database)
+    assert (failure.number, failure.text[: len(text)]) == (case.number, text)
 
 
 def test_enable_db_twice_is_only_a_message(world: World) -> None:
     """[doc] 22905 has level 10."""
+    world.require_messages()
     world.enable()
     (message,) = world.send("EXEC sys.sp_cdc_enable_db").messages
     assert (message.number, message.severity) == (22905, 10)
@@ -150,6 +152,7 @@ def test_enable_db_twice_is_only_a_message(world: World) -> None:
 
 def test_disable_db_without_cdc_is_only_a_message(world: World) -> None:
     """[sys] 22901 as level 10."""
+    world.require_messages()
     (message,) = world.send("EXEC sys.sp_cdc_disable_db").messages
     assert (message.number, message.severity) == (22901, 10)
 
@@ -162,8 +165,7 @@ def test_enable_db_refuses_a_taken_name(world: World) -> None:
 
 def test_enable_db_needs_sysadmin(world: World) -> None:
     """[doc] 22902 names the privilege."""
-    world.execute("CREATE LOGIN reader WITH PASSWORD = 'secret'")
-    world.execute("CREATE USER reader FOR LOGIN reader")
+    world.add_user("reader")
     assert world.error("EXEC sys.sp_cdc_enable_db", login="reader").number == 22902
 
 
@@ -171,8 +173,7 @@ def test_enable_table_needs_owner(world: World) -> None:
     """[doc] 22904."""
     world.execute(TABLE)
     world.enable()
-    world.execute("CREATE LOGIN reader WITH PASSWORD = 'secret'")
-    world.execute("CREATE USER reader FOR LOGIN reader")
+    world.add_user("reader")
     assert world.error(enable(), login="reader").number == 22904
 
 
@@ -193,7 +194,7 @@ def test_enable_db_creates_the_documented_objects(world: World) -> None:
     }
     assert {name for name, _ in names} >= expected
     assert {shipped for _, shipped in names} == {1}
-    assert world.value("SELECT is_cdc_enabled FROM sys.databases WHERE name = 'testdb'") == 1
+    assert world.value("SELECT is_cdc_enabled FROM sys.databases WHERE name = DB_NAME()") == 1
     assert world.value("SELECT COUNT(*) FROM sys.database_principals WHERE name = 'cdc'") == 1
 
 
@@ -212,21 +213,23 @@ def test_enable_table_creates_change_table_and_functions(world: World) -> None:
 
 def test_enable_table_starts_jobs_and_says_so(world: World) -> None:
     """[fab] the first table brings capture and cleanup."""
+    world.require_messages()
     world.execute(TABLE)
     world.enable()
-    messages = world.enable_table("t").messages
+    messages = world.enable_table("t", supports_net_changes="0").messages
     assert [message.text for message in messages] == [
-        "Job 'cdc.testdb_capture' started successfully.",
-        "Job 'cdc.testdb_cleanup' started successfully.",
+        f"Job 'cdc.{world.database}_capture' started successfully.",
+        f"Job 'cdc.{world.database}_cleanup' started successfully.",
     ]
 
 
-def test_enable_table_without_agent_succeeds_with_four_messages(world: World) -> None:
+def test_enable_table_without_agent_succeeds_with_four_messages(local_world: LocalWorld) -> None:
     """[fab] enabling succeeds, jobs do not start."""
+    world = local_world
     world.execute(TABLE)
     world.enable()
     world.execute("EXEC sandbox.agent_stop")
-    messages = world.enable_table("t").messages
+    messages = world.enable_table("t", supports_net_changes="0").messages
     text = "SQLServerAgent is not currently running so it cannot be notified of this action."
     assert [message.text for message in messages] == [text] * 4
     assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs") == 2
@@ -316,7 +319,7 @@ def test_disable_table_drops_what_enabling_made(world: World) -> None:
     assert world.rows("SELECT * FROM cdc.captured_columns") == []
     assert world.value("SELECT is_tracked_by_cdc FROM sys.tables WHERE name = 't'") == 0
     assert world.value("SELECT OBJECT_ID('cdc.dbo_t_CT')") is None
-    assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs") == 0
+    assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs WHERE database_id = DB_ID()") == 0
     world.execute("TRUNCATE TABLE dbo.t")
 
 
@@ -336,7 +339,7 @@ def test_disable_db_drops_everything(world: World) -> None:
     world.execute(TABLE)
     world.enable("t", role_name="N'gate'")
     world.execute("EXEC sys.sp_cdc_disable_db")
-    assert world.value("SELECT is_cdc_enabled FROM sys.databases WHERE name = 'testdb'") == 0
+    assert world.value("SELECT is_cdc_enabled FROM sys.databases WHERE name = DB_NAME()") == 0
     assert world.value("SELECT COUNT(*) FROM sys.schemas WHERE name = 'cdc'") == 0
     assert world.value("SELECT COUNT(*) FROM sys.database_principals WHERE name = 'gate'") == 1
     assert world.value("SELECT is_tracked_by_cdc FROM sys.tables WHERE name = 't'") == 0
@@ -371,9 +374,7 @@ def test_help_change_data_capture_hides_instances_from_strangers(world: World) -
     """[doc] limited to what the caller may select."""
     world.execute(TABLE)
     world.enable("t", role_name="N'gate'")
-    world.execute("CREATE LOGIN reader WITH PASSWORD = 'secret'")
-    world.execute("CREATE USER reader FOR LOGIN reader")
-    world.execute("ALTER ROLE db_datareader ADD MEMBER reader")
+    world.add_user("reader", "db_datareader")
     assert world.rows("EXEC sys.sp_cdc_help_change_data_capture", login="reader") == []
     world.execute("ALTER ROLE gate ADD MEMBER reader")
     assert len(world.rows("EXEC sys.sp_cdc_help_change_data_capture", login="reader")) == 1

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
 
 TABLE = "CREATE TABLE dbo.t (id int PRIMARY KEY, a int)"
 
 
-def prepared(world: World) -> World:
+@pytest.fixture
+def world(local_world: LocalWorld) -> LocalWorld:
+    """These tests move the clock and order faults."""
+    return local_world
+
+
+def prepared(world: LocalWorld) -> LocalWorld:
     world.execute(TABLE)
     world.enable("t")
     world.pass_time(0)
     return world
 
 
-def test_paused_capture_waits_and_resumes(world: World) -> None:
+def test_paused_capture_waits_and_resumes(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.capture_pause")
     world.execute("INSERT t VALUES (1, 1)")
@@ -27,7 +33,7 @@ def test_paused_capture_waits_and_resumes(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_capture_run_ignores_the_pause(world: World) -> None:
+def test_capture_run_ignores_the_pause(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.capture_pause")
     world.execute("INSERT t VALUES (1, 1)")
@@ -35,7 +41,7 @@ def test_capture_run_ignores_the_pause(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_capture_lag_holds_young_commits_back(world: World) -> None:
+def test_capture_lag_holds_young_commits_back(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.capture_lag @seconds = 30")
     world.execute("INSERT t VALUES (1, 1)")
@@ -45,13 +51,13 @@ def test_capture_lag_holds_young_commits_back(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_clock_is_advanced_for_everybody(world: World) -> None:
+def test_clock_is_advanced_for_everybody(world: LocalWorld) -> None:
     before = world.value("SELECT GETDATE()")
     world.execute("EXEC sandbox.advance_clock @seconds = 3600")
     assert world.value("SELECT GETDATE()") - before == 3600 * 300
 
 
-def test_capture_error_is_a_row_of_dm_cdc_errors(world: World) -> None:
+def test_capture_error_is_a_row_of_dm_cdc_errors(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.capture_error @number = 22859, @message = N'broken'")
     assert world.rows("SELECT error_number, error_message FROM sys.dm_cdc_errors") == [(22859, "broken")]
@@ -61,7 +67,7 @@ ORDERED = {"deadlock": (1205, 13), "lock timeout": (1222, 16), "snapshot conflic
 
 
 @pytest.mark.parametrize(("number", "severity"), ORDERED.values(), ids=ORDERED)
-def test_ordered_error_hits_the_nth_matching_statement_only(world: World, number: int, severity: int) -> None:
+def test_ordered_error_hits_the_nth_matching_statement_only(world: LocalWorld, number: int, severity: int) -> None:
     prepared(world)
     world.execute(f"EXEC sandbox.fail_statement @pattern = N'FROM t', @number = {number}, @nth = 2")
     select = "SELECT * FROM t"
@@ -71,7 +77,7 @@ def test_ordered_error_hits_the_nth_matching_statement_only(world: World, number
     assert world.rows(select) == []
 
 
-def test_ordered_deadlock_rolls_the_transaction_back(world: World) -> None:
+def test_ordered_deadlock_rolls_the_transaction_back(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.fail_statement @pattern = N'UPDATE t', @number = 1205")
     world.execute("BEGIN TRAN INSERT t VALUES (1, 1)")
@@ -80,14 +86,14 @@ def test_ordered_deadlock_rolls_the_transaction_back(world: World) -> None:
     assert world.rows("SELECT * FROM t") == []
 
 
-def test_faults_are_cleared(world: World) -> None:
+def test_faults_are_cleared(world: LocalWorld) -> None:
     prepared(world)
     world.execute("EXEC sandbox.fail_statement @pattern = N'FROM t', @times = 100")
     world.execute("EXEC sandbox.clear_faults")
     assert world.rows("SELECT * FROM t") == []
 
 
-def test_dropped_connection_loses_its_transaction(world: World) -> None:
+def test_dropped_connection_loses_its_transaction(world: LocalWorld) -> None:
     prepared(world)
     world.execute("BEGIN TRAN INSERT t VALUES (1, 1)", name="victim")
     spid = world.session(name="victim").spid

@@ -22,7 +22,7 @@ def filled(world: World) -> None:
         "DELETE t WHERE id = 2",
     ):
         world.execute(statement)
-        world.clock.advance(1)
+        world.wait(1)
     world.capture()
 
 
@@ -55,7 +55,7 @@ def test_min_lsn_of_an_unknown_instance_is_zero(world: World) -> None:
 def test_min_lsn_of_the_first_instance_is_there_at_once(world: World) -> None:
     """[fab]."""
     world.execute(TABLE)
-    world.execute("EXEC sandbox.agent_stop")
+    world.stop_capture()
     world.enable("t")
     assert world.value(f"SELECT {MIN}") == world.value("SELECT start_lsn FROM cdc.change_tables")
 
@@ -64,7 +64,7 @@ def test_min_lsn_of_a_later_instance_is_null_until_the_next_scan(world: World) -
     """[fab] though change_tables has the LSN all along."""
     filled(world)
     world.execute("CREATE TABLE dbo.u (id int PRIMARY KEY)")
-    world.execute("EXEC sandbox.agent_stop")
+    world.stop_capture()
     world.enable_table("u")
     assert world.value("SELECT sys.fn_cdc_get_min_lsn('dbo_u')") is None
     assert world.value("SELECT start_lsn FROM cdc.change_tables WHERE capture_instance = 'dbo_u'") is not None
@@ -180,11 +180,10 @@ def test_all_changes_range_is_closed_on_both_ends(world: World) -> None:
 def test_all_changes_without_permission_is_229(world: World) -> None:
     """[fab] the placeholder's name again."""
     filled(world)
-    world.execute("CREATE LOGIN reader WITH PASSWORD = 'secret'")
-    world.execute("CREATE USER reader FOR LOGIN reader")
+    world.add_user("reader")
     failure = world.error(ALL.format("0x01", "0x02", "N'all'"), login="reader")
     assert (failure.number, failure.severity, failure.state) == (229, 14, 5)
-    assert "'fn_cdc_get_all_changes_...', database 'testdb', schema 'cdc'" in failure.text
+    assert f"'fn_cdc_get_all_changes_...', database '{world.database}', schema 'cdc'" in failure.text
 
 
 def test_net_changes_collapses_over_the_window(world: World) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
 
 TABLE = "CREATE TABLE dbo.t (id int PRIMARY KEY, a int)"
 
 
-def prepared(world: World) -> World:
+@pytest.fixture
+def world(local_world: LocalWorld) -> LocalWorld:
+    """These tests move the clock and order faults."""
+    return local_world
+
+
+def prepared(world: LocalWorld) -> LocalWorld:
     world.execute(TABLE)
     world.enable("t")
     world.pass_time(0)
     return world
 
 
-def test_capture_job_polls_every_five_seconds(world: World) -> None:
+def test_capture_job_polls_every_five_seconds(world: LocalWorld) -> None:
     """[doc][fab] latency is one polling interval."""
     prepared(world)
     world.execute("INSERT t VALUES (1, 1)")
@@ -26,7 +32,7 @@ def test_capture_job_polls_every_five_seconds(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_change_of_polling_interval_counts_after_a_restart(world: World) -> None:
+def test_change_of_polling_interval_counts_after_a_restart(world: LocalWorld) -> None:
     """[doc] effective only after stop and start."""
     prepared(world)
     world.execute("EXEC sys.sp_cdc_change_job @job_type = 'capture', @pollinginterval = 60")
@@ -43,7 +49,7 @@ def test_change_of_polling_interval_counts_after_a_restart(world: World) -> None
     assert len(world.changes("dbo_t")) == 2
 
 
-def test_stopped_job_captures_nothing_until_started(world: World) -> None:
+def test_stopped_job_captures_nothing_until_started(world: LocalWorld) -> None:
     """[doc] the log keeps what is not yet captured."""
     prepared(world)
     world.execute("EXEC sys.sp_cdc_stop_job")
@@ -55,7 +61,7 @@ def test_stopped_job_captures_nothing_until_started(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_stopping_a_stopped_job_is_22022_and_not_catchable(world: World) -> None:
+def test_stopping_a_stopped_job_is_22022_and_not_catchable(world: LocalWorld) -> None:
     """[fab] the Agent's refusal is an error message which TRY/CATCH does not see."""
     prepared(world)
     world.execute("EXEC sys.sp_cdc_stop_job")
@@ -67,7 +73,7 @@ def test_stopping_a_stopped_job_is_22022_and_not_catchable(world: World) -> None
     assert answer.sets == []
 
 
-def test_agent_stop_stops_the_capture_job(world: World) -> None:
+def test_agent_stop_stops_the_capture_job(world: LocalWorld) -> None:
     prepared(world)
     status = "SELECT status FROM sys.dm_server_services WHERE servicename LIKE N'SQL Server Agent (%'"
     assert world.value(status) == 4
@@ -81,7 +87,7 @@ def test_agent_stop_stops_the_capture_job(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_manual_scan_works_without_agent(world: World) -> None:
+def test_manual_scan_works_without_agent(world: LocalWorld) -> None:
     """[fab]."""
     prepared(world)
     world.execute("EXEC sandbox.agent_stop")
@@ -90,7 +96,7 @@ def test_manual_scan_works_without_agent(world: World) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_manual_scan_honours_maxtrans_and_maxscans(world: World) -> None:
+def test_manual_scan_honours_maxtrans_and_maxscans(world: LocalWorld) -> None:
     """[doc] up to maxscans passes of up to maxtrans transactions."""
     prepared(world)
     world.execute("EXEC sandbox.agent_stop")
@@ -100,7 +106,7 @@ def test_manual_scan_honours_maxtrans_and_maxscans(world: World) -> None:
     assert len(world.changes("dbo_t")) == 4
 
 
-def test_help_jobs_lists_both_with_defaults(world: World) -> None:
+def test_help_jobs_lists_both_with_defaults(world: LocalWorld) -> None:
     """[doc]."""
     prepared(world)
     rows = world.rows("EXEC sys.sp_cdc_help_jobs")
@@ -110,7 +116,7 @@ def test_help_jobs_lists_both_with_defaults(world: World) -> None:
     ]
 
 
-def test_cdc_jobs_does_not_exist_before_the_first_job(world: World) -> None:
+def test_cdc_jobs_does_not_exist_before_the_first_job(world: LocalWorld) -> None:
     """[fab] Msg 208."""
     assert world.error("SELECT * FROM msdb.dbo.cdc_jobs").number == 208
     prepared(world)
@@ -130,12 +136,12 @@ BAD_CALLS = {
 
 
 @pytest.mark.parametrize(("statement", "number"), BAD_CALLS.values(), ids=BAD_CALLS)
-def test_job_procedures_check_their_parameters(world: World, statement: str, number: int) -> None:
+def test_job_procedures_check_their_parameters(world: LocalWorld, statement: str, number: int) -> None:
     prepared(world)
     assert world.error(statement).number == number
 
 
-def test_drop_job_then_change_job_is_22997(world: World) -> None:
+def test_drop_job_then_change_job_is_22997(world: LocalWorld) -> None:
     """[sys]."""
     prepared(world)
     world.execute("EXEC sys.sp_cdc_drop_job @job_type = N'cleanup'")
@@ -145,11 +151,11 @@ def test_drop_job_then_change_job_is_22997(world: World) -> None:
     assert world.value("SELECT retention FROM msdb.dbo.cdc_jobs WHERE job_type = 'cleanup'") == 10
 
 
-def dummy_rows(world: World) -> int:
+def dummy_rows(world: LocalWorld) -> int:
     return world.value("SELECT COUNT(*) FROM cdc.lsn_time_mapping WHERE tran_id = 0x00")
 
 
-def test_enabling_row_is_written_by_the_first_scan(world: World) -> None:
+def test_enabling_row_is_written_by_the_first_scan(world: LocalWorld) -> None:
     """[sys] (start_lsn, create_date, create_date, 0x0, 0x0)."""
     prepared(world)
     assert world.rows(
@@ -159,7 +165,7 @@ def test_enabling_row_is_written_by_the_first_scan(world: World) -> None:
     )
 
 
-def test_dummy_row_only_after_five_idle_minutes(world: World) -> None:
+def test_dummy_row_only_after_five_idle_minutes(world: LocalWorld) -> None:
     """[sys] the newest row's end time must be more than 300 s old."""
     prepared(world)
     assert dummy_rows(world) == 1
@@ -171,7 +177,7 @@ def test_dummy_row_only_after_five_idle_minutes(world: World) -> None:
     assert dummy_rows(world) == 2
 
 
-def test_scan_sessions_share_a_row_while_nothing_happens(world: World) -> None:
+def test_scan_sessions_share_a_row_while_nothing_happens(world: LocalWorld) -> None:
     """[dbz] an empty scan's start_lsn ends with a NUL character."""
     prepared(world)
     world.execute("INSERT t VALUES (1, 1)")
@@ -187,7 +193,7 @@ def test_scan_sessions_share_a_row_while_nothing_happens(world: World) -> None:
     assert rows[-1][0] == 0
 
 
-def test_cleanup_job_runs_at_two_in_the_morning(world: World) -> None:
+def test_cleanup_job_runs_at_two_in_the_morning(world: LocalWorld) -> None:
     """[doc] retention 4320 minutes, relative to the newest captured commit and not to now."""
     prepared(world)
     world.execute("INSERT t VALUES (1, 1)")
@@ -205,7 +211,7 @@ def test_cleanup_job_runs_at_two_in_the_morning(world: World) -> None:
     assert world.changes("dbo_t", "id") == [(2,), (3,)]
 
 
-def test_cleanup_raises_the_low_end_and_prunes_the_mapping(world: World) -> None:
+def test_cleanup_raises_the_low_end_and_prunes_the_mapping(world: LocalWorld) -> None:
     """[doc] min_lsn, change rows and mapping rows go together."""
     prepared(world)
     for number in range(3):
@@ -218,7 +224,7 @@ def test_cleanup_raises_the_low_end_and_prunes_the_mapping(world: World) -> None
     assert world.changes("dbo_t", "id") == [(1,), (2,)]
 
 
-def test_cleanup_change_table_takes_only_mapped_lsns(world: World) -> None:
+def test_cleanup_change_table_takes_only_mapped_lsns(world: LocalWorld) -> None:
     """[doc] 22964 shows the LSN in upper case."""
     prepared(world)
     failure = world.error("EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x00000027000000ABCDEF")
@@ -226,7 +232,7 @@ def test_cleanup_change_table_takes_only_mapped_lsns(world: World) -> None:
     assert "LSN 0x00000027000000ABCDEF" in failure.text
 
 
-def test_cleanup_change_table_deletes_below_the_mark(world: World) -> None:
+def test_cleanup_change_table_deletes_below_the_mark(world: LocalWorld) -> None:
     """[doc] the mark itself stays."""
     prepared(world)
     for number in range(3):
@@ -239,5 +245,5 @@ def test_cleanup_change_table_deletes_below_the_mark(world: World) -> None:
     assert world.value("SELECT sys.fn_cdc_get_min_lsn('dbo_t')") == lsns[1]
 
 
-def test_cleanup_change_table_without_cdc_is_22910(world: World) -> None:
+def test_cleanup_change_table_without_cdc_is_22910(world: LocalWorld) -> None:
     assert world.error("EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', NULL").number == 22910
