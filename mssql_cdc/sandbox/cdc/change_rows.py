@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from mssql_cdc.sandbox.cdc.masks import full_mask, mask_of
 from mssql_cdc.sandbox.engine.log import RowChange
@@ -62,20 +62,21 @@ def _update_mask(columns: tuple[CapturedColumn, ...], changed: int) -> bytes:
 
 
 def change_rows(
-    change: RowChange, columns: tuple[CapturedColumn, ...], commit_lsn: bytes
-) -> Iterator[tuple[object, ...]]:
-    """The one or two rows which a record leaves in a change table.
+    change: RowChange, columns: tuple[CapturedColumn, ...], commit_lsn: bytes, command: int
+) -> Iterator[tuple[Any, ...]]:
+    """The one or two rows which a record leaves in a change table; `command` is the first one's command id.
+
+    The halves of an update share it, those of a deferred update take it and the next.
 
     Column order: start_lsn, end_lsn, seqval, operation, update_mask, the captured columns, command_id.
     An update that captured no changed column leaves none [?].
     """
     full = full_mask(len(columns))
 
-    def row(operation: int, image: tuple, mask: bytes, command: int) -> tuple[object, ...]:
+    def row(operation: int, image: tuple, mask: bytes, command: int) -> tuple[Any, ...]:
         values = (_value(column, image, operation=operation, changed=change.changed) for column in columns)
         return (commit_lsn, None, change.lsn, operation, mask, *values, command)
 
-    command = change.command_id
     before, after = change.before, change.after
     if change.operation == "delete" and before is not None:
         yield row(DELETE, before, full, command)

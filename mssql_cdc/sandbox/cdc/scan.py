@@ -106,21 +106,26 @@ def _gather(
     by_source: dict[int, list[CaptureInstance]],
     gathered: _Pass,
 ) -> None:
-    """The change rows of one transaction, its mapping row, and its DDL."""
-    commands = gathered.commands
+    """The change rows of one transaction, its mapping row, and its DDL.
+
+    One counter numbers the commands of all tables and instances, so that a change has another command id in each
+    instance that captures it [pub].
+    """
+    commands = 0
     for entry in committed.entries:
         gathered.records += 1
         instances = [i for i in by_source.get(entry.table_id, ()) if i.start_lsn < entry.lsn]
         if isinstance(entry, RowChange):
             for instance in instances:
-                rows = list(change_rows(entry, instance.resolved, committed.commit_lsn))
+                rows = list(change_rows(entry, instance.resolved, committed.commit_lsn, commands + 1))
                 gathered.rows.setdefault(instance, []).extend(rows)
-                gathered.commands += bool(rows)
+                commands = rows[-1][-1] if rows else commands
         elif isinstance(entry, DdlChange):
             gathered.schema_changes += 1
             _flush(metadata, by_source.get(entry.table_id, ()), gathered)
             follow_ddl(capture, metadata, entry, by_source.get(entry.table_id, []))
-    if gathered.commands > commands:
+    gathered.commands += commands
+    if commands:
         gathered.mappings.append(
             (
                 committed.commit_lsn,

@@ -37,7 +37,7 @@ class RowChange:
     """A change of one row of a tracked table.
 
     `lsn` is the row's own log record (seqval). A `deferred` update touches a primary key or unique index column and
-    is captured as delete + insert with the same LSN: it takes two command ids, `command_id` and the next.
+    is captured as delete + insert with the same LSN.
     `changed` holds a bit per column position in the table (bit 0 = first column) for updates, -1 otherwise.
     """
 
@@ -46,7 +46,6 @@ class RowChange:
     before: tuple | None
     after: tuple | None
     lsn: bytes
-    command_id: int
     deferred: bool = False
     changed: int = -1
 
@@ -89,7 +88,6 @@ class LogPart:
     begin_lsn: bytes
     begin_time: int
     entries: list[RowChange | DdlChange] = field(default_factory=list)
-    commands: int = 0
 
     def change(
         self,
@@ -101,27 +99,23 @@ class LogPart:
         deferred: bool = False,
         changed: int = -1,
     ) -> None:
-        """Log a row change of a tracked table; numbers it within the transaction."""
-        lsn = self.log.append()
-        self.entries.append(
-            RowChange(table_id, operation, before, after, lsn_bytes(lsn), self.commands + 1, deferred, changed)
-        )
-        self.commands += 2 if deferred else 1
+        """Log a row change of a tracked table."""
+        lsn = lsn_bytes(self.log.append())
+        self.entries.append(RowChange(table_id, operation, before, after, lsn, deferred, changed))
 
     def ddl(self, table_id: int, kind: str, command: str, *, time: int, column: str = "", details: Any = None) -> None:
         """Log a DDL statement that concerns a tracked table."""
         lsn = lsn_bytes(self.log.append())
         self.entries.append(DdlChange(table_id, kind, command, lsn, time, column, details))
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> int:
         """A position to return to when a savepoint or a statement is undone."""
-        return len(self.entries), self.commands
+        return len(self.entries)
 
-    def undo_to(self, mark: tuple[int, int]) -> None:
+    def undo_to(self, mark: int) -> None:
         """Forget the entries after `mark`: capture does not see what was rolled back."""
-        undone = len(self.entries) - mark[0]
-        del self.entries[mark[0] :]
-        self.commands = mark[1]
+        undone = len(self.entries) - mark
+        del self.entries[mark:]
         self.log.grow(undone)
 
 

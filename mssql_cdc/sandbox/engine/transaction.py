@@ -118,11 +118,11 @@ class Transaction:
         self.begin_time = manager.clock.local_datetime()
         self.locks: dict[Resource, Granted] = {}
         self.undo: list[tuple[Any, Any, Any]] = []
-        self.savepoints: list[tuple[str, int, dict[int, tuple[int, int]]]] = []
+        self.savepoints: list[tuple[str, int, dict[int, int]]] = []
         self.parts: dict[int, LogPart] = {}
         self.variable_writes = False
         self._snapshot: int | None = None
-        self._statement: list[tuple[int, dict[int, tuple[int, int]]]] = []
+        self._statement: list[tuple[int, dict[int, int]]] = []
         self._statement_snapshots: list[int | None] = []
 
     def rollback_cost(self) -> int:
@@ -288,10 +288,10 @@ class Transaction:
         if self.locks:
             self.manager.locks.release_all(self)
 
-    def _mark(self) -> tuple[int, dict[int, tuple[int, int]]]:
+    def _mark(self) -> tuple[int, dict[int, int]]:
         return len(self.undo), {database: part.mark() for database, part in self.parts.items()}
 
-    def _undo_to(self, position: int, marks: dict[int, tuple[int, int]]) -> None:
+    def _undo_to(self, position: int, marks: dict[int, int]) -> None:
         undo = self.undo
         while len(undo) > position:
             target, rowid, version = undo.pop()
@@ -300,7 +300,7 @@ class Transaction:
             else:
                 target.undo_version(rowid, version)
         for database, part in self.parts.items():
-            part.undo_to(marks.get(database, (0, 0)))
+            part.undo_to(marks.get(database, 0))
 
 
 __all__ = ["Isolation", "Transaction", "TransactionManager", "Version"]
