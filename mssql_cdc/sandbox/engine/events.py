@@ -30,6 +30,25 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """Where a column of a cursor's result comes from: one-based number of its table, 0 for an expression."""
+
+    table: int
+    name: str = ""
+    """The column's own name where the result calls it something else."""
+    key: bool = False
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The base tables of the result set just described (names in one to three parts), and each column's source."""
+
+    tables: tuple[tuple[str, ...], ...]
+    columns: tuple[SourceColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A slice of rows in storage form: some hundred to a few thousand tuples; receivers must not change it."""
 
@@ -93,7 +112,32 @@ class ProcDone:
     error: bool = False
 
 
-Event = Columns | Order | Rows | Done | Message | EnvChange | ReturnStatus | OutputParameter | ProcDone
+Event = Columns | Order | Sources | Rows | Done | Message | EnvChange | ReturnStatus | OutputParameter | ProcDone
+
+TABLE_TYPE = SqlType("table type")
+"""The type of a parameter whose value is a `TableValue`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableValue:
+    """The rows of a table-valued parameter in storage form; the name of its table type is empty where not sent.
+
+    `defaulted` are the places of the columns which the client leaves to the server: their cells are None.
+    """
+
+    type_name: tuple[str, ...]
+    columns: tuple[SqlType, ...]
+    rows: list[tuple]
+    defaulted: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BulkData:
+    """The rows of a bulk load message in storage form, under the names and types that the client declares."""
+
+    names: tuple[str, ...]
+    columns: tuple[SqlType, ...]
+    rows: list[tuple]
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,9 +114,9 @@ def call_named(
     local = name[-1].lower()
     if local == "sp_executesql":
         return (yield from _execute_sql(session, parameters))
-    if local in ("sp_unprepare", "sp_execute", "sp_prepare", "sp_prepexec"):
-        yield from remote._SPECIAL[local](session, parameters)  # noqa: SLF001 - the same procedures by EXEC
-        return 0, []
+    special = remote.special_procedure(local)
+    if special is not None:
+        return (yield from special(session, parameters))
     names = Names(session)
     own = OWN.get(local)
     found = None

@@ -1,10 +1,11 @@
-"""Remote procedure calls: sp_executesql, sp_prepare and its family, the catalogue's and users' procedures by name."""
+"""Remote procedure calls: special ones (prepared.py, apicursors), the catalogue's and users' procedures by name.
+
+Also how parameterised text runs, and how arguments reach the parameters of text and of modules.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
@@ -16,58 +17,37 @@ from mssql_cdc.sandbox.tsql.parser import parse_parameters
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.procedures import Answer
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
 """What output parameters got, by their place among the arguments: name, type, value."""
+Special = Callable[["Session", Sequence[RpcParameter]], StepsTo["Answer"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A statement behind a handle."""
+def special_procedure(name: str) -> Special | None:
+    """One of the procedures that have a number of their own on the wire, by its bare name in lower case."""
+    from mssql_cdc.sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
+    from mssql_cdc.sandbox.exec.prepared import PREPARED_PROCEDURES
 
-    text: str
-    definitions: str
-
-
-@dataclass(slots=True)
-class PreparedStatements:
-    """Handles of a session."""
-
-    known: dict[int, Prepared] = field(default_factory=dict)
-    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-
-    def add(self, prepared: Prepared) -> int:
-        """A new handle."""
-        handle = next(self._numbers)
-        self.known[handle] = prepared
-        return handle
-
-    def find(self, handle: object) -> Prepared:
-        """The statement of a handle; 8179 for an unknown one."""
-        found = self.known.get(handle) if isinstance(handle, int) else None
-        if found is None:
-            raise error(8179, handle=handle)
-        return found
-
-    def drop(self, handle: object) -> None:
-        """Forget a handle; 8179 for an unknown one."""
-        self.find(handle)
-        del self.known[handle]  # type: ignore[arg-type]
+    return PREPARED_PROCEDURES.get(name) or CURSOR_PROCEDURES.get(name)
 
 
 def call(session: Session, name: str, parameters: list[RpcParameter]) -> Steps:
     """Run one call: result sets, return status, output parameters, end."""
     from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of
 
-    special = _SPECIAL.get(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))
+    special = special_procedure(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))
     failed = False
     try:
         if special is not None:
-            yield from special(session, parameters)
+            status, outputs = yield from special(session, parameters)
         else:
-            yield from _named(session, name, parameters)
+            status, outputs = yield from _named(session, name, parameters)
+        yield ReturnStatus(status)
+        for ordinal, out_name, type_, value in outputs:
+            yield OutputParameter(out_name, ordinal, type_, value)
     except SqlError as failure:
         session.last_error = failure.number
         failed = True
@@ -76,74 +56,6 @@ def call(session: Session, name: str, parameters: list[RpcParameter]) -> Steps:
         failed = True
     yield from end_of_batch(session)
     yield ProcDone(session.transactions.current is not None, failed)
-    return None
-
-
-def _text(parameter: RpcParameter) -> str:
-    value = parameter.value
-    if not isinstance(value, str):
-        raise error(214, name="@statement", type="ntext/nchar/nvarchar")
-    return value
-
-
-def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    if not parameters:
-        raise error(201, name="sp_executesql", parameter="@statement")
-    definitions = "" if len(parameters) < 2 or parameters[1].value is None else _text(parameters[1])
-    outputs = yield from run_text(session, _text(parameters[0]), definitions, parameters[2:])
-    yield ReturnStatus(0)
-    yield from _outputs(outputs, parameters, 2)
-    return None
-
-
-def _prepare(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    """sp_prepare @handle OUT, @params, @stmt [, options]: the statement's columns are not described."""
-    definitions = "" if parameters[1].value is None else _text(parameters[1])
-    text = _text(parameters[2])
-    session.routine(text, parse_parameters(definitions), key=definitions)
-    handle = session.prepared.add(Prepared(text, definitions))
-    yield ReturnStatus(0)
-    yield OutputParameter(parameters[0].name, 0, t.INT, handle)
-    return None
-
-
-def _prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    """sp_prepexec @handle OUT, @params, @stmt, values…: an incoming handle is released."""
-    old = parameters[0].value
-    if old is not None and old in session.prepared.known:
-        session.prepared.drop(old)
-    definitions = "" if parameters[1].value is None else _text(parameters[1])
-    text = _text(parameters[2])
-    session.routine(text, parse_parameters(definitions), key=definitions)
-    handle = session.prepared.add(Prepared(text, definitions))
-    try:
-        outputs = yield from run_text(session, text, definitions, parameters[3:])
-    except Abort:
-        yield OutputParameter(parameters[0].name, 0, t.INT, handle)
-        raise
-    yield ReturnStatus(0)
-    yield OutputParameter(parameters[0].name, 0, t.INT, handle)
-    yield from _outputs(outputs, parameters, 3)
-    return None
-
-
-def _execute(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    prepared = session.prepared.find(parameters[0].value)
-    outputs = yield from run_text(session, prepared.text, prepared.definitions, parameters[1:])
-    yield ReturnStatus(0)
-    yield from _outputs(outputs, parameters, 1)
-    return None
-
-
-def _unprepare(session: Session, parameters: Sequence[RpcParameter]) -> Steps:
-    session.prepared.drop(parameters[0].value)
-    yield ReturnStatus(0)
-    return None
-
-
-def _outputs(values: TextOutputs, parameters: Sequence[RpcParameter], first: int) -> Steps:
-    for ordinal, (name, type_, value) in values.items():
-        yield OutputParameter(parameters[first + ordinal].name or name, first + ordinal, type_, value)
     return None
 
 
@@ -221,23 +133,9 @@ def _as(value: Any, source: t.SqlType, target: t.SqlType) -> Any:
     return convert(value, source, target)
 
 
-def _named(session: Session, name: str, parameters: Sequence[RpcParameter]) -> Steps:
+def _named(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """A procedure called by its name."""
     from mssql_cdc.sandbox.exec.procedures import call_named
     from mssql_cdc.sandbox.tsql.parser import Parser
 
-    parts = Parser(name).name()
-    status, outputs = yield from call_named(session, parts, parameters)
-    yield ReturnStatus(status)
-    for ordinal, out_name, type_, value in outputs:
-        yield OutputParameter(out_name, ordinal, type_, value)
-    return None
-
-
-_SPECIAL = {
-    "sp_executesql": _execute_sql,
-    "sp_prepare": _prepare,
-    "sp_prepexec": _prepare_execute,
-    "sp_execute": _execute,
-    "sp_unprepare": _unprepare,
-}
+    return (yield from call_named(session, Parser(name).name(), parameters))

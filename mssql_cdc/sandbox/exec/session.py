@@ -16,10 +16,12 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Isolation
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import remote
+from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_cdc.sandbox.exec.flow import Abort, Cancelled, Pause, Steps
 from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_batch
 from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
+from mssql_cdc.sandbox.exec.prepared import PreparedStatements
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
@@ -63,7 +65,8 @@ class Session:
         server.sessions[self.spid] = self
         self.login_time = server.clock.local_datetime()
         self.random = random.Random()  # noqa: S311 - RAND(), not a secret
-        self.prepared = remote.PreparedStatements()
+        self.prepared = PreparedStatements()
+        self.api_cursors = ApiCursors()
         self._parameteriser = Parameteriser()
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
@@ -163,7 +166,8 @@ class Session:
             self._end_transaction()
         self.temporary.drop_all()
         self._start()
-        self.prepared = remote.PreparedStatements()
+        self.prepared = PreparedStatements()
+        self.api_cursors = ApiCursors()
         self.current_database = self.login_database
         self.transactions.current, self.transactions.count = kept, count
 

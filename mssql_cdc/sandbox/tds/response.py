@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.engine.events import (
     ProcDone,
     ReturnStatus,
     Rows,
+    Sources,
 )
 from mssql_cdc.sandbox.tds import tokens
 from mssql_cdc.sandbox.tds.packets import PacketWriter
@@ -116,6 +117,8 @@ class Response:
                 return environment_change(event)
             case Order(columns):
                 return tokens.order(columns)
+            case Sources():
+                return tokens.sources(event)
             case ReturnStatus(value):
                 return tokens.return_status(value)
             case OutputParameter(name, ordinal, type_, value):

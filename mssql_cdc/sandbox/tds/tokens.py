@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.events import Sources
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 from mssql_cdc.sandbox.tds.prelogin import SERVER_VERSION
 from mssql_cdc.sandbox.tds.row_encoder import encode_value
@@ -61,6 +62,8 @@ COMMANDS: Mapping[str, int] = {
 }  # fmt: skip
 
 _COLMETADATA, _RETURNSTATUS, _ORDER, _ERROR, _INFO = 0x81, 0x79, 0xA9, 0xAA, 0xAB
+_TABNAME, _COLINFO = 0xA4, 0xA5
+_EXPRESSION, _KEY, _HIDDEN, _OTHER_NAME = 0x04, 0x08, 0x10, 0x20
 _RETURNVALUE, _LOGINACK, _FEATUREEXTACK, _ENVCHANGE = 0xAC, 0xAD, 0xAE, 0xE3
 _NULLABLE, _CASE_SENSITIVE, _UPDATABLE, _IDENTITY, _COMPUTED = 0x01, 0x02, 0x04, 0x10, 0x20
 _INFO_SEVERITY = 10
@@ -149,6 +152,23 @@ def order(columns: Iterable[int]) -> bytes:
     """ORDER: one-based ordinals of the ordering columns."""
     body = b"".join(struct.pack("<H", column) for column in columns)
     return struct.pack("<BH", _ORDER, len(body)) + body
+
+
+def sources(found: Sources) -> bytes:
+    """TABNAME and COLINFO: the base tables of a cursor's columns; TABNAME is left out where there are none."""
+    names = b"".join(map(_table_name, found.tables))
+    columns = bytearray()
+    for number, column in enumerate(found.columns, 1):
+        status = (
+            (_KEY if column.key else 0)
+            | (_EXPRESSION if not column.table else 0)
+            | (_HIDDEN if column.hidden else 0)
+            | (_OTHER_NAME if column.name else 0)
+        )
+        columns += bytes((number & 0xFF, column.table & 0xFF, status))
+        columns += b_varchar(column.name) if column.name else b""
+    table = struct.pack("<BH", _TABNAME, len(names)) + names if names else b""
+    return table + struct.pack("<BH", _COLINFO, len(columns)) + columns
 
 
 def return_status(value: int) -> bytes:

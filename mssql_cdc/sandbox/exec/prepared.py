@@ -1,0 +1,144 @@
+"""sp_executesql, sp_prepare, sp_prepexec, sp_execute, sp_unprepare: text with parameters, and handles for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
+from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
+from mssql_cdc.sandbox.exec.remote import Special, TextOutputs, run_text
+from mssql_cdc.sandbox.tsql.parser import parse_parameters
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.procedures import Answer, Outputs
+    from mssql_cdc.sandbox.exec.session import Session
+
+MAX_HANDLES = 20_000
+"""How many statements a session may have prepared; a real server stops when its memory is full (701)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement behind a handle."""
+
+    text: str
+    definitions: str
+
+
+@dataclass(slots=True)
+class PreparedStatements:
+    """Handles of a session."""
+
+    known: dict[int, Prepared] = field(default_factory=dict)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def add(self, prepared: Prepared) -> int:
+        """A new handle; 701 when there are too many."""
+        if len(self.known) >= MAX_HANDLES:
+            raise error(701, pool="default")
+        handle = next(self._numbers)
+        self.known[handle] = prepared
+        return handle
+
+    def find(self, handle: object) -> Prepared:
+        """The statement of a handle; 8179 for an unknown one."""
+        found = self.known.get(handle) if isinstance(handle, int) else None
+        if found is None:
+            raise error(8179, handle=handle)
+        return found
+
+    def drop(self, handle: object) -> None:
+        """Forget a handle; 8179 for an unknown one."""
+        self.find(handle)
+        del self.known[handle]  # type: ignore[arg-type]
+
+
+def text_of(parameter: RpcParameter) -> str:
+    """The statement or the definitions that a parameter carries; 214 when it is no national text."""
+    value = parameter.value
+    if not isinstance(value, str):
+        raise error(214, name="@statement", type="ntext/nchar/nvarchar")
+    return value
+
+
+def definitions_of(parameter: RpcParameter) -> str:
+    """Parameter definitions; NULL stands for none."""
+    return "" if parameter.value is None else text_of(parameter)
+
+
+def _require(procedure: str, parameters: Sequence[RpcParameter], names: Sequence[str]) -> None:
+    """Refuse a call with too few parameters: 201."""
+    if len(parameters) < len(names):
+        raise error(201, name=procedure, parameter=names[len(parameters)])
+
+
+def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    _require("sp_executesql", parameters, ("@statement",))
+    definitions = definitions_of(parameters[1]) if len(parameters) > 1 else ""
+    outputs = yield from run_text(session, text_of(parameters[0]), definitions, parameters[2:])
+    return 0, _outputs(outputs, parameters, 2)
+
+
+def _prepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """sp_prepare @handle OUT, @params, @stmt [, options]: the statement's columns are not described."""
+    _require("sp_prepare", parameters, ("@handle", "@params", "@stmt"))
+    handle = prepare(session, text_of(parameters[2]), definitions_of(parameters[1]))
+    return 0, [(0, parameters[0].name, t.INT, handle)]
+    yield
+
+
+def prepare(session: Session, text: str, definitions: str) -> int:
+    """Compile a text and keep it; its handle."""
+    session.routine(text, parse_parameters(definitions), key=definitions)
+    return session.prepared.add(Prepared(text, definitions))
+
+
+def _prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """sp_prepexec @handle OUT, @params, @stmt, values…: an incoming handle is released."""
+    _require("sp_prepexec", parameters, ("@handle", "@params", "@stmt"))
+    old = parameters[0].value
+    if old is not None and old in session.prepared.known:
+        session.prepared.drop(old)
+    text, definitions = text_of(parameters[2]), definitions_of(parameters[1])
+    handle = prepare(session, text, definitions)
+    try:
+        outputs = yield from run_text(session, text, definitions, parameters[3:])
+    except Abort:
+        yield OutputParameter(parameters[0].name, 0, t.INT, handle)
+        raise
+    return 0, [(0, parameters[0].name, t.INT, handle), *_outputs(outputs, parameters, 3)]
+
+
+def _execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    _require("sp_execute", parameters, ("@handle",))
+    prepared = session.prepared.find(parameters[0].value)
+    outputs = yield from run_text(session, prepared.text, prepared.definitions, parameters[1:])
+    return 0, _outputs(outputs, parameters, 1)
+
+
+def _unprepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    _require("sp_unprepare", parameters, ("@handle",))
+    session.prepared.drop(parameters[0].value)
+    return 0, []
+    yield
+
+
+def _outputs(values: TextOutputs, parameters: Sequence[RpcParameter], first: int) -> Outputs:
+    return [
+        (first + ordinal, parameters[first + ordinal].name or name, type_, value)
+        for ordinal, (name, type_, value) in values.items()
+    ]
+
+
+PREPARED_PROCEDURES: Mapping[str, Special] = {
+    "sp_executesql": _execute_sql,
+    "sp_prepare": _prepare,
+    "sp_prepexec": _prepare_execute,
+    "sp_execute": _execute,
+    "sp_unprepare": _unprepare,
+}
