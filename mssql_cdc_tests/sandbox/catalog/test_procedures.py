@@ -64,6 +64,17 @@ def test_sp_statistics_100_unique_only(filled: World) -> None:
     assert [(row[3], row[7], row[8]) for row in rows[1:]] == [(0, 1, "id")]
 
 
+def test_sp_statistics_lists_unnamed_unique_keys_by_their_made_up_names(world: World) -> None:
+    """Those names begin with a hash of the columns.
+
+    Debezium takes the first unique index of a table without a primary key as its key, and its own
+    TablesWithoutPrimaryKeyIT says which of two it is.
+    """
+    world.execute("CREATE TABLE dbo.t2 (val int UNIQUE, pk int UNIQUE)")
+    rows = world.rows("EXEC sp_statistics @table_name = N't2', @is_unique = 'Y'")
+    assert [row[8] for row in rows[1:]] == ["pk", "val"]
+
+
 def test_sp_fkeys_names_both_sides(filled: World) -> None:
     rows = filled.rows("EXEC sp_fkeys @fktable_name = 'child'")
     assert [(row[2], row[3], row[6], row[7], row[8], row[11], row[12]) for row in rows] == [

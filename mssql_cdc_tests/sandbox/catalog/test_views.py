@@ -180,3 +180,11 @@ def test_sessions_and_transactions_are_listed(filled: World) -> None:
     )
     assert locks >= 1
     filled.execute("ROLLBACK", name="writer")
+
+
+def test_unnamed_rules_carry_their_object_ids(world: World) -> None:
+    """Seen in published schemas: DF__employee__job_id__1BFD2C07 is the constraint whose object_id is 0x1BFD2C07."""
+    world.execute("CREATE TABLE dbo.orders (id int PRIMARY KEY, qty int DEFAULT 1 CHECK (qty > 0))")
+    for kind, view in (("CK", "check_constraints"), ("DF", "default_constraints")):
+        [(name, number)] = world.rows(f"SELECT name, object_id FROM sys.{view}")
+        assert name == f"{kind}__orders__qty__{number:08X}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.statements.constraint_names import key_name, rule_name
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
-
-
-def system_name(prefix: str, table: str, column: str = "") -> str:
-    """A constraint's name as the server makes them up: DF__orders__qty__1A2B3C4D."""
-    middle = f"{table[:9]}__{column[:5]}" if column else table[:18]
-    return f"{prefix}__{middle}__{secrets.token_hex(4).upper()}"
 
 
 class TableBuilder:
@@ -93,8 +87,9 @@ class TableBuilder:
                 context = Context(context, [], None)
             return source((), context)
 
-        name = node.name or system_name("DF", self.name, column.name)
-        return Default(name, self.database.next_object_id(), _outer(render(node.expression)), evaluate, not node.name)
+        number = self.database.next_object_id()
+        name = node.name or rule_name("DF", self.name, column.name, number)
+        return Default(name, number, _outer(render(node.expression)), evaluate, not node.name)
 
     def computed(self, node: st.ColumnDefinition, scope: Scope, session: Session) -> tuple[Computed, t.SqlType, bool]:
         """A computed column's expression, type and nullability."""
@@ -130,8 +125,9 @@ class TableBuilder:
         if clustered is None:
             clustered = primary and table.clustered is None
         names = tuple((self._column(table, key.name).name, key.descending) for key in node.columns)
+        name = node.name or key_name("PK" if primary else "UQ", table.name, [column for column, _ in names])
         return Index(
-            node.name or system_name("PK" if primary else "UQ", table.name), 0, names, unique=True, clustered=clustered,
+            name, 0, names, unique=True, clustered=clustered,
             constraint="PRIMARY KEY" if primary else "UNIQUE", object_id=self.database.next_object_id(),
             system_named=not node.name,
         )  # fmt: skip
@@ -148,9 +144,10 @@ class TableBuilder:
         scope = Scope(table_fields(table, (table.name,)), self.compiler.fold)
         fn = self.compiler.condition(node.expression, scope).fn
         session = self.compiler.session
-        name = node.name or system_name("CK", table.name, column)
+        number = self.database.next_object_id()
+        name = node.name or rule_name("CK", table.name, column, number)
         return Check(
-            name, self.database.next_object_id(), _outer(render(node.expression)),
+            name, number, _outer(render(node.expression)),
             lambda row: fn(row, Context(session, [], None)), column or None, trusted=node.check_existing,
             system_named=not node.name,
         )  # fmt: skip
@@ -160,7 +157,8 @@ class TableBuilder:
         reference = node.reference
         assert reference is not None
         columns = tuple(self._column(table, key.name).name for key in node.columns)
-        name = node.name or system_name("FK", table.name, columns[0])
+        number = self.database.next_object_id()
+        name = node.name or rule_name("FK", table.name, columns[0], number)
         referenced = self.compiler.names.find(reference.table)
         if not isinstance(referenced, Table):
             raise error(1767, name=name, table=".".join(reference.table))
@@ -172,7 +170,7 @@ class TableBuilder:
             target = tuple(column for column, _ in primary.columns)
         target = tuple(col.name if (col := referenced.column(n)) is not None else n for n in target)
         return ForeignKey(
-            name, self.database.next_object_id(), table, columns, referenced, target,
+            name, number, table, columns, referenced, target,
             reference.on_delete, reference.on_update, trusted=node.check_existing, system_named=not node.name,  # type: ignore[arg-type]
         )  # fmt: skip
 
