@@ -1,0 +1,1 @@
+"""The real clients against the whole server: SQLAlchemy, mssql-jdbc, Spark, node's tedious."""

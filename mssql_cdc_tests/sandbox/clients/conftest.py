@@ -1,0 +1,18 @@
+"""One JVM per version of mssql-jdbc, and a database of one's own per module."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from mssql_cdc_tests.sandbox.clients.jars import VERSIONS, jdbc_jar
+from mssql_cdc_tests.sandbox.clients.jvm import Jdbc, jdbc_machine
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def jdbc(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jdbc]:
+    """mssql-jdbc in a JVM of its own."""
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed: mssql-jdbc cannot be tried")
+    with jdbc_machine(jdbc_jar(request.param), tmp_path_factory.mktemp("jdbc") / "jvm.log") as machine:
+        yield machine
