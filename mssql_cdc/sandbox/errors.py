@@ -313,4 +313,5 @@ catalogue: dict[int, Template] = {
     15335: T("Error: The new name '{name}' is already in use as a {kind} name and would cause a duplicate that is not permitted.", 11),
     18456: T("Login failed for user '{login}'.", 14),
     9828: T("The second and third arguments of the TRANSLATE built-in function must contain an equal number of characters."),
+    35353: T("{feature} cannot be enabled on a table with a clustered columnstore index. Consider dropping clustered columnstore index '{index}' on table '{table}'."),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import layout as column_layout
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-from mssql_cdc.sandbox.cdc.layout import METADATA_TABLES, PLACEHOLDERS, SCHEMA, TableLayout
+from mssql_cdc.sandbox.cdc.layout import DATABASE_PROCEDURES, METADATA_TABLES, PLACEHOLDERS, SCHEMA, TableLayout
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
@@ -42,19 +42,26 @@ class Tool:
             alter.add_index(table, self.transaction, Index(name, 0, ((layout.searched_by, False),)))
         return table
 
+    def procedure(self, name: str) -> SchemaObject:
+        """A procedure of the capture and cleanup jobs: it is seen in the catalogue, and the jobs alone call it."""
+        return self._object(name, "P", shipped=True, properties={})
+
     def function(self, name: str, *, shipped: bool, properties: dict[str, object] | None = None) -> SchemaObject:
         """An inline table-valued function in schema `cdc`; what it does is decided by its name."""
+        return self._object(name, "IF", shipped=shipped, properties=properties or {})
+
+    def _object(self, name: str, code: str, *, shipped: bool, properties: dict[str, object]) -> SchemaObject:
         database = self.database
         now = database.server.clock.local_datetime()
         item = SchemaObject(
             name,
             database.next_object_id(),
             database.schema(SCHEMA),
-            "IF",
+            code,
             now,
             now,
             is_ms_shipped=shipped,
-            properties=properties or {},
+            properties=properties,
         )
         database.add_object(self.transaction, item)
         return item
@@ -72,6 +79,8 @@ def enable_database(database: Database, transaction: Transaction) -> DatabaseCap
         tool.create(layout)
     for name in PLACEHOLDERS:
         tool.function(name, shipped=True)
+    for name in DATABASE_PROCEDURES:
+        tool.procedure(name)
     _set_enabled(database, transaction, to=True)
     return DatabaseCapture(database, database.log.end_position)
 

@@ -31,7 +31,7 @@ def write_metadata(metadata: Metadata, instance: CaptureInstance, index: Index |
             0,
             instance.role,
             instance.index_name,
-            None,
+            instance.filegroup,
             instance.create_date,
             1,
         ),
@@ -78,10 +78,11 @@ def disable_instance(capture: DatabaseCapture, transaction: Transaction, instanc
     for table in (layout.CHANGE_TABLES, layout.CAPTURED_COLUMNS, layout.INDEX_COLUMNS, layout.DDL_HISTORY):
         metadata.delete(table, lambda record: record["object_id"] == object_id)
     database.drop_object(transaction, instance.change_table)
-    for prefix in (layout.ALL_CHANGES, layout.NET_CHANGES):
-        function = database.find(layout.SCHEMA, prefix + instance.name)
-        if function is not None:
-            database.drop_object(transaction, function)
+    functions = (layout.ALL_CHANGES + instance.name, layout.NET_CHANGES + instance.name)
+    for name in (*functions, *layout.instance_procedures(object_id)):
+        module = database.find(layout.SCHEMA, name)
+        if module is not None:
+            database.drop_object(transaction, module)
     pending = capture.pending_ddl
     marks = [(column, column.replicated) for column in source.columns]
 

@@ -51,6 +51,9 @@ class CaptureInstance:
     supports_net_changes: bool
     role: str | None
     index_name: str | None
+    filegroup: str | None = None
+    masks: bool = True
+    """Whether net changes evaluate update masks: CLR was enabled with the instance."""
     announced: bool = False
     resolved: tuple[CapturedColumn, ...] = ()
 

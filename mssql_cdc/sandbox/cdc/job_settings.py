@@ -11,6 +11,7 @@ from typing import Literal
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 
 JobType = Literal["capture", "cleanup"]
+JOB_TYPES: tuple[JobType, JobType] = ("capture", "cleanup")
 MAX_POLLING = 86_399
 MAX_RETENTION = 52_594_800
 

@@ -98,6 +98,20 @@ PLACEHOLDERS = (
 )
 """Functions that exist only to carry permissions and the name in error 313 [fab][sys]."""
 
+DATABASE_PROCEDURES = (
+    "sp_batchinsert_lsn_time_mapping",
+    "sp_ins_dummy_lsn_time_mapping",
+    "sp_ins_instance_enabling_lsn_time_mapping",
+    "sp_ins_lsn_time_mapping",
+)
+"""Procedures in schema `cdc` which enabling a database makes [sys]."""
+
+
+def instance_procedures(object_id: int) -> tuple[str, str, str]:
+    """The procedures of one change table, named by its object id [sys]."""
+    return f"sp_batchinsert_{object_id}", f"sp_insdel_{object_id}", f"sp_upd_{object_id}"
+
+
 ALL_CHANGES = "fn_cdc_get_all_changes_"
 NET_CHANGES = "fn_cdc_get_net_changes_"
 MAX_INSTANCE_NAME = 100

@@ -63,6 +63,10 @@ MESSAGES: dict[int, tuple[int, str]] = {
         16,
         "Could not alter captured column of a CDC tracked table with character/binary/unicode as target data type with ansi warnings turned off.",
     ),
+    22891: (
+        16,
+        "Could not enable '%s' for database '%s'. '%s' cannot be enabled on a DB with delayed durability set.",
+    ),
     22901: (
         16,
         "The database '%s' is not enabled for Change Data Capture. Ensure that the correct database context is set and retry the operation. To report on the databases enabled for Change Data Capture, query the is_cdc_enabled column in the sys.databases catalog view.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
 from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS
+from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS, JOB_TYPES
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
@@ -43,8 +43,12 @@ class CdcService:
         self._captures[capture.database.id] = capture
 
     def database_dropped(self, database: Database) -> None:
-        """A database is gone: its jobs end."""
+        """A database is gone: its jobs end, and Agent forgets them [doc]."""
         self.remove(database)
+        with own_transaction(self.server, "DROP DATABASE") as transaction:
+            table = JobTable(self.server, transaction)
+            for job_type in JOB_TYPES:
+                table.drop(database, job_type)
 
     def remove(self, database: Database) -> None:
         """Forget a database."""

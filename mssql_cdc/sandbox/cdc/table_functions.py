@@ -102,6 +102,8 @@ def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
         assert low is not None
         assert high is not None
         net_option: NetOption = next(known for known in NET_OPTIONS if known == chosen)
+        if not instance.masks and net_option == "all with mask":
+            net_option = "all"
         changes = (
             ChangeRow(
                 row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], _key(row, places), row[layout.LEADING : -1]

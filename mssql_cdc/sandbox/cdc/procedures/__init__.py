@@ -1,6 +1,6 @@
 """The stored procedures of change data capture, by family."""
 
-from mssql_cdc.sandbox.cdc.procedures import databases, jobs, reports, scanning, tables
+from mssql_cdc.sandbox.cdc.procedures import databases, jobs, reports, scanning, tables, wrappers
 
 PROCEDURES = (
     *databases.PROCEDURES,
@@ -8,4 +8,5 @@ PROCEDURES = (
     *jobs.PROCEDURES,
     *reports.PROCEDURES,
     *scanning.PROCEDURES,
+    *wrappers.PROCEDURES,
 )

@@ -26,6 +26,8 @@ async def _enable_db(call: Call) -> AsyncIterator[Event]:
         severity, text = MESSAGES[22905]
         yield Message(22905, 1, severity, text % database.name, _ENABLE, 1)
         return
+    if database.properties.get("delayed_durability", "DISABLED") != "DISABLED":
+        raise cdc_error(22891, "Change Data Capture", database.name, "Change Data Capture", procedure=_ENABLE)
     if SCHEMA in database.schemas or SCHEMA in database.principals:
         raise cdc_error(22906, database.name, procedure=_ENABLE)
     cdc = service(call)

@@ -47,7 +47,7 @@ def _help_row(instance: CaptureInstance) -> tuple:
         0,
         instance.role,
         instance.index_name,
-        None,
+        instance.filegroup,
         instance.create_date,
         bracket_list(instance.key) if instance.key else None,
         bracket_list(column.name for column in instance.columns),

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure
 from mssql_cdc.sandbox.cdc.enable_table import EnableRequest, enable_table
 from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
-from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobType
+from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JOB_TYPES, JobType
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
@@ -18,7 +18,6 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 
 _ENABLE = "sp_cdc_enable_table"
 _DISABLE = "sp_cdc_disable_table"
-JOB_TYPES: tuple[JobType, JobType] = ("capture", "cleanup")
 
 
 async def _enable_table(call: Call) -> AsyncIterator[Event]:
@@ -41,14 +40,16 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
         filegroup_name=call.text("filegroup_name"),
     )
 
-    def enable(transaction: Transaction) -> list[JobType]:
-        enable_table(capture, transaction, request)
-        return _add_missing_jobs(call, capture, transaction)
+    def enable(transaction: Transaction) -> tuple[CaptureInstance, list[JobType]]:
+        return enable_table(capture, transaction, request), _add_missing_jobs(call, capture, transaction)
 
-    added = await run(call, _ENABLE, enable)
+    instance, added = await run(call, _ENABLE, enable)
     if call.number("allow_partition_switch") == 0:
         severity, text = MESSAGES[22857]
         yield Message(22857, 1, severity, text, _ENABLE, 1)
+    if not instance.masks and instance.supports_net_changes:
+        severity, text = MESSAGES[22969]
+        yield Message(22969, 1, severity, text, _ENABLE, 1)
     for event in _start_jobs(call, capture, added):
         yield event
 

@@ -77,6 +77,7 @@ class Server:
             "max text repl size (B)": 65536, "clr enabled": 0, "show advanced options": 0, "user options": 0,
             "default language": 0, "nested triggers": 1, "max degree of parallelism": 0,
         }  # fmt: skip
+        self.trace_flags: set[int] = set()
         self.catalog: Any = None
         self.agent_running = True
         self.start_time = self.clock.local_datetime()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.locks import LockMode
 from mssql_cdc.sandbox.engine.storage import references
+from mssql_cdc.sandbox.engine.storage.large_values import check_replicated_sizes
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.views import wait_for_row
 from mssql_cdc.sandbox.engine.text import display
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.table import Table
 
+SINGLETON_UPDATES = 8207
+"""Trace flag: an update of one row is logged as an update, whatever keys it changes [doc KB 302341]."""
 _WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})
 
 
@@ -31,6 +34,8 @@ def insert(table: Table, transaction: Transaction, row: tuple, statement: str) -
     if table.rowversion_at >= 0 or table.computed_at:
         row = _filled(table, row)
     _check_row(table, row, statement)
+    if table.tracked:
+        check_replicated_sizes(table, row)
     entries: list[tuple[Index, Any]] = []
     for index in table.indexes:
         if not index.disabled and index.covers(row):
@@ -75,6 +80,8 @@ def update(
             continue
         new = _filled(table, given) if table.rowversion_at >= 0 or table.computed_at else given
         _check_row(table, new, statement)
+        if table.tracked:
+            check_replicated_sizes(table, tuple(n if n is not o else None for n, o in zip(new, old, strict=True)))
         version = Version(new, transaction, table.heap[rowid])
         if type(version.previous) is not Version:
             table.versions += 1
@@ -264,6 +271,7 @@ def _log_updates(
     if not table.tracked:
         part.log.grow(len(done))
         return
+    single = len(done) == 1 and SINGLETON_UPDATES in table.database.server.trace_flags
     # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own.
     split = [change for change in done if rekeyed.get(change[0])] if len(done) > 1 else []
     moved = {rowid for rowid, _, _ in split}
@@ -272,6 +280,7 @@ def _log_updates(
     for rowid, old, new in done:
         mask = sum(1 << place for place, value in enumerate(new) if value != old[place])
         if rowid not in moved and mask:
-            part.change(table.object_id, "update", old, new, deferred=rowid in rekeyed, changed=mask)
+            deferred = rowid in rekeyed and not single
+            part.change(table.object_id, "update", old, new, deferred=deferred, changed=mask)
     for _, _, new in split:
         part.change(table.object_id, "insert", None, new)

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.server import Server
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -259,10 +260,20 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
 
 def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
     """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect; CHECKIDENT has one."""
-    if node.kind == "dbcc" and node.words and node.words[0] == "CHECKIDENT":
-        _check_identity(frame, node.words[1] if len(node.words) > 1 else "")
+    if node.kind == "dbcc" and node.words:
+        argument = node.words[1] if len(node.words) > 1 else ""
+        if node.words[0] == "CHECKIDENT":
+            _check_identity(frame, argument)
+        elif node.words[0] in ("TRACEON", "TRACEOFF"):
+            _switch_traces(frame.session.server, argument, on=node.words[0] == "TRACEON")
     yield frame.session.done(frame, None, node.kind)
     return None
+
+
+def _switch_traces(server: Server, text: str, *, on: bool) -> None:
+    """DBCC TRACEON, TRACEOFF: flags count for all sessions, with or without -1."""
+    flags = {int(part) for part in text.split(",") if part.strip().lstrip("-").isdigit()} - {-1}
+    server.trace_flags = server.trace_flags | flags if on else server.trace_flags - flags
 
 
 def _check_identity(frame: Frame, text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
@@ -119,6 +120,8 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
             raise SqlError(4928, f"Cannot alter column '{old.name}' because it is '{kind}'.")
         _refuse_dependants(table, old, node)
         type_ = compiler.type_of(node.type)
+        if old.replicated and type_.name in _TRUNCATABLE and not frame.session.options.ansi_warnings:
+            raise cdc_error(22888, procedure="")
         if not node.type.collation and type_.collation is not None and old.type.collation is not None:
             type_ = replace(type_, collation=old.type.collation)
         nullable = True if node.nullable is None else node.nullable
@@ -134,6 +137,9 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
 
     yield from _altered(frame, node.table, work)
     return None
+
+
+_TRUNCATABLE = frozenset({"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"})
 
 
 def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> None:

@@ -100,6 +100,8 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
     def work(transaction: Transaction) -> None:
         table = _existing(compiler, node.table)
         if node.index.columnstore:
+            if node.index.clustered:
+                table.properties["clustered columnstore"] = node.index.name
             return
         builder = TableBuilder(compiler, table.database, table.name)
         drops = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in node.options)
