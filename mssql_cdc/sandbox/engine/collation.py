@@ -8,6 +8,7 @@ exactly when their keys are. What does not belong here: conversion between types
 from __future__ import annotations
 
 import codecs
+import importlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -87,7 +88,7 @@ class Collation:
     @property
     def codec(self) -> str:
         """Python's name of the code page."""
-        return "utf-8" if self.code_page == 65001 else f"cp{self.code_page}"
+        return _codec(self.code_page)
 
     @property
     def multi_byte(self) -> bool:
@@ -96,7 +97,7 @@ class Collation:
 
     def encode(self, text: str) -> bytes:
         """Bytes of char/varchar text; characters outside the code page become their best fit or '?'."""
-        return text.encode(self.codec, _BEST_FIT)
+        return encoder(self.code_page)(text)
 
     def decode(self, data: bytes) -> str:
         """Text of char/varchar bytes; bytes without meaning become the control characters of the same number."""
@@ -105,6 +106,23 @@ class Collation:
     def to_code_page(self, text: str) -> str:
         """The text as char/varchar would keep it."""
         return text if text.isascii() else self.decode(self.encode(text))
+
+
+def _codec(code_page: int) -> str:
+    return "utf-8" if code_page == 65001 else f"cp{code_page}"
+
+
+@lru_cache(maxsize=64)
+def encoder(code_page: int) -> Callable[[str], bytes]:
+    """The function that encodes text; `str.encode` would look the codec up and pass through Python each time."""
+    name = _codec(code_page)
+    if code_page in _MULTI_BYTE:
+        encode = codecs.lookup(name).encode
+        return lambda text: encode(text, _BEST_FIT)[0]
+    module = importlib.import_module(f"encodings.{name}")
+    table = getattr(module, "encoding_table", None) or module.encoding_map
+    charmap = codecs.charmap_encode
+    return lambda text: charmap(text, _BEST_FIT, table)[0]
 
 
 def _best_fit(failure: UnicodeError) -> tuple[str | bytes, int]:

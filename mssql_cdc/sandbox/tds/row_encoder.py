@@ -1,7 +1,8 @@
-"""Row encoders: one Python function compiled per result schema, from the expressions of type_codecs.py.
+"""Row encoders: Python functions compiled per result schema, from the expressions of type_codecs.py.
 
 A generated function is about three times as fast as closures per cell, and this is the hot path of every
-large read. Rows with a NULL travel as NBCROW, all others as ROW.
+large read. Rows with a NULL travel as NBCROW, all others as ROW. Many rows are encoded in blocks
+(block_encoder.py), a few of them row by row.
 """
 
 import codecs
@@ -9,10 +10,14 @@ import decimal
 import functools
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
+from operator import is_
 
 from mssql_cdc.sandbox.engine import types
+from mssql_cdc.sandbox.engine.collation import encoder
 from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.tds.block_encoder import NBC_ROW, ROW, BlockEncoder, BlockSource
 from mssql_cdc.sandbox.tds.collations import collation_bytes, default_collation
 from mssql_cdc.sandbox.tds.type_codecs import (
     NULLS,
@@ -25,10 +30,9 @@ from mssql_cdc.sandbox.tds.type_codecs import (
     write_pointer,
 )
 
-ROW, NBC_ROW = b"\xd1", b"\xd2"
-
-RowEncoder = Callable[[Iterator[tuple], bytearray, int], bool]
-"""(rows, out, limit): append rows until `out` holds `limit` bytes; True when the rows are used up."""
+_FIRST_ROWS, _MOST_ROWS = 16, 256
+_BLOCK_BYTES = 64 * 1024
+_FEW_ROWS = 8  # below it, a block costs more than its rows
 
 # Base types inside a sql_variant have the codes of the types that cannot be NULL.
 _VARIANT_TOKENS: Mapping[str, int] = {
@@ -37,13 +41,64 @@ _VARIANT_TOKENS: Mapping[str, int] = {
 }  # fmt: skip
 
 
+class RowEncoder:
+    """Encodes the rows of one schema, wherever they are asked for; remembers which columns had NULLs."""
+
+    def __init__(self, schema: tuple[SqlType, ...]) -> None:
+        self._schema = schema
+        self._environment = _environment(schema)
+        self._nullable: frozenset[int] = frozenset()
+        self._by_rows: Callable[[Sequence[tuple]], bytes] | None = None
+        self._by_columns: BlockEncoder | None = None
+
+    def __call__(self, rows: Iterator[tuple], out: bytearray, limit: int) -> bool:
+        """Append blocks of rows until `out` holds `limit` bytes; True when the rows are used up."""
+        count = _FIRST_ROWS
+        while block := list(islice(rows, count)):
+            data = self._encode_few(block) if len(block) < _FEW_ROWS else self._encode_block(block)
+            out += data
+            if len(block) < count:
+                return True
+            if len(out) >= limit:
+                return False
+            count = max(1, min(_MOST_ROWS, count * _BLOCK_BYTES // len(data)))
+        return True
+
+    def _encode_few(self, rows: Sequence[tuple]) -> bytes:
+        if self._by_rows is None:
+            self._by_rows = _compiled(row_encoder_source(self._schema), self._environment)
+        return self._by_rows(rows)
+
+    def _encode_block(self, rows: Sequence[tuple]) -> bytes:
+        encode = self._by_columns or self._compile_block()
+        try:
+            return encode(rows)
+        except (TypeError, AttributeError, struct.error):
+            # No expression takes a NULL. To look for them beforehand would cost as much as encoding.
+            known = self._nullable
+            self._nullable |= {place for place, cells in enumerate(zip(*rows, strict=True)) if None in cells}
+            if self._nullable == known:
+                raise
+        return self._compile_block()(rows)
+
+    def _compile_block(self) -> BlockEncoder:
+        source = BlockSource(self._schema, self._nullable)
+        packers = {f"pack{number}": packer.pack for number, packer in enumerate(source.structs)}
+        environment = {**self._environment, **packers, "heads": source.heads}
+        self._by_columns = encode = _compiled(source.text(), environment)
+        return encode
+
+
+def _compiled(source: str, environment: Mapping[str, object]) -> Callable[[Sequence[tuple]], bytes]:
+    namespace: dict[str, object] = dict(environment)
+    exec(compile(source, "<row encoder>", "exec"), namespace)  # noqa: S102 - our own source
+    return namespace["encode"]  # type: ignore[return-value]
+
+
 @functools.lru_cache(maxsize=1024)
 def row_encoder(schema: tuple[SqlType, ...]) -> RowEncoder:
     """The encoder of rows of these types; encoders are kept, for compiling one takes milliseconds."""
-    source = row_encoder_source(schema)
-    namespace: dict[str, object] = dict(_environment(schema))
-    exec(compile(source, f"<row encoder of {len(schema)} columns>", "exec"), namespace)  # noqa: S102 - our own source
-    return namespace["encode"]  # type: ignore[return-value]
+    return RowEncoder(schema)
 
 
 def row_encoder_source(schema: tuple[SqlType, ...]) -> str:
@@ -55,16 +110,15 @@ def row_encoder_source(schema: tuple[SqlType, ...]) -> str:
     groups = [names[start : start + 8] for start in range(0, len(names), 8)]
     bitmap = ", ".join(" | ".join(f"({n} is None) << {bit}" for bit, n in enumerate(group)) for group in groups)
     return f"""\
-def encode(rows, out, limit):
+def encode(rows):
+    out = bytearray()
     for {", ".join(names)}, in rows:
         if {" or ".join(f"{name} is None" for name in names)}:
             out += join(({NBC_ROW!r}, bytes(({bitmap},)),
                 {", ".join(optional)}))
         else:
             out += join(({ROW!r}, {", ".join(cells)}))
-        if len(out) >= limit:
-            return False
-    return True
+    return out
 """
 
 
@@ -117,6 +171,7 @@ def _expression(type_: SqlType, name: str) -> str:
     return f"({_VARIABLE.sub(name, source)})"
 
 
+_WIDE = decimal.Context(prec=80)
 _VARIABLE = re.compile(r"\bv\b")
 
 
@@ -131,7 +186,11 @@ def _environment(schema: tuple[SqlType, ...]) -> Mapping[str, object]:
     return {
         "join": b"".join,
         "utf16": codecs.utf_16_le_encode,
-        "scaleb": decimal.Context(prec=80).scaleb,
+        "scaleb": _WIDE.scaleb,
+        "multiply": _WIDE.multiply,
+        "power": lambda scale: decimal.Decimal(10**scale),
+        "repeat": repeat,
+        "is_": is_,
         "one_byte": tuple(bytes((1, value)) for value in range(256)),
         "int16": struct.Struct("<Bh").pack,
         "int32": struct.Struct("<Bi").pack,
@@ -144,5 +203,5 @@ def _environment(schema: tuple[SqlType, ...]) -> Mapping[str, object]:
         "pointer": write_pointer,
         "variant": encode_variant,
         **{f"lengths{declared_bytes(type_)}": _lengths(declared_bytes(type_)) for type_ in sized},
-        **{name: collation.encode for name, collation in narrow.items()},
+        **{name: encoder(collation.code_page) for name, collation in narrow.items()},
     }

@@ -36,12 +36,16 @@ NULLS: Mapping[Frame, bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One type: wire token, frame for a given type, expression to encode, function to decode."""
+    """One type: wire token, frame for a given type, expression to encode, function to decode.
+
+    `content` is the expression of the bytes inside the frame, for types whose values differ in length.
+    """
 
     token: int
     frame: Callable[[SqlType], Frame]
     encode: Callable[[SqlType], str]
     decode: Callable[[bytes, SqlType], object]
+    content: Callable[[SqlType], str] | None = None
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------
@@ -169,6 +173,13 @@ def _fixed(token: int, expression: str, decode: Callable[[bytes, SqlType], objec
     return Codec(token, _always(Frame.BYTE), lambda _: expression, decode)
 
 
+def _varying(
+    token: int, content: Callable[[SqlType], str], decode: Callable[[bytes, SqlType], object],
+    frame: Callable[[SqlType], Frame] = _by_length,
+) -> Codec:  # fmt: skip
+    return Codec(token, frame, _sized(content), decode, content)
+
+
 _BYTE = _always(Frame.BYTE)
 _PARTS = _always(Frame.PARTS)
 _POINTER = _always(Frame.POINTER)
@@ -196,13 +207,13 @@ CODECS: Mapping[str, Codec] = {
     "datetime2": Codec(0x2A, _BYTE, _datetime2, decoders.read_datetime2),
     "datetimeoffset": Codec(0x2B, _BYTE, _datetimeoffset, decoders.read_datetimeoffset),
     "uniqueidentifier": _fixed(0x24, r"b'\x10' + v.bytes_le", decoders.read_guid),
-    "char": Codec(0xAF, _by_length, _sized(_single_byte), decoders.read_single_byte),
-    "varchar": Codec(0xA7, _by_length, _sized(_single_byte), decoders.read_single_byte),
-    "nchar": Codec(0xEF, _by_length, _sized(_national), decoders.read_national),
-    "nvarchar": Codec(0xE7, _by_length, _sized(_national), decoders.read_national),
-    "binary": Codec(0xAD, _by_length, _sized(_raw), decoders.read_raw),
-    "varbinary": Codec(0xA5, _by_length, _sized(_raw), decoders.read_raw),
-    "rowversion": Codec(0xAD, _always(Frame.SHORT), _sized(_raw), decoders.read_raw),
+    "char": _varying(0xAF, _single_byte, decoders.read_single_byte),
+    "varchar": _varying(0xA7, _single_byte, decoders.read_single_byte),
+    "nchar": _varying(0xEF, _national, decoders.read_national),
+    "nvarchar": _varying(0xE7, _national, decoders.read_national),
+    "binary": _varying(0xAD, _raw, decoders.read_raw),
+    "varbinary": _varying(0xA5, _raw, decoders.read_raw),
+    "rowversion": _varying(0xAD, _raw, decoders.read_raw, _always(Frame.SHORT)),
     "text": Codec(0x23, _POINTER, _pointer(_single_byte), decoders.read_single_byte),
     "ntext": Codec(0x63, _POINTER, _pointer(_national), decoders.read_national),
     "image": Codec(0x22, _POINTER, _pointer(_raw), decoders.read_raw),
