@@ -203,12 +203,11 @@ def _register(
     net: bool,
 ) -> CaptureInstance:
     """Keep the instance in memory and mark the source as tracked; both are undone with the transaction."""
-    log = transaction.log_part(capture.database).log
     instance = CaptureInstance(
         name=name,
         source=source,
         change_table=table,
-        start_lsn=log.append().to_bytes(10, "big"),
+        start_lsn=transaction.log_part(capture.database).instance_enabled(source.object_id),
         create_date=capture.database.server.clock.local_datetime(),
         columns=[Captured.of(column, ordinal) for ordinal, column in enumerate(columns, 1)],
         layout=[column.column_id for column in source.columns],

@@ -108,10 +108,12 @@ def _gather(
 ) -> None:
     """The change rows of one transaction, its mapping row, and its DDL.
 
+    A transaction that has enabled an instance has a mapping row like one with changes [dbz].
+
     One counter numbers the commands of all tables and instances, so that a change has another command id in each
     instance that captures it [pub].
     """
-    commands = 0
+    commands, enabled = 0, False
     for entry in committed.entries:
         gathered.records += 1
         instances = [i for i in by_source.get(entry.table_id, ()) if i.start_lsn < entry.lsn]
@@ -124,8 +126,10 @@ def _gather(
             gathered.schema_changes += 1
             _flush(metadata, by_source.get(entry.table_id, ()), gathered)
             follow_ddl(capture, metadata, entry, by_source.get(entry.table_id, []))
+        else:
+            enabled = True
     gathered.commands += commands
-    if commands:
+    if commands or enabled:
         gathered.mappings.append(
             (
                 committed.commit_lsn,
@@ -144,7 +148,7 @@ def _flush(metadata: Metadata, instances: Iterable[CaptureInstance], gathered: _
 
 
 def _announce(capture: DatabaseCapture, metadata: Metadata, gathered: _Pass) -> None:
-    """Give every new instance its row in the mapping [sys]."""
+    """Give every new instance its row in the mapping [sys], besides that of the transaction which enabled it."""
     for instance in capture.unannounced():
         made = instance.create_date
         gathered.mappings.append((instance.start_lsn, made, made, NO_TRANSACTION, ZERO_LSN))

@@ -68,6 +68,18 @@ class DdlChange:
 
 
 @dataclass(slots=True)
+class InstanceEnabled:
+    """The enabling of a capture instance: it changes no row, but capture meets its transaction in the log."""
+
+    table_id: int
+    lsn: bytes
+
+
+LogEntry = RowChange | DdlChange | InstanceEnabled
+"""What capture reads of a transaction."""
+
+
+@dataclass(slots=True)
 class CommittedTransaction:
     """A transaction as capture sees it; times are `datetime` storage values in server local time."""
 
@@ -76,7 +88,7 @@ class CommittedTransaction:
     transaction_id: int
     begin_time: int
     commit_time: int
-    entries: list[RowChange | DdlChange]
+    entries: list[LogEntry]
 
 
 @dataclass(slots=True)
@@ -87,7 +99,7 @@ class LogPart:
     transaction_id: int
     begin_lsn: bytes
     begin_time: int
-    entries: list[RowChange | DdlChange] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
 
     def change(
         self,
@@ -107,6 +119,12 @@ class LogPart:
         """Log a DDL statement that concerns a tracked table."""
         lsn = lsn_bytes(self.log.append())
         self.entries.append(DdlChange(table_id, kind, command, lsn, time, column, details))
+
+    def instance_enabled(self, table_id: int) -> bytes:
+        """Log that a capture instance of the table begins here; the record's LSN."""
+        lsn = lsn_bytes(self.log.append())
+        self.entries.append(InstanceEnabled(table_id, lsn))
+        return lsn
 
     def mark(self) -> int:
         """A position to return to when a savepoint or a statement is undone."""

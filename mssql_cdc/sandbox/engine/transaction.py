@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,6 +94,16 @@ class TransactionManager:
             table.collapse(rowid, oldest)
 
 
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A place to return to: lengths of the undo list and of the log parts, and the locks held there."""
+
+    name: str
+    position: int
+    marks: dict[int, int]
+    locks: frozenset[Resource]
+
+
 class Transaction:
     """One transaction over any number of databases.
 
@@ -118,7 +129,7 @@ class Transaction:
         self.begin_time = manager.clock.local_datetime()
         self.locks: dict[Resource, Granted] = {}
         self.undo: list[tuple[Any, Any, Any]] = []
-        self.savepoints: list[tuple[str, int, dict[int, int]]] = []
+        self.savepoints: list[Savepoint] = []
         self.parts: dict[int, LogPart] = {}
         self.variable_writes = False
         self._snapshot: int | None = None
@@ -214,18 +225,25 @@ class Transaction:
 
     def save(self, name: str) -> None:
         """SAVE TRANSACTION; a repeated name makes a new savepoint that hides the older one."""
-        self.savepoints.append((name.lower(), *self._mark()))
+        position, marks = self._mark()
+        self.savepoints.append(Savepoint(name.lower(), position, marks, frozenset(self.locks)))
 
     def has_savepoint(self, name: str) -> bool:
         """Whether `rollback_to(name)` would find its savepoint."""
-        return any(name.lower() == known for known, _, _ in self.savepoints)
+        return any(name.lower() == savepoint.name for savepoint in self.savepoints)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TRANSACTION to a savepoint; error 6401 if there is none of this name. Locks stay."""
-        for position in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[position][0] == name.lower():
-                self._undo_to(*self.savepoints[position][1:])
-                del self.savepoints[position + 1 :]
+        """ROLLBACK TRANSACTION to a savepoint; error 6401 if there is none of this name.
+
+        Locks acquired beyond the savepoint are given back; those converted since stay as they are [doc].
+        """
+        for number in range(len(self.savepoints) - 1, -1, -1):
+            savepoint = self.savepoints[number]
+            if savepoint.name == name.lower():
+                self._undo_to(savepoint.position, savepoint.marks)
+                del self.savepoints[number + 1 :]
+                for resource in [held for held in self.locks if held not in savepoint.locks]:
+                    self.manager.locks.release(self, resource)
                 return
         raise error(6401, name=name)
 

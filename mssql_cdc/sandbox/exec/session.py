@@ -237,7 +237,9 @@ class Session:
         try:
             result = await self._waiting
         except asyncio.CancelledError:
-            if not self._cancelled:
+            driver = asyncio.current_task()
+            # An attention ends the wait; when the connection itself ends, its task has to end too.
+            if not self._cancelled or (driver is not None and driver.cancelling()):
                 raise
             return _thrower(steps)
         except Exception as failure:  # noqa: BLE001 - handed on to the statement that waits

@@ -161,8 +161,20 @@ def test_enabling_row_is_written_by_the_first_scan(world: LocalWorld) -> None:
     assert world.rows(
         "SELECT c.start_lsn, c.create_date, c.create_date, 0x00, CAST(0x00 AS binary(10)) FROM cdc.change_tables c"
     ) == world.rows(
-        "SELECT start_lsn, tran_begin_time, tran_end_time, tran_id, tran_begin_lsn FROM cdc.lsn_time_mapping"
+        "SELECT start_lsn, tran_begin_time, tran_end_time, tran_id, tran_begin_lsn FROM cdc.lsn_time_mapping "
+        "WHERE tran_id = 0x00"
     )
+
+
+def test_transaction_that_enables_an_instance_is_mapped_like_one_with_changes(world: LocalWorld) -> None:
+    """[dbz] its integration tests wait for exactly one `tran_id <> 0x00` row per enabled table and changing commit;
+    heartbeats of a table without changes rest on the newest row being such a one."""
+    prepared(world)
+    assert world.rows(
+        "SELECT c.capture_instance, CASE WHEN m.start_lsn = sys.fn_cdc_get_max_lsn() THEN 1 ELSE 0 END "
+        "FROM cdc.lsn_time_mapping m LEFT JOIN cdc.change_tables c "
+        "ON c.start_lsn BETWEEN m.tran_begin_lsn AND m.start_lsn WHERE m.tran_id <> 0x00"
+    ) == [("dbo_t", 1)]
 
 
 def test_dummy_row_only_after_five_idle_minutes(world: LocalWorld) -> None:

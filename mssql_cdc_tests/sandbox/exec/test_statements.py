@@ -154,6 +154,21 @@ def test_savepoint_keeps_what_came_before(table: Client) -> None:
     assert table("SELECT id FROM t ORDER BY id").rows == [(2,), (3,)]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("SELECT 1", []),
+        ("SELECT * FROM t WITH (TABLOCKX)", [1222]),
+    ],
+)
+def test_rollback_to_a_savepoint_gives_back_the_locks_acquired_since(
+    table: Client, connect: Callable[[], Client], before: str, after: list[int]
+) -> None:
+    """[doc] ROLLBACK TRANSACTION, locking behaviour; what was locked before the savepoint stays locked."""
+    table(f"BEGIN TRAN {before} SAVE TRAN s SELECT * FROM t WITH (TABLOCKX) ROLLBACK TRAN s")
+    assert connect()("SET LOCK_TIMEOUT 0 UPDATE t SET n = 1").errors == after
+
+
 def test_implicit_transactions_open_with_data_not_with_constants(table: Client) -> None:
     table("SET IMPLICIT_TRANSACTIONS ON")
     assert table("SELECT 1").changes == []
@@ -228,6 +243,28 @@ def test_attention_ends_a_wait_and_keeps_the_transaction(table: Client, connect:
         return (await other.batch("SELECT @@TRANCOUNT")).rows, cancelled.errors
 
     assert asyncio.run(both()) == ([(1,)], [])
+
+
+def test_client_that_leaves_while_it_waits_ends_with_its_task(table: Client, connect: Callable[[], Client]) -> None:
+    other = connect()
+
+    async def both() -> bool:
+        await table.batch("BEGIN TRAN UPDATE t SET n = 99 WHERE id = 1")
+
+        async def serve() -> None:
+            while True:
+                await other.batch("UPDATE t SET n = 1 WHERE id = 1")
+
+        serving = asyncio.create_task(serve())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        other.session.cancel()
+        serving.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return serving.cancelled()
+
+    assert asyncio.run(both())
 
 
 # ---- prepared statements ---------------------------------------------------------------------------------------

@@ -1,0 +1,23 @@
+"""The arguments of the executor's own procedures, by parameter name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.conversion import convert
+from mssql_cdc.sandbox.engine.events import RpcParameter
+
+
+def named_arguments(names: Sequence[str], parameters: Sequence[RpcParameter]) -> dict[str, Any]:
+    """Values by parameter name (lower case, without @)."""
+    found: dict[str, Any] = {}
+    for number, parameter in enumerate(parameters):
+        name = parameter.name.lstrip("@").lower() if parameter.name else names[number]
+        value = parameter.value
+        if isinstance(value, str) or value is None or isinstance(value, int):
+            found[name] = value
+        else:
+            found[name] = convert(value, parameter.type, t.nvarchar(4000))
+    return found
