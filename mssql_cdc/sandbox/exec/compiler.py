@@ -105,6 +105,9 @@ def _near(node: ast.Expression) -> str:
     return operator if isinstance(operator, str) and operator else ")"
 
 
+_CALL_PARTS = ("arguments", "distinct", "star", "over", "within", "ignore_nulls")
+
+
 def canonical(node: Any, scope: Scope) -> Any:
     """A hashable form of an expression in which columns are resolved, so that equal meaning compares equal."""
     if isinstance(node, ast.ColumnRef):
@@ -115,7 +118,7 @@ def canonical(node: Any, scope: Scope) -> Any:
         return ("column", found.level, place)
     if isinstance(node, ast.Function):
         name = tuple(part.lower() for part in node.name)
-        rest = tuple(canonical(getattr(node, f), scope) for f in ("arguments", "distinct", "star", "over", "within"))
+        rest = tuple(canonical(getattr(node, f), scope) for f in _CALL_PARTS)
         return ("call", name, rest)
     if isinstance(node, tuple):
         return tuple(canonical(part, scope) for part in node)

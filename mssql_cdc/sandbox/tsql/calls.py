@@ -75,7 +75,8 @@ class CallParser(TypeParser):
                 return ast.Function((str(token.value),), (), line=line)
             if token.text == "NEXT" and following == "VALUE":
                 self.expect("NEXT", "VALUE", "FOR")
-                return ast.NextValueFor(self.name())
+                name = self.name()
+                return ast.NextValueFor(name, self._over() if self.accept("OVER") else None)
             if token.text in CALLABLE_RESERVED and following == "(":
                 self.advance()
                 return self._call((str(token.value),), line)
@@ -167,7 +168,16 @@ class CallParser(TypeParser):
                 return tuple(found)
 
     def _over(self) -> ast.Over:
+        if self.text != "(":
+            return ast.Over((), (), None, self.identifier())
+        return self.window_specification()
+
+    def window_specification(self) -> ast.Over:
+        """([window] [PARTITION BY …] [ORDER BY …] [frame])."""
         self.expect("(")
+        window = ""
+        if self.at_name() and self.text not in ("PARTITION", "ROWS", "RANGE"):
+            window = self.identifier()
         partition: tuple[ast.Expression, ...] = ()
         if self.accept("PARTITION"):
             self.expect("BY")
@@ -175,7 +185,7 @@ class CallParser(TypeParser):
         order = self.order_items() if self.text == "ORDER" else ()
         frame = self._frame() if self.text in ("ROWS", "RANGE") else None
         self.expect(")")
-        return ast.Over(partition, order, frame)
+        return ast.Over(partition, order, frame, window)
 
     def _frame(self) -> ast.Frame:
         unit = self.advance().text

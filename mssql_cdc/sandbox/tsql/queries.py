@@ -1,14 +1,14 @@
-"""Queries: SELECT, set operations, WITH, ORDER BY, FOR and OPTION clauses."""
+"""Queries: SELECT, set operations, WITH, ORDER BY."""
 
 from __future__ import annotations
 
 from mssql_cdc.sandbox.tsql import ast
-from mssql_cdc.sandbox.tsql.sources import SourceParser
+from mssql_cdc.sandbox.tsql.query_tails import TailParser
 
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 
 
-class QueryParser(SourceParser):
+class QueryParser(TailParser):
     """Adds `query`."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class QueryParser(SourceParser):
                 fetch = self.value()
                 self.expect_one("ROWS", "ROW")
                 self.expect("ONLY")
-        for_clause = self._for_clause() if self.text == "FOR" and self.peek().text in ("XML", "JSON", "BROWSE") else ""
+        for_clause = self.for_clause()
         options = self.option_clause() if self.text == "OPTION" else ()
         if isinstance(body, ast.Nested) and not (ctes or order or for_clause or options):
             return body.query
@@ -99,21 +99,25 @@ class QueryParser(SourceParser):
         source = self.table_sources() if self.accept("FROM") else None
         where = self.expression() if self.accept("WHERE") else None
         group_by: tuple[ast.Expression, ...] = ()
+        sets: tuple[tuple[ast.Expression, ...], ...] | None = None
         if self.accept("GROUP", "BY"):
-            self.accept("ALL")
-            group_by = self._grouping()
+            if self.text == "ALL":
+                raise self.error(156, "Incorrect syntax near the keyword 'ALL': GROUP BY ALL is not known here.")
+            group_by, sets = self.group_by()
         having = self.expression() if self.accept("HAVING") else None
-        return ast.Select(tuple(items), distinct, top, into, source, where, group_by, having)
+        windows = self._windows() if self.text == "WINDOW" and self.peek(2).text == "AS" else ()
+        return ast.Select(tuple(items), distinct, top, into, source, where, group_by, having, sets, windows)
 
-    def _grouping(self) -> tuple[ast.Expression, ...]:
-        if self.text in ("ROLLUP", "CUBE") or self.at("GROUPING", "SETS"):
-            raise self.error(
-                102, f"Incorrect syntax near '{self.token.value}': this server groups by expressions only."
-            )
-        found = self.expressions()
-        if self.at("WITH", "ROLLUP") or self.at("WITH", "CUBE"):
-            raise self.error(102, "Incorrect syntax near 'WITH': this server knows neither ROLLUP nor CUBE.")
-        return found
+    def _windows(self) -> tuple[tuple[str, ast.Over], ...]:
+        """The WINDOW clause: names and what they stand for."""
+        self.expect("WINDOW")
+        found = []
+        while True:
+            name = self.identifier()
+            self.expect("AS")
+            found.append((name, self.window_specification()))
+            if not self.accept(","):
+                return tuple(found)
 
     def top(self) -> ast.Top:
         """TOP count | (expression) [PERCENT] [WITH TIES]."""
@@ -157,41 +161,3 @@ class QueryParser(SourceParser):
     def starts_statement(self) -> bool:
         """Whether an unreserved word opens a statement here, so that it is no alias."""
         return self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
-
-    def _for_clause(self) -> str:
-        start = self.token.start
-        self.expect("FOR")
-        kind = self.expect_one("XML", "JSON", "BROWSE")
-        if kind != "BROWSE":
-            self.expect_one("PATH", "RAW", "AUTO", "EXPLICIT")
-            if self.text == "(":
-                self.skip_parentheses()
-            while self.accept(","):
-                self.word_as_written()
-                if self.text == "(":
-                    self.skip_parentheses()
-        return self.source.text[start : self.peek(-1).end]
-
-    def option_clause(self) -> tuple[tuple[str, int | None], ...]:
-        """OPTION (hint [number], …): checked for form, kept as words."""
-        self.expect("OPTION", "(")
-        found: list[tuple[str, int | None]] = []
-        words: list[str] = []
-        number: int | None = None
-        while self.text != ")":
-            token = self.advance()
-            if token.kind == "e":
-                self.fail()
-            if token.text == ",":
-                found.append((" ".join(words), number))
-                words, number = [], None
-            elif token.kind == "i":
-                number = int(str(token.value))
-            elif token.text == "(":
-                self.back_to(self.mark() - 1)
-                words.append(f"({self.skip_parentheses()})")
-            else:
-                words.append(token.text or str(token.value))
-        self.expect(")")
-        found.append((" ".join(words), number))
-        return tuple(found)

@@ -36,8 +36,42 @@ class SourceParser(ExpressionParser):
                 left = ast.Join("OUTER APPLY", left, self._source())
             elif self.text in ("JOIN", "INNER", "LEFT", "RIGHT", "FULL"):
                 left = self._join(left)
+            elif self.text == "PIVOT":
+                left = self._pivot(left)
+            elif self.text == "UNPIVOT":
+                left = self._unpivot(left)
             else:
                 return left
+
+    def _pivot(self, source: ast.TableSource) -> ast.TableSource:
+        """PIVOT (aggregate FOR column IN ([a], [b])) alias."""
+        self.expect("PIVOT", "(")
+        token = self.token
+        aggregate = self.named_or_call()
+        if not isinstance(aggregate, ast.Function):
+            self.fail(token)
+        self.expect("FOR")
+        column = self.name()
+        self.expect("IN")
+        values = self.names()
+        self.expect(")")
+        return ast.Pivot(source, aggregate, column, values, self._required_alias())
+
+    def _unpivot(self, source: ast.TableSource) -> ast.TableSource:
+        """UNPIVOT (value FOR column IN (a, b)) alias."""
+        self.expect("UNPIVOT", "(")
+        value = self.identifier()
+        self.expect("FOR")
+        column = self.identifier()
+        self.expect("IN", "(")
+        columns = [self.name()[-1]]
+        while self.accept(","):
+            columns.append(self.name()[-1])
+        self.expect(")", ")")
+        return ast.Unpivot(source, value, column, tuple(columns), self._required_alias())
+
+    def _required_alias(self) -> str:
+        return self._alias_only() or self.fail()
 
     def _join(self, left: ast.TableSource) -> ast.TableSource:
         word = self.accept_one("INNER", "LEFT", "RIGHT", "FULL") or "INNER"
@@ -80,10 +114,7 @@ class SourceParser(ExpressionParser):
         hints = self.table_hints()
         if not alias and hints:
             alias = self._alias_only()
-        source = ast.NamedTable(name, alias, hints, system_time, line)
-        if self.text in ("PIVOT", "UNPIVOT"):
-            raise self.error(156, f"Incorrect syntax near the keyword '{self.text}': not known to this server.")
-        return source
+        return ast.NamedTable(name, alias, hints, system_time, line)
 
     def _variable_source(self) -> ast.TableSource:
         name = self.variable()
@@ -108,6 +139,8 @@ class SourceParser(ExpressionParser):
     def _alias_only(self) -> str:
         if self.accept("AS"):
             return self.identifier()
+        if self.text == "WINDOW" and self.peek(2).text == "AS":
+            return ""
         if self.at_name() and not (self.token.kind == "w" and self.text in ("THROW", "DISABLE", "ENABLE")):
             return self.identifier()
         return ""

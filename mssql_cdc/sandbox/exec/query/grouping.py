@@ -125,3 +125,49 @@ class Group:
                 values = tuple([key(row, context) for key in keys])
                 groups.setdefault(equal(values), (values, []))[1].append(row)
         return [values + tuple([result_of(spec, rows, context) for spec in specs]) for values, rows in groups.values()]
+
+
+class GroupingSets:
+    """One row per group of every set: key values (NULL for those outside the set), the mask of those, aggregates.
+
+    Rows come ordered by the keys, each subtotal behind its details, as a ROLLUP is read.
+    """
+
+    __slots__ = ("_aggregates", "_equal", "_keys", "_order", "_sets", "_source", "fields", "order")
+
+    def __init__(
+        self, source: Operator, keys: Sequence[Fn], equal: Callable[[tuple], tuple], aggregates: Sequence[Aggregate],
+        fields: Sequence[Field], sets: Sequence[frozenset[int]], order: Sequence[Fn],
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._keys = tuple(keys)
+        self._equal = equal
+        self._aggregates = aggregates
+        self._sets = sets
+        self._order = order
+        self.fields = fields
+        self.order: Sequence[tuple[int, bool]] = ()
+
+    def open(self, context: Context) -> Slices:
+        """Groups at the first `next`."""
+        return Whole(lambda: self._grouped(context))
+
+    def _grouped(self, context: Context) -> Slice:
+        rows = [row for slice_ in self._source.open(context) for row in slice_]
+        values = [tuple([key(row, context) for key in self._keys]) for row in rows]
+        found: Slice = []
+        for members in self._sets:
+            mask = sum(1 << place for place in range(len(self._keys)) if place not in members)
+            groups: dict[tuple, tuple[tuple, Slice]] = {}
+            for row, cells in zip(rows, values, strict=True):
+                kept = tuple([cell if place in members else None for place, cell in enumerate(cells)])
+                groups.setdefault(self._equal(kept), (kept, []))[1].append(row)
+            if not members and not groups:
+                groups[()] = ((None,) * len(self._keys), [])
+            for kept, inside in groups.values():
+                found.append((*kept, mask, *[result_of(spec, inside, context) for spec in self._aggregates]))
+        width = len(self._keys)
+        found.sort(
+            key=lambda row: [(row[width] >> place & 1, key(row, context)) for place, key in enumerate(self._order)]
+        )
+        return found

@@ -14,7 +14,7 @@ from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
 from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Projection, Rows
 from mssql_cdc.sandbox.exec.query.select import plan_select
-from mssql_cdc.sandbox.exec.query.serialise import for_json
+from mssql_cdc.sandbox.exec.query.serialise import serialised
 from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, Top, order_key
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
@@ -54,9 +54,7 @@ def _plan(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operato
     else:
         plan = plan_body(compiler, query.body, parent)
         plan = _ordered(compiler, plan, query, parent)
-    if query.for_clause and not query.for_clause.upper().startswith("FOR BROWSE"):
-        plan = for_json(plan, query.for_clause)
-    return plan
+    return plan if query.for_clause is None else serialised(plan, query.for_clause)
 
 
 def plan_body(compiler: Compiler, body: ast.QueryBody, parent: Scope | None) -> Operator:
@@ -108,7 +106,7 @@ def _as_types(plan: Operator, fields: Sequence[Field]) -> Operator:
     for place, (have, want) in enumerate(zip(plan.fields, fields, strict=True)):
         made = column(place, have.type, nullable=have.nullable)
         exprs.append(replace(made, type=want.type) if have.special == "null" else coerce(made, want.type))
-    return Projection(plan, [expr.fn for expr in exprs], [expr.column for expr in exprs], fields)
+    return Projection(plan, exprs, fields)
 
 
 def plan_values(compiler: Compiler, node: ast.Values, parent: Scope | None) -> Operator:

@@ -1,67 +1,67 @@
-"""FOR JSON: the rows of a query as one text. FOR XML is not known and says so."""
+"""FOR JSON and FOR XML: which of them, what both share (levels of AUTO, values as ISO text)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
-from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, gather
+from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, gather
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.tsql import ast
 
-_NAME = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B"
-
-
-def for_json(plan: Operator, clause: str) -> Operator:
-    """One row with the JSON text of all rows (`FOR JSON PATH | AUTO` and its options)."""
-    words = clause.upper().split()
-    if words[1] != "JSON":
-        raise SqlError(102, "Incorrect syntax near 'XML': FOR XML is not known to this server.", severity=15)
-    nulls = "INCLUDE_NULL_VALUES" in clause.upper()
-    bare = "WITHOUT_ARRAY_WRAPPER" in clause.upper()
-
-    def rows(context: Context) -> Iterable[tuple]:
-        found = gather(plan.open(context))
-        if not found:
-            return
-        texts = [
-            json.dumps(_row(row, plan.fields, nulls=nulls), ensure_ascii=False, separators=(",", ":")) for row in found
-        ]
-        joined = ",".join(texts)
-        yield (joined if bare else f"[{joined}]",)
-
-    return Rows([Field(_NAME, t.nvarchar(t.MAX))], rows)
+_BINARY = frozenset({"binary", "varbinary", "image", "rowversion"})
 
 
-def _row(row: tuple, fields: Any, *, nulls: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for value, field in zip(row, fields, strict=True):
-        if not field.name:
-            raise SqlError(13605, "Column expressions and data sources without names or aliases cannot be "
-                                  "formatted as JSON "
-                           "text using FOR JSON clause. Add alias to the unnamed column or table.")  # fmt: skip
-        if value is None and not nulls:
-            continue
-        inside = result
-        *path, last = field.name.split(".")
-        for part in path:
-            inside = inside.setdefault(part, {})
-        inside[last] = _cell(value, field.type)
-    return result
+def serialised(plan: Operator, clause: ast.ForClause) -> Operator:
+    """The plan with its FOR clause; FOR BROWSE changes nothing here."""
+    from mssql_cdc.sandbox.exec.query.for_json import json_text
+    from mssql_cdc.sandbox.exec.query.for_xml import xml_text
+
+    if clause.kind == "BROWSE":
+        return plan
+    write = json_text(plan.fields, clause) if clause.kind == "JSON" else xml_text(plan.fields, clause)
+    return Rows([_result(clause)], lambda context: _one(write, gather(plan.open(context)), context))
 
 
-def _cell(value: Any, type_: t.SqlType) -> Any:
-    if value is None:
-        return None
-    if type_.name == "bit":
-        return bool(value)
-    if type_.name in t.INTEGERS or type_.name in t.APPROXIMATE:
-        return value
+def _result(clause: ast.ForClause) -> Field:
+    if clause.kind == "JSON":
+        return Field("JSON_F52E2B61-18A1-11d1-B105-00805F49916B", t.nvarchar(t.MAX), special="json")
+    type_ = t.SqlType("xml") if ("TYPE", "") in clause.options else t.nvarchar(t.MAX)
+    return Field("XML_F52E2B61-18A1-11d1-B105-00805F49916B", type_)
+
+
+def _one(write: Callable[[Slice], str | None], rows: Slice, _context: Context) -> Iterable[tuple]:
+    text = write(rows)
+    return [] if text is None else [(text,)]
+
+
+def plain_text(value: Any, type_: t.SqlType) -> str:
+    """A value as both formats write it: ISO 8601 dates, base64 of binary values, floats with an exponent."""
+    if type_.name in _BINARY:
+        return base64.b64encode(value).decode()
+    if type_.name in t.APPROXIMATE:
+        mantissa, _, exponent = f"{value:.{7 if type_.name == 'real' else 15}e}".partition("e")
+        return f"{mantissa}e{exponent[0]}{int(exponent[1:]):03d}"
     if type_.name in t.NUMBERS:
-        return float(value)
-    style = 127 if type_.name in ("datetime", "datetime2", "datetimeoffset", "smalldatetime") else None
-    return convert(value, type_, t.nvarchar(t.MAX), style=style)
+        return str(value) if type_.name in t.INTEGERS else f"{value:f}"
+    style = 126 if type_.name in ("datetime", "datetime2", "datetimeoffset", "smalldatetime", "date") else None
+    return str(convert(value, type_, t.nvarchar(t.MAX), style=style))
+
+
+def auto_levels(fields: Sequence[Field]) -> list[tuple[str, list[int]]]:
+    """Tables of AUTO mode in the order in which their columns come, with the places of those columns."""
+    levels: dict[str, list[int]] = {}
+    for place, field in enumerate(fields):
+        levels.setdefault(field.qualifier[-1] if field.qualifier else "", []).append(place)
+    return list(levels.items())
+
+
+def same_parents(rows: Slice, places: Sequence[int]) -> Iterable[tuple[tuple, Slice]]:
+    """Neighbouring rows that agree in the columns of one level: they share one parent."""
+    for cells, group in groupby(rows, key=lambda row: tuple(row[place] for place in places)):
+        yield cells, list(group)

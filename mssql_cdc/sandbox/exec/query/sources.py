@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields
 from mssql_cdc.sandbox.exec.query.matching import Matcher
 from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Rows, Single
+from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
 from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import Field, Scope
@@ -76,7 +77,16 @@ class SourcePlanner:
         if isinstance(source, ast.Join):
             plan = self._joined(source, [], None, prefer_order=False)
             return Leaf(plan.fields, operator=plan)
+        if isinstance(source, (ast.Pivot, ast.Unpivot)):
+            return self._rewritten(source)
         raise AssertionError(type(source))
+
+    def _rewritten(self, source: ast.Pivot | ast.Unpivot) -> Leaf:
+        fields, fold = self._fields_of(source.source), self.compiler.fold
+        query = (
+            pivot_query(source, fields, fold) if isinstance(source, ast.Pivot) else unpivot_query(source, fields, fold)
+        )
+        return self.leaf(ast.DerivedTable(query, source.alias))
 
     def _named(self, source: ast.NamedTable) -> Leaf:
         compiler = self.compiler
