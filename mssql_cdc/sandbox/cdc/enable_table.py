@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
@@ -49,6 +50,7 @@ def enable_table(capture: DatabaseCapture, transaction: Transaction, request: En
     source = _source(capture, request)
     name = _instance_name(capture, source, request)
     columns = _captured_columns(source, request)
+    filegroup = _filegroup(capture, request)
     index = _key_index(source, request)
     net = _net_changes(source, request, index)
     _check_key(source, index, columns, net=net)
@@ -56,8 +58,11 @@ def enable_table(capture: DatabaseCapture, transaction: Transaction, request: En
         _gate(capture, transaction, request.role_name)
     table = _create_change_table(capture, transaction, name, columns, index if net else None)
     instance = _register(capture, transaction, request, source, table, name, columns, index, net=net)
+    instance.filegroup = filegroup
     write_metadata(Metadata(capture.database, transaction), instance, index)
     tool = Tool(capture.database, transaction)
+    for name_ in layout.instance_procedures(table.object_id):
+        tool.procedure(name_)
     tool.function(layout.ALL_CHANGES + name, shipped=False, properties={"capture_instance": name})
     if net:
         tool.function(layout.NET_CHANGES + name, shipped=False, properties={"capture_instance": name})
@@ -71,7 +76,18 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
         raise cdc_error(22931, schema, name, procedure=PROCEDURE)
     if table.schema.name.casefold() == layout.SCHEMA:
         raise cdc_error(22974, procedure=PROCEDURE)
+    columnstore = table.properties.get("clustered columnstore")
+    if columnstore:
+        raise error(35353, feature="Change data capture", index=columnstore, table=table.name)
     return table
+
+
+def _filegroup(capture: DatabaseCapture, request: EnableRequest) -> str | None:
+    """The filegroup of the change table; this server has PRIMARY only."""
+    name = request.filegroup_name
+    if name is not None and name.casefold() != "primary":
+        raise cdc_error(22973, name, capture.database.name, procedure=PROCEDURE)
+    return name
 
 
 def _instance_name(capture: DatabaseCapture, source: Table, request: EnableRequest) -> str:
@@ -215,6 +231,7 @@ def _register(
         supports_net_changes=net,
         role=request.role_name,
         index_name=index.name if index is not None else None,
+        masks=bool(capture.database.server.config["clr enabled"]),
     )
     tracked, marks = source.tracked, [(column, column.replicated) for column in columns]
 
