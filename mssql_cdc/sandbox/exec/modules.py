@@ -235,6 +235,9 @@ def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any
     known = session.routines.get(key)
     if known is not None and not known.active and known.statements is found.definition.node.body:
         return known
+    if found.definition is None:
+        place = f"{found.schema.name}.{found.name}"
+        raise SqlError(50000, f"{place} belongs to the jobs of change data capture: it cannot be called by others.")
     node = found.definition.node
     outside, session.current_database = session.current_database, found.definition.database
     try:
