@@ -110,6 +110,11 @@ class ScalarFunction:
             raise error(174, name=self.name.lower(), count=self.minimum)
         raise error(189, name=self.name.lower(), low=self.minimum, high=self.maximum or 254)
 
+    @property
+    def of_value_only(self) -> bool:
+        """Whether a call gives the same for the same values, and NULL for NULL."""
+        return self.null_if_null and self.deterministic and not self.environment
+
     def caller(self, call: Call) -> Callable[..., Any]:
         """`bind` with NULL handling and arity check; takes the environment first when `environment` is set."""
         self.check_arity(len(call.types))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion import converter
+from mssql_cdc.sandbox.engine.conversion_columns import ColumnFunction, column_converter
 from mssql_cdc.sandbox.engine.precedence import is_implicit
 from mssql_cdc.sandbox.engine.types import INT, STRINGS, ResultColumn, SqlType, reported_name
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -14,6 +15,8 @@ from mssql_cdc.sandbox.exec.context import Context
 
 Fn = Callable[[tuple, Context], Any]
 Fn1 = Callable[[Any], Any]
+Chain = tuple[int, tuple[ColumnFunction, ...]]
+"""A place in the row, and functions of columns to be applied one after the other."""
 _DAYS = frozenset({"date", "time", "datetime2", "datetimeoffset"})
 
 
@@ -24,7 +27,8 @@ class Expr:
     `column` is the place in the row for a plain column of the own level, else -1. `constant`: the value does not depend
     on the own level's rows; `varying`: it depends on outer rows or differs from call to call, so it cannot be kept for
     the statement. `simple`: evaluating costs next to nothing. `null`: the word NULL. `rank` orders collations: 0
-    literals and variables, 1 columns, 2 COLLATE clauses.
+    literals and variables, 1 columns, 2 COLLATE clauses. `chain`: the same value as functions of a whole column, where
+    it depends on nothing else.
     """
 
     type: SqlType
@@ -40,6 +44,18 @@ class Expr:
     literal: bool = False
     value: Any = None
     origin: ResultColumn | None = None
+    chain: Chain | None = None
+
+
+def chain_of(expr: Expr) -> Chain | None:
+    """The chain of an expression; that of a plain column has no functions."""
+    return (expr.column, ()) if expr.column >= 0 else expr.chain
+
+
+def chained(expr: Expr, function: ColumnFunction) -> Chain | None:
+    """The chain of an expression with one more function applied."""
+    chain = chain_of(expr)
+    return None if chain is None else (chain[0], (*chain[1], function))
 
 
 def constant(value: object, type_: SqlType, *, literal: bool = True) -> Expr:
@@ -128,13 +144,13 @@ def coerce(expr: Expr, target: SqlType) -> Expr:
             pass  # conversion errors are run-time errors: the statement raises it when it gets there
         else:
             return constant(value, target)
-    inner = expr.fn
+    inner, chain = expr.fn, chained(expr, column_converter(expr.type, target))
     if expr.column >= 0:
         place = expr.column
-        return Expr(target, lambda row, _context: changed(row[place]), expr.nullable, rank=expr.rank)
+        return Expr(target, lambda row, _context: changed(row[place]), expr.nullable, rank=expr.rank, chain=chain)
     return Expr(
         target, lambda row, context: changed(inner(row, context)), expr.nullable, constant=expr.constant,
-        varying=expr.varying, rank=expr.rank,
+        varying=expr.varying, rank=expr.rank, chain=chain,
     )  # fmt: skip
 
 

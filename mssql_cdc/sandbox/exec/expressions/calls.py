@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.conversion_columns import lifted
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import sessionfunctions, values
-from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
+from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
@@ -152,6 +153,8 @@ def bound(definition: ScalarFunction, parts: list[Expr], compiler: Compiler) -> 
         fn = lambda row, context: caller(*[f(row, context) for f in functions])  # noqa: E731
     nullable = not definition.environment or bool(parts)
     made = derived(type_, fn, *parts, nullable=nullable)
+    if len(parts) == 1 and chain_of(parts[0]) and definition.of_value_only:
+        made = replace(made, chain=chained(parts[0], lifted(definition.bind(call))))
     if not definition.deterministic and definition.name in _EACH_ROW:
         made = replace(made, varying=True, constant=False)
     if type_.name in t.STRINGS and type_.collation is None:

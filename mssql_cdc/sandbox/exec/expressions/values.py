@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -10,12 +10,23 @@ from typing import Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.conversion import convert, converter
+from mssql_cdc.sandbox.engine.conversion_columns import column_converter
 from mssql_cdc.sandbox.engine.precedence import promote
 from mssql_cdc.sandbox.engine.types import SqlType
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.arithmetic import operand_type
-from mssql_cdc.sandbox.exec.expressions.base import NULL, Expr, coerce, constant, derived
+from mssql_cdc.sandbox.exec.expressions.base import (
+    NULL,
+    Chain,
+    Expr,
+    chain_of,
+    chained,
+    coerce,
+    constant,
+    derived,
+    same_storage,
+)  # fmt: skip
 from mssql_cdc.sandbox.exec.expressions.conditions import common_collation, comparison, require_condition
 from mssql_cdc.sandbox.tsql import ast
 
@@ -190,23 +201,46 @@ def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *,
             return None
         return convert(value, source, target, style=number, try_=try_)
 
-    if style is None and not try_:
-        return _cast(operand, target)
+    if not try_ and (style is None or (style.literal and isinstance(style.value, int))):
+        return _cast(operand, target, None if style is None else style.value)
     parts = [operand] if style is None else [operand, style]
     made = derived(target, fn, *parts, nullable=operand.nullable or try_)
     return replace(made, rank=operand.rank if target.name in t.STRINGS and source.name in t.STRINGS else 0)
 
 
-def _cast(operand: Expr, target: SqlType) -> Expr:
-    """CAST without style: the conversion is made once, here, so that impossible ones fail before any row."""
-    inner, function = operand.fn, converter(operand.type, target)
+def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:
+    """CAST, or CONVERT in a fixed style. Without style, impossible conversions fail here, before any row."""
+    both = target.name in t.STRINGS and operand.type.name in t.STRINGS
+    rank = operand.rank if both else 0
+    if style is None and same_storage(operand.type, target):
+        return replace(derived(target, operand.fn, operand), rank=rank, chain=chain_of(operand))
+    inner, source = operand.fn, operand.type
+    function = converter(source, target) if style is None else _when_called(source, target, style)
 
     def fn(row: tuple, context: Context) -> Any:
         value = inner(row, context)
         return None if value is None else function(value)
 
-    both = target.name in t.STRINGS and operand.type.name in t.STRINGS
-    return replace(derived(target, fn, operand), rank=operand.rank if both else 0)
+    return replace(derived(target, fn, operand), rank=rank, chain=_conversion_chain(operand, target, style))
+
+
+def _when_called(source: SqlType, target: SqlType, style: int) -> Callable[[Any], Any]:
+    """A style that does not suit is an error of the first value, not of the statement."""
+    made: list[Callable[[Any], Any]] = []
+
+    def function(value: Any) -> Any:
+        if not made:
+            made.append(converter(source, target, style))
+        return made[0](value)
+
+    return function
+
+
+def _conversion_chain(operand: Expr, target: SqlType, style: int | None) -> Chain | None:
+    try:
+        return chained(operand, column_converter(operand.type, target, style))
+    except SqlError:
+        return None
 
 
 def collated(operand: Expr, collation: Collation) -> Expr:

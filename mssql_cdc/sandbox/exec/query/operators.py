@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Protocol
 
+from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Expr
+from mssql_cdc.sandbox.exec.query.columnwise import FEW_ROWS, column_plan
 from mssql_cdc.sandbox.exec.scope import Field
 
 Slice = list[tuple]
@@ -202,17 +205,20 @@ class Concatenation:
 
 
 class Projection:
-    """New rows from expressions; plain columns only: an itemgetter, all columns in order: the rows themselves."""
+    """New rows from expressions; plain columns only: an itemgetter, all columns in order: the rows themselves.
 
-    __slots__ = ("_fields", "_functions", "_mapping", "_same", "_source", "fields", "order")
+    Conversions of columns go column by column; an error among them is found again row by row, so that it is the error
+    of the first row that has one.
+    """
 
-    def __init__(
-        self, source: Operator, functions: Sequence[Callable[[tuple, Context], Any]], places: Sequence[int],
-        fields: Sequence[Field],
-    ) -> None:  # fmt: skip
+    __slots__ = ("_by_columns", "_functions", "_mapping", "_same", "_source", "fields", "order")
+
+    def __init__(self, source: Operator, exprs: Sequence[Expr], fields: Sequence[Field]) -> None:
         self._source = source
-        self._functions = tuple(functions)
+        self._functions = tuple([expr.fn for expr in exprs])
+        self._by_columns = column_plan(exprs, len(source.fields))
         self.fields = fields
+        places = [expr.column for expr in exprs]
         plain = all(place >= 0 for place in places)
         self._same = plain and list(places) == list(range(len(source.fields)))
         self._mapping = row_getter(places) if plain else None
@@ -243,7 +249,17 @@ class Projection:
         if len(functions) == 1:
             only = functions[0]
             return Stage(source, lambda rows: [(only(row, context),) for row in rows])
-        return Stage(source, lambda rows: [tuple([fn(row, context) for fn in functions]) for row in rows])
+        by_columns = self._by_columns
+
+        def project(rows: Slice) -> Slice:
+            if by_columns is not None and len(rows) >= FEW_ROWS:
+                try:
+                    return by_columns(rows, context)
+                except SqlError:
+                    pass  # raised again below, unless another row's error comes first
+            return [tuple([fn(row, context) for fn in functions]) for row in rows]
+
+        return Stage(source, project)
 
 
 def row_getter(places: Sequence[int]) -> Callable[[tuple], tuple]:
