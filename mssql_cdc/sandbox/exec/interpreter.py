@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import (
     administration,
     alterations,
+    bulk,
     changes,
     cursors,
     definitions,
@@ -300,6 +301,7 @@ _HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.TransactionStatement: _transaction,
     st.SelectStatement: queries.select,
     st.Insert: inserts.insert,
+    st.InsertBulk: bulk.insert_bulk,
     st.Update: changes.update,
     st.Delete: changes.delete,
     st.Truncate: changes.truncate,

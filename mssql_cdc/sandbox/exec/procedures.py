@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -59,6 +60,9 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
 def _argument(frame: Frame, node: st.Argument) -> Argument:
     if node.value is None:
         return Argument(RpcParameter(node.name, t.INT, None, default=True))
+    table = tableparameters.is_table_variable(frame.routine.scope.slots, node.value)
+    if table is not None:
+        return Argument(tableparameters.argument_of(table, node.name))
     expr = frame.compiled(node, lambda compiler: compiler.value(node.value))  # type: ignore[arg-type]
     value = expr.fn((), frame.context(frame.session.transactions.current))
     target = -1

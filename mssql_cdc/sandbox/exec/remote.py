@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Steps, StepsTo
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
@@ -101,7 +102,10 @@ def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Seque
         if place >= len(declared):
             raise error(8144, name=frame.routine.name or "sp_executesql")
         slot = frame.routine.parameters[place][0]
-        if slot.type is not None and not argument.default:
+        if slot.table is not None:
+            if not argument.default:
+                tableparameters.fill(frame.session, slot, argument)
+        elif slot.type is not None and not argument.default:
             value = argument.value
             frame.values[slot.place] = _as(value, argument.type, slot.type)
         given.add(place)
@@ -110,6 +114,8 @@ def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Seque
     for place, (slot, declaration) in enumerate(frame.routine.parameters):
         if place in given:
             continue
+        if slot.table is not None:
+            continue  # a table-valued parameter that is left out has no rows
         if declaration.default is None:
             if not frame.routine.name:
                 name = declaration.name

@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import CompileError
 from mssql_cdc.sandbox.exec.names import still_valid
+from mssql_cdc.sandbox.exec.tableparameters import check_readonly
 from mssql_cdc.sandbox.exec.tables import empty_table, make_variable_table
 from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, uses, walk
 from mssql_cdc.sandbox.tsql import statements as st
@@ -48,6 +49,9 @@ class Routine:
         self.parameters: list[tuple[Slot, st.VariableDeclaration]] = []
         for ordinal, declaration in enumerate(parameters, 1):
             slot = self._declare(compiler, declaration, ordinal)
+            if slot.table is not None:
+                check_readonly(declaration.name, readonly=declaration.readonly)
+                slot.readonly = True
             self.parameters.append((slot, declaration))
         self._declare_all(session, compiler)
 
@@ -57,7 +61,9 @@ class Routine:
         definition = compiler.table_type(declaration.type)
         if definition is not None:
             table = make_variable_table(compiler.session, declaration.name, definition)
-            return self.scope.declare(declaration.name, table=table)
+            slot = self.scope.declare(declaration.name, table=table)
+            slot.table_type = declaration.type.name
+            return slot
         return self.scope.declare(declaration.name, compiler.type_of(declaration.type, ordinal=ordinal))
 
     def _declare_all(self, session: Session, compiler: Compiler) -> None:

@@ -9,11 +9,10 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.events import Done, EnvChange, Event, Message, RpcParameter, TmRequest
+from mssql_cdc.sandbox.engine.events import BulkData, Done, EnvChange, Event, Message, RpcParameter, TmRequest
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.transaction import Isolation
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import remote
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
@@ -23,6 +22,7 @@ from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.prepared import PreparedStatements
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.statements.bulk import BulkTarget, bulk_load
 from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
 from mssql_cdc.sandbox.tsql.parser import LONG_TEXT, parse
@@ -97,6 +97,7 @@ class Session:
         self.users: list[str] = []
         self.killed = False
         self.running_text = ""
+        self.bulk: BulkTarget | None = None
 
     # ---- state that functions and views ask for -----------------------------------------------------------
 
@@ -157,7 +158,19 @@ class Session:
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
         """Begin, commit, roll back or save a transaction."""
-        return self._drive(self._transaction_request(request))
+        return self._drive(self.transactions.request(request))
+
+    def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
+        """Store the rows that an INSERT BULK statement has announced."""
+        return self._drive(self._bulk_load(data))
+
+    def _bulk_load(self, data: BulkData) -> Steps:
+        try:
+            yield from bulk_load(self, data)
+        except SqlError as failure:
+            self.last_error = failure.number
+            yield message_of(failure)
+            yield Done(None, "insert bulk", self.transaction_descriptor != 0, False, True)
 
     def reset(self, *, keep_transaction: bool) -> None:
         """Back to the state after login; with `keep_transaction` the open transaction goes on."""
@@ -312,30 +325,6 @@ class Session:
         except Abort:
             pass
         yield from end_of_batch(self)
-        return None
-
-    def _transaction_request(self, request: TmRequest) -> Steps:
-        transactions = self.transactions
-        if request.isolation:
-            transactions.set_isolation(Isolation(request.isolation))
-        try:
-            if request.kind == "begin":
-                yield from transactions.begin(request.name)
-            elif request.kind == "save":
-                transactions.save(request.name)
-            elif request.kind == "commit":
-                yield from transactions.commit()
-            else:
-                yield from transactions.rollback(request.name)
-            if request.begin_next:
-                if request.next_isolation:
-                    transactions.set_isolation(Isolation(request.next_isolation))
-                yield from transactions.begin(request.next_name)
-        except SqlError as failure:
-            yield message_of(failure)
-            yield Done(None, request.kind, transactions.current is not None, False, True)
-            return None
-        yield Done(None, request.kind, transactions.current is not None)
         return None
 
     def done(self, frame: Frame, count: int | None, command: str, *, error: bool = False) -> Done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.events import EnvChange
+from mssql_cdc.sandbox.engine.events import Done, EnvChange, TmRequest
 from mssql_cdc.sandbox.engine.locks import MustWait
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -93,6 +93,32 @@ class SessionTransactions:
         self.isolation = level
         if self.current is not None:
             self.current.isolation = level
+
+    def request(self, request: TmRequest) -> Steps:
+        """A request of the transaction manager, as drivers send it instead of BEGIN, COMMIT, ROLLBACK and SAVE."""
+        from mssql_cdc.sandbox.exec.interpreter import message_of
+
+        if request.isolation:
+            self.set_isolation(Isolation(request.isolation))
+        try:
+            if request.kind == "begin":
+                yield from self.begin(request.name)
+            elif request.kind == "save":
+                self.save(request.name)
+            elif request.kind == "commit":
+                yield from self.commit()
+            else:
+                yield from self.rollback(request.name)
+            if request.begin_next:
+                if request.next_isolation:
+                    self.set_isolation(Isolation(request.next_isolation))
+                yield from self.begin(request.next_name)
+        except SqlError as failure:
+            yield message_of(failure)
+            yield Done(None, request.kind, self.current is not None, False, True)
+            return None
+        yield Done(None, request.kind, self.current is not None)
+        return None
 
     # ---- statements -----------------------------------------------------------------------------------
 

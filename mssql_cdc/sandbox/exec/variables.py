@@ -22,6 +22,8 @@ class Slot:
     type: SqlType | None = None
     table: Any = None
     cursor: bool = False
+    table_type: tuple[str, ...] = ()
+    readonly: bool = False
 
 
 @dataclass(slots=True)
@@ -51,6 +53,18 @@ class VariableScope:
         if slot is None or slot.table is None:
             raise SqlError(1087, f'Must declare the table variable "{name}".', severity=15, state=2)
         return slot
+
+    def writable_table(self, name: str) -> Slot:
+        """A table variable that a statement changes; 10700 for a table-valued parameter."""
+        slot = self.table(name)
+        if slot.readonly:
+            raise read_only(name)
+        return slot
+
+
+def read_only(name: str) -> SqlError:
+    """10700: a statement would change the rows of a table-valued parameter."""
+    return SqlError(10700, f'The table-valued parameter "{name}" is READONLY and cannot be modified.')
 
 
 def walk(node: Any) -> Iterator[Any]:

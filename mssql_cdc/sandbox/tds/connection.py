@@ -25,6 +25,7 @@ from mssql_cdc.sandbox.tds.packets import Message, PacketType
 from mssql_cdc.sandbox.tds.prelogin import EncryptMode, Protection, negotiate, parse_prelogin, prelogin_reply
 from mssql_cdc.sandbox.tds.requests import parse_batch, parse_rpc, parse_transaction_request
 from mssql_cdc.sandbox.tds.response import Response
+from mssql_cdc.sandbox.tds.rowsets import read_bulk_load
 from mssql_cdc.sandbox.tds.session import Session, SessionFactory
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken
 from mssql_cdc.sandbox.tds.wire import ProtocolError
@@ -226,6 +227,8 @@ class Connection:
                 response.end_call(in_transaction=session.transaction_descriptor != 0)
                 if response.fatal:
                     return
+        elif kind is PacketType.BULK_LOAD:
+            await self._pump(session.bulk_load(read_bulk_load(payload)), response)
         elif kind is PacketType.TRANSACTION:
             await self._pump(session.transaction_request(parse_transaction_request(payload)), response)
         else:

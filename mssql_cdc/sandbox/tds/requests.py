@@ -7,8 +7,9 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mssql_cdc.sandbox.engine.events import RpcParameter, TmKind, TmRequest
+from mssql_cdc.sandbox.engine.events import TABLE_TYPE, RpcParameter, TmKind, TmRequest
 from mssql_cdc.sandbox.tds.decoders import InvalidValueError
+from mssql_cdc.sandbox.tds.rowsets import TABLE_TOKEN, read_table_value
 from mssql_cdc.sandbox.tds.type_info import read_type_info
 from mssql_cdc.sandbox.tds.values import read_value
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, decode_utf16
@@ -105,12 +106,16 @@ def _parameter(reader: Reader, position: int) -> RpcParameter:
     status = reader.u8()
     if status & _ENCRYPTED:
         raise ProtocolError(f"parameter {position} ({name!r}) is encrypted; column encryption is not supported")
-    wire = read_type_info(reader)
     try:
-        value = read_value(reader, wire)
+        if reader.peek() == TABLE_TOKEN:
+            reader.skip(1)
+            type_, value = TABLE_TYPE, read_table_value(reader)
+        else:
+            wire = read_type_info(reader)
+            type_, value = wire.type, read_value(reader, wire)
     except InvalidValueError as error:
         raise InvalidValueError(f'Parameter {position} ("{name}"): {error}') from error
-    return RpcParameter(name, wire.type, value, output=bool(status & _BY_REFERENCE), default=bool(status & _DEFAULT))
+    return RpcParameter(name, type_, value, output=bool(status & _BY_REFERENCE), default=bool(status & _DEFAULT))
 
 
 def parse_transaction_request(payload: bytes) -> TmRequest:

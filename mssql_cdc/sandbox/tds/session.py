@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
-from mssql_cdc.sandbox.engine.events import Event, RpcParameter, TmRequest
+from mssql_cdc.sandbox.engine.events import BulkData, Event, RpcParameter, TmRequest
 from mssql_cdc.sandbox.tds.login import Login
 
 
@@ -34,6 +34,10 @@ class Session(Protocol):
 
     def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
         """Call a procedure."""
+        ...
+
+    def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
+        """Store the rows of a bulk load, for which an INSERT BULK statement has asked."""
         ...
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:

@@ -185,5 +185,5 @@ def _read_other(token: int, reader: Reader) -> WireType:
             raise ProtocolError(f"user-defined type {name!r} is not known; expected {', '.join(sorted(types.UDTS))}")
         return WireType(SqlType(name, _UDTS[name][0] if name == "hierarchyid" else MAX))
     if token == _TABLE:
-        raise ProtocolError("table-valued parameters are not supported; pass the rows as JSON or as parameters")
+        raise ProtocolError("a table-valued parameter stands where a single value was expected")
     raise ProtocolError(f"type 0x{token:02X} is not known")

@@ -35,11 +35,11 @@ def read_value(reader: Reader, wire: WireType) -> object:
     if wire.is_null:
         return None
     if wire.fixed_size:
-        return _decode(reader.take(wire.fixed_size), wire)
+        return decode_value(reader.take(wire.fixed_size), wire)
     if wire.type.name == "sql_variant":
         return _read_variant(reader)
     data = _read_framed(reader, codec_of(wire.type).frame(wire.type))
-    return None if data is None else _decode(data, wire)
+    return None if data is None else decode_value(data, wire)
 
 
 def _read_framed(reader: Reader, frame: Frame) -> bytes | None:
@@ -69,7 +69,8 @@ def read_parts(reader: Reader) -> bytes | None:
     return b"".join(chunks)
 
 
-def _decode(data: bytes, wire: WireType) -> object:
+def decode_value(data: bytes, wire: WireType) -> object:
+    """A value from its bytes without frame; the size has to fit the type."""
     type_ = wire.type
     _check_size(len(data), type_)
     if wire.narrow is not None and type_.name in types.SINGLE_BYTE:
@@ -97,7 +98,7 @@ def _read_variant(reader: Reader) -> object:
         return None
     inner = Reader(reader.take(total))
     wire = _variant_base(inner)
-    return wire.type, _decode(inner.take(inner.remaining), wire)
+    return wire.type, decode_value(inner.take(inner.remaining), wire)
 
 
 def _variant_base(reader: Reader) -> WireType:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.queries import QueryParser
+from mssql_cdc.sandbox.tsql.bulk import BulkParser
 
 _AFTER_VALUES = frozenset({",", "UNION", "EXCEPT", "INTERSECT", "ORDER", "FOR", "OPTION"})
 _SET_OPERATORS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
 
 
-class ChangeParser(QueryParser):
+class ChangeParser(BulkParser):
     """Adds the statements that change rows."""
 
     __slots__ = ()
@@ -31,6 +31,8 @@ class ChangeParser(QueryParser):
         """INSERT [TOP (n)] [INTO] target and its source of rows."""
         line = self.line()
         self.expect("INSERT")
+        if self.accept("BULK"):
+            return self.insert_bulk(self.name(), line)
         top = self.top() if self.text == "TOP" else None
         self.accept("INTO")
         target = self.target()

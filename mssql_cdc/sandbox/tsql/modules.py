@@ -173,8 +173,8 @@ class ModuleParser(AlterTableParser):
                 self.accept("NULL")
             default = self._default_value() if self.accept("=") else None
             output = bool(self.accept_one("OUTPUT", "OUT"))
-            self.accept("READONLY")
-            found.append(st.VariableDeclaration(name, type_name, default, output, cursor))
+            readonly = self.accept("READONLY")
+            found.append(st.VariableDeclaration(name, type_name, default, output, cursor, readonly))
             if not self.accept(","):
                 break
         if self.text not in ends and self.token.kind != "e":

@@ -125,6 +125,7 @@ class VariableDeclaration:
     default: Expression | None = None
     output: bool = False
     cursor: bool = False
+    readonly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,15 @@ class Insert(Statement):
     top: Top | None = None
     output: tuple[Output, ...] = ()
     hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InsertBulk(Statement):
+    """INSERT BULK with (column, type) pairs and the words of its options."""
+
+    target: Name
+    columns: tuple[tuple[str, TypeName], ...]
+    options: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def test_other_transaction_requests_are_refused(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("info", "reason"),
-    [(b"\xf3\0\0\0", "table-valued parameters are not supported"), (b"\x99", "type 0x99 is not known")],
+    [(b"\xf3\0\0\0\0\0", "table-valued parameter of 0 columns"), (b"\x99", "type 0x99 is not known")],
 )
 def test_unsupported_parameters_say_what_they_are(info: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):

@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.exec.modules import Module
 from mssql_cdc.sandbox.exec.sequences import Sequence
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
+from mssql_cdc.sandbox.exec.tableparameters import check_module
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -55,6 +56,7 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
         if found is None and node.form == "alter":
             raise error(208, name=".".join(node.name))
         definition = Module(node, place.database, frozenset(node.events))
+        check_module(compiler, node)
         if node.kind == "view":
             from mssql_cdc.sandbox.exec.query.commontables import named
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table:
     """The table that a statement changes; views and system objects are refused, and those without permission (229)."""
     if name[0].startswith("@"):
-        return compiler.variables.table(name[0]).table
+        return compiler.variables.writable_table(name[0]).table
     compiler.reads_tables = True
     found = compiler.names.find(name)
     if isinstance(found, Table):
         if not found.private and not compiler.module_depth:
             for permission in permissions:
                 require(compiler.session, found.database, permission, found.schema.name, found.name)
+        refuse_history(found, permissions)
         return found
     if found is not None and found.type_code == "V":
         raise SqlError(
@@ -43,6 +44,17 @@ def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table
         if compiler.session.server.catalog.view(place.database, place.schema, place.name) is not None:
             raise SqlError(259, "Ad hoc updates to system catalogs are not allowed.")
     raise error(208, name=".".join(name))
+
+
+_HISTORY = {"INSERT": (13559, "insert rows in"), "DELETE": (13560, "delete rows from"), "UPDATE": (13561, "update rows in")}
+
+
+def refuse_history(table: Table, actions: Sequence[str]) -> None:
+    """Errors 13559 to 13561: former rows of a system-versioned table are not changed by statements."""
+    if table.properties.get("temporal_type") == 1:
+        for action in actions:
+            number, words = _HISTORY[action]
+            raise SqlError(number, f"Cannot {words} a temporal history table '{table.long_name}'.")
 
 
 @dataclass(frozen=True, slots=True)
