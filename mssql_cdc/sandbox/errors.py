@@ -220,6 +220,7 @@ catalogue: dict[int, Template] = {
     3729: T("Cannot drop {kind} '{name}' because it is being referenced by object '{object}'."),
     3902: T("The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION."),
     3903: T("The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION."),
+    3906: T('Failed to update database "{database}" because the database is read-only.'),
     3910: T("Transaction context in use by another session.", 16, 2),
     3915: T("Cannot use the ROLLBACK statement within an INSERT-EXEC statement.", 16, 0),
     3916: T("Cannot use the COMMIT statement within an INSERT-EXEC statement unless BEGIN TRANSACTION is used first.", 16, 0),

@@ -41,7 +41,6 @@ PROPERTIES: dict[str, str | int | None] = {
     "isclustered": 0,
     "isexternalauthenticationonly": 0,
     "isfulltextinstalled": 0,
-    "ishadrenabled": 0,
     "isintegratedsecurityonly": 0,
     "islocaldb": 0,
     "ispolybaseinstalled": 0,

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox import faults
+from mssql_cdc.sandbox import faults, incidents
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
 from mssql_cdc.sandbox.catalog import procedures, views
 from mssql_cdc.sandbox.catalog.definitions import (
@@ -44,7 +44,7 @@ _VIEWS: dict[tuple[str, str], SystemView] = {
 }
 _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
     (item.schema.casefold(), item.name.casefold()): item
-    for item in (*procedures.PROCEDURES, *cdc_procedures.PROCEDURES, *faults.PROCEDURES)
+    for item in (*procedures.PROCEDURES, *cdc_procedures.PROCEDURES, *faults.PROCEDURES, *incidents.PROCEDURES)
 }
 _SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
 _METADATA_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.FUNCTIONS}

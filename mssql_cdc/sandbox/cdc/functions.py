@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance
+from mssql_cdc.sandbox.cdc.layout import CHANGE_TABLES
 from mssql_cdc.sandbox.cdc.masks import is_bit_set
 from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
 from mssql_cdc.sandbox.engine.log import ZERO_LSN
@@ -60,13 +61,25 @@ def find_instance(scope: Scope, name: str | None) -> CaptureInstance | None:
     return instance if instance is not None and may_see(scope, instance) else None
 
 
+def low_end(scope: Scope, instance: CaptureInstance) -> bytes | None:
+    """An instance's low end point as the session's server knows it; None on a secondary that has not met it."""
+    if not scope.server.replica.serves(scope.session.spid):
+        return instance.start_lsn
+    with reading(scope) as metadata:
+        rows = [row for row in metadata.records(CHANGE_TABLES) if row["object_id"] == instance.change_table.object_id]
+    return rows[0]["start_lsn"] if rows else None
+
+
 def min_lsn(scope: Scope, name: str | None) -> bytes | None:
     """The low end point of an instance; zeros when it is unknown, NULL until the capture job has met it."""
     instance = find_instance(scope, name)
     if instance is None:
         return ZERO_LSN
+    low = low_end(scope, instance)
+    if low is None:
+        return ZERO_LSN
     newest = max_lsn(scope)
-    return None if newest is not None and instance.start_lsn > newest else instance.start_lsn
+    return None if newest is not None and low > newest else low
 
 
 def _shifted(by: int):
@@ -118,7 +131,16 @@ def _has_column_changed(scope: Scope, name: str | None, column: str | None, mask
     return None if ordinal is None or mask is None else int(is_bit_set(ordinal, mask))
 
 
+def _is_primary(scope: Scope, name: str | None) -> int | None:
+    """1 on the primary, 0 on the secondary, NULL where no secondary exists [doc]."""
+    replica = scope.server.replica
+    if not replica.active or scope.server.databases.get(name or "") is None:
+        return None
+    return int(not replica.serves(scope.session.spid))
+
+
 FUNCTIONS = (
+    function("fn_hadr_is_primary_replica", "bit", "sysname", _is_primary),
     function("fn_cdc_get_max_lsn", "binary(10)", "", max_lsn),
     function("fn_cdc_get_min_lsn", "binary(10)", "sysname", min_lsn),
     function("fn_cdc_increment_lsn", "binary(10)", "binary(10)", _shifted(1)),

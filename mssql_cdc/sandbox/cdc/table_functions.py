@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction
 from mssql_cdc.sandbox.cdc import layout
 from mssql_cdc.sandbox.cdc.change_rows import BEFORE
-from mssql_cdc.sandbox.cdc.functions import max_lsn, may_see
+from mssql_cdc.sandbox.cdc.functions import low_end, max_lsn, may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance
 from mssql_cdc.sandbox.cdc.messages import no_such_endpoints
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
@@ -49,10 +49,10 @@ def _check(scope: Scope, instance: CaptureInstance, kind: str, arguments: tuple,
         )
     low, high, option = arguments
     chosen = option.strip().lower() if isinstance(option, str) else ""
-    newest = max_lsn(scope)
+    newest, start = max_lsn(scope), low_end(scope, instance)
     if low is None or high is None or newest is None or chosen not in options:
         raise no_such_endpoints(kind)
-    if low < instance.start_lsn or high > newest or low > high:
+    if start is None or low < start or high > newest or low > high:
         raise no_such_endpoints(kind)
     return chosen
 

@@ -12,7 +12,10 @@ _DATETIME_PER_SECOND = 300
 
 
 def _history(scope: Scope) -> ScanHistory:
+    """What the capture job has noted; on a secondary nothing, since it scans the log of the primary [dbz]."""
     capture = scope.server.catalog.cdc.capture(scope.database)
+    if scope.server.replica.serves(scope.session.spid):
+        return ScanHistory()
     return capture.history if capture is not None else ScanHistory()
 
 

@@ -20,6 +20,7 @@ from mssql_cdc.sandbox.engine.versions import Version
 from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.replica import Replica
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.table import Table
 
@@ -46,6 +47,7 @@ class TransactionManager:
         self._ids = itertools.count(1)
         self._snapshots: dict[int, int] = {}
         self._garbage: deque[tuple[int, Table, int]] = deque()
+        self.replica: Replica | None = None
 
     def begin(
         self,
@@ -58,6 +60,8 @@ class TransactionManager:
         """A new transaction; it writes nothing to any log before its first change."""
         transaction = Transaction(self, next(self._ids), spid=spid, isolation=isolation, name=name)
         transaction.deadlock_priority = deadlock_priority
+        if self.replica is not None and self.replica.serves(spid):
+            transaction.replica = self.replica
         self.active[transaction.id] = transaction
         return transaction
 
@@ -66,6 +70,10 @@ class TransactionManager:
         sequence = self.sequence
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
         return sequence
+
+    def share_snapshot(self, sequence: int) -> None:
+        """One more user of a snapshot not older than one in use; must be given back with `drop_snapshot`."""
+        self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
 
     def drop_snapshot(self, sequence: int) -> None:
         """Give a snapshot back; row versions that nobody can see any more are freed."""
@@ -112,8 +120,8 @@ class Transaction:
     """
 
     __slots__ = (
-        "_snapshot", "_statement", "_statement_snapshots", "begin_time", "deadlock_priority", "doomed", "id",
-        "isolation", "locks", "manager", "name", "parts", "savepoints", "spid", "state", "undo",
+        "_snapshot", "_statement", "_statement_snapshots", "begin_ticks", "begin_time", "deadlock_priority", "doomed",
+        "id", "isolation", "locks", "manager", "name", "parts", "replica", "savepoints", "spid", "state", "undo",
         "variable_writes",
     )  # fmt: skip
 
@@ -124,9 +132,13 @@ class Transaction:
         self.isolation = isolation
         self.name = name
         self.deadlock_priority = 0
+        self.replica: Replica | None = None
+        """The readable secondary on which the transaction runs."""
         self.doomed = False
         self.state: Literal["active", "committed", "rolled back"] = "active"
         self.begin_time = manager.clock.local_datetime()
+        self.begin_ticks = manager.clock.utc_ticks()
+        """Begin in UTC as datetime2 ticks: the period columns of system-versioned tables say it."""
         self.locks: dict[Resource, Granted] = {}
         self.undo: list[tuple[Any, Any, Any]] = []
         self.savepoints: list[Savepoint] = []
@@ -190,7 +202,10 @@ class Transaction:
 
     def snapshot(self) -> int:
         """The transaction's snapshot (SNAPSHOT isolation), taken with its first access to data."""
-        if self._snapshot is None:
+        if self._snapshot is None and self.replica is not None:
+            self._snapshot = self.replica.sequence()
+            self.manager.share_snapshot(self._snapshot)
+        elif self._snapshot is None:
             self._snapshot = self.manager.take_snapshot()
         return self._snapshot
 
@@ -211,9 +226,15 @@ class Transaction:
     # -- writing --------------------------------------------------------------------------------------------------
 
     def log_part(self, database: Database) -> LogPart:
-        """This transaction's part in a database's log; the first call writes the BEGIN record."""
+        """This transaction's part in a database's log; the first call writes the BEGIN record.
+
+        Raises:
+            SqlError: 3906, the database is read-only, or this is a readable secondary.
+        """
         part = self.parts.get(database.id)
         if part is None:
+            if database.options.read_only or (self.replica is not None and not database.is_system):
+                raise error(3906, database=database.name)
             part = self.parts[database.id] = database.log.begin(self.id, self.begin_time)
         return part
 
@@ -283,6 +304,8 @@ class Transaction:
             else:
                 oldest = sequence
                 table.publish(rowids, oldest)
+        if manager.replica is not None:
+            manager.replica.committed(sequence)
 
     def _end_parts(self, *, committed: bool) -> None:
         now = self.manager.clock.local_datetime()

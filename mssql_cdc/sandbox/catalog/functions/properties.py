@@ -41,6 +41,7 @@ def _server_property(scope: Scope, name: str | None) -> object:
         "edition": server.version.edition,
         "engineedition": server.version.engine_edition,
         "collation": server.collation.name,
+        "ishadrenabled": int(server.replica.active),
     }
     return variant(own.get(key, PROPERTIES.get(key)))
 
@@ -68,7 +69,10 @@ _DATABASE: dict[str, Callable[[Database], str | int | None]] = {
 
 def _database_property(scope: Scope, name: str | None, key: str | None) -> object:
     database = scope.server.databases.get(name or "")
-    compute = _DATABASE.get((key or "").strip().casefold())
+    wanted = (key or "").strip().casefold()
+    if database is not None and wanted == "updateability" and scope.server.replica.serves(scope.session.spid):
+        return variant("READ_ONLY")
+    compute = _DATABASE.get(wanted)
     return variant(compute(database)) if database is not None and compute is not None else None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from mssql_cdc.sandbox.engine.clock import Clock
 from mssql_cdc.sandbox.engine.collation import Collation, collation_named
 from mssql_cdc.sandbox.engine.locks import LockManager
+from mssql_cdc.sandbox.engine.replica import Replica
 from mssql_cdc.sandbox.engine.storage.database import SYSTEM_DATABASES, Database
 from mssql_cdc.sandbox.engine.storage.objects import NameMap
 from mssql_cdc.sandbox.engine.transaction import TransactionManager
@@ -82,11 +83,17 @@ class Server:
         self.agent_running = True
         self.start_time = self.clock.local_datetime()
         self.sessions: dict[int, Any] = {}
+        self.replica = Replica(self.transactions, self.clock, self._reads_only)
+        self.transactions.replica = self.replica
         self.instance_id = uuid.uuid4()
         self._next_principal_id = 2
         for number, system in enumerate(SYSTEM_DATABASES, 1):
             self.databases[system] = Database(self, system, number, collation=self.collation)
         self.databases["tempdb"].options.recovery_model = "SIMPLE"
+
+    def _reads_only(self, spid: int) -> bool:
+        session = self.sessions.get(spid)
+        return session is not None and session.read_only_intent
 
     def add_login(self, name: str, password: str, *, server_roles: set[str] | None = None) -> Login:
         """A new login; error 15025 if the name is taken."""

@@ -41,7 +41,7 @@ class ReadView:
 
     def open(self, table: Table) -> None:
         """Take the table lock of the view; raises `MustWait`. Temporary tables need none."""
-        if table.private:
+        if table.private or self.transaction.replica is not None:
             return
         self.transaction.manager.locks.acquire(
             self.transaction, table.resource, self.table_mode, duration=self.table_duration
@@ -100,8 +100,13 @@ def open_view(
 ) -> ReadView:
     """The view for a table reference with lower-case `hints`; `for_update`: the target of UPDATE, DELETE or MERGE.
 
-    Errors: 3952 when SNAPSHOT is not allowed in the database. Waits come later, with `ReadView.open` and the scan.
+    Errors: 3952 when SNAPSHOT is not allowed in the database, 3906 for an update on a readable secondary. Waits come
+    later, with `ReadView.open` and the scan.
     """
+    if transaction.replica is not None and not database.is_system:
+        if for_update:
+            raise error(3906, database=database.name)
+        return ReadView(transaction, "snapshot", transaction.snapshot())
     level = _level(transaction.isolation, hints, for_update=for_update)
     versions_only = not for_update and not hints & _LOCKING
     if level is Isolation.SNAPSHOT:
