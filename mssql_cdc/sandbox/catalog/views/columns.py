@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import TYPES, SqlType, max_length
 
@@ -23,10 +24,15 @@ _COLUMN_REST = (
 )
 
 
-def type_ids(type_: SqlType) -> tuple[int, int]:
-    """`system_type_id` and `user_type_id`."""
-    info = TYPES[type_.alias or type_.name]
-    return info.system_type_id, info.user_type_id
+def type_ids(type_: SqlType, database: Database | None = None) -> tuple[int, int]:
+    """`system_type_id` and `user_type_id`; types made by CREATE TYPE … FROM have their object id as the second."""
+    info = TYPES.get(type_.alias or type_.name)
+    if info is not None:
+        return info.system_type_id, info.user_type_id
+    objects = () if database is None else database.objects()
+    own = next((item for item in objects if item.type_code == "TYPE" and item.name == type_.alias), None)
+    base = TYPES[type_.name]
+    return base.system_type_id, base.user_type_id if own is None else own.object_id
 
 
 def column_values(table: Table, column: Column) -> tuple:
@@ -36,13 +42,16 @@ def column_values(table: Table, column: Column) -> tuple:
         table.object_id,
         column.name,
         column.column_id,
-        *type_ids(type_),
+        *type_ids(type_, table.database),
         max_length(type_),
         type_.precision,
         type_.scale,
         type_.collation.name if type_.collation is not None else None,
         int(column.nullable),
     )
+
+
+_GENERATED = {"": (0, "NOT_APPLICABLE"), "start": (1, "AS_ROW_START"), "end": (2, "AS_ROW_END")}
 
 
 def _columns(scope: Scope) -> Iterator[tuple]:
@@ -56,26 +65,42 @@ def _columns(scope: Scope) -> Iterator[tuple]:
                 int(column.replicated),
                 column.default.object_id if column.default is not None else 0,
                 int(column.sparse),
-                0,
-                "NOT_APPLICABLE",
+                *_GENERATED[column.generated],
                 int(column.hidden),
                 int(column.masking is not None),
             )
 
 
-def _types(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every database
+def _types(scope: Scope) -> Iterator[tuple]:
+    yield from _system_types()
+    for item in scope.database.objects():
+        if item.type_code == "TYPE":
+            type_, info = item.definition, TYPES[item.definition.name]
+            yield (
+                item.name, info.system_type_id, item.object_id, item.schema.schema_id, max_length(type_),
+                type_.precision, type_.scale, type_.collation.name if type_.collation is not None else None,
+                int(item.properties.get("nullable", True)), 1, 0, 0,
+            )  # fmt: skip
+        elif item.type_code == "TT":
+            yield (item.name, 243, item.object_id, item.schema.schema_id, -1, 0, 0, None, 0, 1, 0, 1)
+
+
+def _system_types() -> Iterator[tuple]:
     for name, info in TYPES.items():
         collated = name in {"text", "ntext", "varchar", "char", "nvarchar", "nchar", "sysname"}
         yield (
             "timestamp" if name == "rowversion" else name,
             info.system_type_id,
             info.user_type_id,
+            4,
             info.size,
             info.precision,
             info.scale,
             "SQL_Latin1_General_CP1_CI_AS" if collated else None,
             int(name not in ("rowversion", "sysname")),
+            0,
             int(name in ("hierarchyid", "geometry", "geography")),
+            0,
         )
 
 
@@ -151,10 +176,10 @@ VIEWS = (
     view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns),
     view(
         "sys.types",
-        "name sysname, system_type_id tinyint, user_type_id int, schema_id int = 4, principal_id int? = NULL, "
+        "name sysname, system_type_id tinyint, user_type_id int, schema_id int, principal_id int? = NULL, "
         "max_length smallint, precision tinyint, scale tinyint, collation_name sysname?, is_nullable bit?, "
-        "is_user_defined bit = 0, is_assembly_type bit, default_object_id int = 0, rule_object_id int = 0, "
-        "is_table_type bit = 0",
+        "is_user_defined bit, is_assembly_type bit, default_object_id int = 0, rule_object_id int = 0, "
+        "is_table_type bit",
         _types,
     ),
     view(

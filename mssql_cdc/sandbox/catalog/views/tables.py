@@ -44,6 +44,9 @@ def _tables(scope: Scope) -> Iterator[tuple]:
             int(table.tracked),
             temporal,
             ("NON_TEMPORAL_TABLE", "HISTORY_TABLE", "SYSTEM_VERSIONED_TEMPORAL_TABLE")[temporal],
+            None if table.history is None else table.history.object_id,
+            None if table.history is None else -1,
+            None if table.history is None else "INFINITE",
         )
 
 
@@ -117,6 +120,12 @@ def _synonyms(scope: Scope) -> Iterator[tuple]:
             yield (*_object_values(row), str(target))
 
 
+def _periods(scope: Scope) -> Iterator[tuple]:
+    for table in scope.database.tables():
+        if table.period_at is not None:
+            yield (table.object_id, *(table.columns[place].column_id for place in table.period_at))
+
+
 def _extended(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - nothing stores extended properties
     return iter(())
 
@@ -132,8 +141,9 @@ VIEWS = (
         "text_in_row_limit int? = 0, large_value_types_out_of_row bit? = 0, is_tracked_by_cdc bit?, "
         "lock_escalation tinyint? = 0, lock_escalation_desc nvarchar(60)? = 'TABLE', is_filetable bit? = 0, "
         "is_memory_optimized bit? = 0, durability tinyint? = 0, durability_desc nvarchar(60)? = 'SCHEMA_AND_DATA', "
-        "temporal_type tinyint?, temporal_type_desc nvarchar(60)?, history_table_id int? = NULL, "
-        "is_remote_data_archive_enabled bit? = 0, is_external bit = 0, history_retention_period int? = NULL, "
+        "temporal_type tinyint?, temporal_type_desc nvarchar(60)?, history_table_id int?, "
+        "is_remote_data_archive_enabled bit? = 0, is_external bit = 0, history_retention_period int?, "
+        "history_retention_period_unit_desc nvarchar(10)?, "
         "is_node bit? = 0, is_edge bit? = 0",
         _tables,
     ),
@@ -147,6 +157,12 @@ VIEWS = (
         "is_schema_bound bit? = 0, uses_database_collation bit? = 0, is_recompiled bit? = 0, "
         "null_on_null_input bit? = 0, execute_as_principal_id int? = NULL",
         _modules,
+    ),
+    view(
+        "sys.periods",
+        "name sysname = 'SYSTEM_TIME', period_type tinyint? = 1, "
+        "period_type_desc nvarchar(60)? = 'SYSTEM_TIME_PERIOD', object_id int, start_column_id int, end_column_id int",
+        _periods,
     ),
     view("sys.schemas", "name sysname, schema_id int, principal_id int?", _schemas),
     view(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import error
@@ -86,6 +86,7 @@ class Column:
     hidden: bool = False
     masking: str | None = None
     replicated: bool = False
+    generated: Literal["", "start", "end"] = ""
 
     @property
     def is_rowversion(self) -> bool:
@@ -95,4 +96,4 @@ class Column:
     @property
     def writable(self) -> bool:
         """Whether statements may give it a value (identity columns aside)."""
-        return self.computed is None and self.type.name != "rowversion"
+        return self.computed is None and self.type.name != "rowversion" and not self.generated

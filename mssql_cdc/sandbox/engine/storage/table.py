@@ -35,8 +35,9 @@ class Table(SchemaObject):
     """
 
     __slots__ = (
-        "checks", "columns", "computed_at", "database", "foreign_keys", "free", "heap", "indexes", "kind",
-        "next_column_id", "private", "referenced_by", "resource", "rowversion_at", "schema_sequence", "tracked",
+        "checks", "columns", "computed_at", "database", "fills", "foreign_keys", "free", "heap", "history", "indexes",
+        "kind", "next_column_id", "period_at", "private", "referenced_by", "resource", "rowversion_at",
+        "schema_sequence", "tracked",
         "triggers", "versions",
     )  # fmt: skip
 
@@ -74,8 +75,11 @@ class Table(SchemaObject):
         self.versions = 0
         """Slots that hold no plain tuple behind an index entry: versions, and for heaps also free slots."""
         self.resource = Resource("OBJECT", database.id, object_id)
+        self.history: Table | None = None
+        """Where the former rows of a system-versioned table go."""
         self.rowversion_at = -1
         self.computed_at: list[int] = []
+        self.period_at: tuple[int, int] | None = None
         self._bind()
 
     # -- definition ---------------------------------------------------------------------------------------------
@@ -84,6 +88,10 @@ class Table(SchemaObject):
         places = [i for i, column in enumerate(self.columns) if column.is_rowversion]
         self.rowversion_at = places[0] if places else -1
         self.computed_at = [i for i, column in enumerate(self.columns) if column.computed and column.computed.stored]
+        period = {column.generated: i for i, column in enumerate(self.columns) if column.generated}
+        self.period_at = (period["start"], period["end"]) if len(period) == 2 else None
+        self.fills = self.rowversion_at >= 0 or bool(self.computed_at) or self.period_at is not None
+        """Whether storage itself gives values to some columns of every row that is written."""
         for index in self.indexes:
             index.bind(self.columns)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.locks import LockMode
-from mssql_cdc.sandbox.engine.storage import references
+from mssql_cdc.sandbox.engine.storage import references, temporal
 from mssql_cdc.sandbox.engine.storage.large_values import check_replicated_sizes
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.views import wait_for_row
@@ -31,8 +31,8 @@ _WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})
 def insert(table: Table, transaction: Transaction, row: tuple, statement: str) -> int:
     """Insert one row; see `Table.insert`."""
     _lock_table(table, transaction)
-    if table.rowversion_at >= 0 or table.computed_at:
-        row = _filled(table, row)
+    if table.fills:
+        row = _filled(table, transaction, row)
     _check_row(table, row, statement)
     if table.tracked:
         check_replicated_sizes(table, row)
@@ -78,7 +78,7 @@ def update(
         old = _claim(table, transaction, rowid)
         if old is None:
             continue
-        new = _filled(table, given) if table.rowversion_at >= 0 or table.computed_at else given
+        new = _filled(table, transaction, given) if table.fills else given
         _check_row(table, new, statement)
         if table.tracked:
             check_replicated_sizes(table, tuple(n if n is not o else None for n, o in zip(new, old, strict=True)))
@@ -88,6 +88,8 @@ def update(
         table.heap[rowid] = version
         transaction.undo.append((table, rowid, version))
         done.append((rowid, old, new))
+    if table.history is not None:
+        _keep_former(table, table.history, transaction, [old for _, old, _ in done])
     rekeyed = _reindex(table, transaction, done)
     if table.private:
         transaction.variable_writes |= table.kind == "variable"
@@ -122,6 +124,8 @@ def delete(table: Table, transaction: Transaction, rowids: Sequence[int], statem
             part.change(table.object_id, "delete", old, None)
         else:
             part.log.append()
+    if table.history is not None:
+        _keep_former(table, table.history, transaction, gone)
     if table.referenced_by:
         for old in gone:
             references.parent_changed(table, transaction, old, None, statement)
@@ -168,9 +172,16 @@ def _lock_table(table: Table, transaction: Transaction) -> None:
         transaction.manager.locks.acquire(transaction, table.resource, LockMode.IX)
 
 
-def _filled(table: Table, row: tuple) -> tuple:
-    """The row with its rowversion and stored computed columns."""
+def _keep_former(table: Table, history: Table, transaction: Transaction, rows: Sequence[tuple]) -> None:
+    for row in rows:
+        insert(history, transaction, temporal.former_row(table, history, transaction, row), "INSERT")
+
+
+def _filled(table: Table, transaction: Transaction, row: tuple) -> tuple:
+    """The row with its rowversion, its period and its stored computed columns."""
     values = list(row)
+    if table.period_at is not None:
+        values[table.period_at[0]], values[table.period_at[1]] = temporal.current_period(table, transaction)
     if table.rowversion_at >= 0:
         values[table.rowversion_at] = table.database.next_rowversion()
     for place in table.computed_at:

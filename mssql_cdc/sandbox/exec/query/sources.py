@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
@@ -100,6 +100,8 @@ class SourcePlanner:
             if virtual is not None:
                 plan = virtual((alias or name[0],))
                 return Leaf(plan.fields, operator=plan)
+        from mssql_cdc.sandbox.exec.temporal import plan_history
+
         compiler.reads_tables = True
         found = compiler.names.find(name)
         if isinstance(found, Table):
@@ -109,8 +111,14 @@ class SourcePlanner:
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             hints = frozenset(hint.lower() for hint in source.hints)
             if source.system_time is not None:
-                return self._temporal(found, source, qualifier)
+                plan = plan_history(self, found, source, qualifier)
+                return Leaf(plan.fields, operator=plan)
             return self._stored(found, qualifier, hints)
+        if source.system_time is not None:
+            raise SqlError(
+                13544, "Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "
+                f"'{'.'.join(name)}' is not a system-versioned table."
+            )  # fmt: skip
         if found is not None and found.type_code == "V":
             return self._view(found, alias, name)
         return self._virtual(source)
@@ -147,12 +155,6 @@ class SourcePlanner:
             return view.rows(context.session, context.transaction)
 
         return Leaf(fields, operator=Rows(fields, rows))
-
-    def _temporal(self, table: Table, source: ast.NamedTable, qualifier: tuple[str, ...]) -> Leaf:
-        from mssql_cdc.sandbox.exec.temporal import plan_history
-
-        plan = plan_history(self, table, source, qualifier)
-        return Leaf(plan.fields, operator=plan)
 
     # ---- entering a leaf with its conditions -------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
@@ -64,6 +65,10 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
                 column.computed, column.type, column.nullable = builder.computed(item, scope, session)
             alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
             alter.log_ddl(table, transaction, "add column", _command(frame, node), column=column.name, details=column)
+            if table.history is not None:
+                _add_to_history(table.history, transaction, column)
+        if definition.period is not None:
+            temporal.add_period(table, definition.period)
         for item in definition.columns:
             for constraint in item.constraints:
                 builder.add_constraint(table, transaction, constraint, item.name)
@@ -88,6 +93,20 @@ def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], ob
         context = Context(frame.session, [], None)
         return lambda: default.evaluate(context)
     return lambda: None
+
+
+def _add_to_history(history: Table, transaction: Transaction, column: Column) -> None:
+    """A new column of a system-versioned table appears in its history too; former rows take the default there."""
+    if column.identity is not None or column.computed is not None:
+        raise SqlError(
+            13544, f"System-versioned table schema modification failed because adding column '{column.name}' (identity "
+            "or computed) to a table whose SYSTEM_VERSIONING is ON is not supported."
+        )  # fmt: skip
+    default = None if column.nullable else column.default
+    alter.add_column(
+        history, transaction, temporal.former_column(column),
+        (lambda: default.evaluate(transaction)) if default is not None else (lambda: None),
+    )  # fmt: skip
 
 
 def _add_default(builder: TableBuilder, table: Table, transaction: Transaction, node: st.Constraint) -> None:
@@ -131,6 +150,8 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         )  # fmt: skip
         convert = assigner(old.type, type_, table=table.long_name, column=old.name)
         before = alter.alter_column(table, transaction, column, convert)
+        if table.history is not None:
+            alter.alter_column(table.history, transaction, temporal.former_column(column), convert)
         alter.log_ddl(
             table, transaction, "alter column", _command(frame, node), column=old.name, details=(before, column)
         )
@@ -174,7 +195,7 @@ def _drop(frame: Frame, node: st.AlterTableDrop) -> Steps:
             elif kind == "constraint":
                 _drop_constraint(table, transaction, name, if_exists=node.if_exists)
             else:
-                table.properties.pop("period", None)
+                temporal.drop_period(table, transaction)
 
     yield from _altered(frame, node.table, work)
     return None
@@ -198,6 +219,8 @@ def _drop_column(frame: Frame, table: Table, transaction: Transaction, name: str
         )  # fmt: skip
     alter.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
     alter.drop_column(table, transaction, name)
+    if table.history is not None:
+        alter.drop_column(table.history, transaction, name)
 
 
 def refuse_captured_key(table: Table, index: Index) -> None:
@@ -236,7 +259,7 @@ def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_ex
 
 
 def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
-    def work(_compiler: Compiler, table: Table, transaction: Transaction) -> None:
+    def work(compiler: Compiler, table: Table, transaction: Transaction) -> None:
         action = node.action
         if action in ("check", "nocheck"):
             _switch_constraints(table, node.names, enabled=action == "check")
@@ -245,14 +268,23 @@ def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
                 if not node.names or any(trigger.name.lower() == name.lower() for name in node.names):
                     trigger.definition.disabled = action.startswith("disable")
         elif action == "set":
-            from mssql_cdc.sandbox.exec.temporal import set_versioning
-
-            set_versioning(table, node.options, transaction)
+            _set_options(compiler, table, transaction, node.options)
         elif action != "rebuild":
             raise SqlError(102, f"Incorrect syntax near '{action}': not known to this server.", severity=15)
 
     yield from _altered(frame, node.table, work)
     return None
+
+
+def _set_options(compiler: Compiler, table: Table, transaction: Transaction, options: temporal.Options) -> None:
+    """ALTER TABLE … SET: locks are never escalated here, so that only the wish is kept; unknown options are refused."""
+    for name, text in options:
+        if name == "SYSTEM_VERSIONING":
+            temporal.set_versioning(table, transaction, text, compiler)
+        elif name == "LOCK_ESCALATION" and text.upper() in ("AUTO", "TABLE", "DISABLE"):
+            table.properties["lock_escalation"] = text.upper()
+        else:
+            raise SqlError(102, f"Incorrect syntax near '{name}'.", severity=15)
 
 
 def _switch_constraints(table: Table, names: tuple[str, ...], *, enabled: bool) -> None:

@@ -17,6 +17,14 @@ from mssql_cdc.sandbox.exec.scope import Field
 def stored(expr: Expr, table: Table, place: int) -> Fn:
     """The value of an expression as the column keeps it; 2628 where text would be cut."""
     column = table.columns[place]
+    if column.is_rowversion:
+        raise error(273)
+    if column.generated:
+        raise SqlError(
+            13536, f"Cannot insert an explicit value into a GENERATED ALWAYS column in table '{table.long_name}'. Use "
+            "INSERT with a column list to exclude the GENERATED ALWAYS column, or insert a DEFAULT into GENERATED "
+            "ALWAYS column."
+        )  # fmt: skip
     inner = expr.fn
     if expr.null:
         return lambda _row, _context: None
@@ -49,13 +57,16 @@ def as_is(source: SqlType, target: SqlType) -> bool:
 
 
 def insert_columns(table: Table, names: Sequence[str], *, implicit: bool = True) -> list[int]:
-    """Places of the columns that a statement fills: those named, or all that can be written."""
+    """Places of the columns that a statement fills: those named, or all but computed, identity and hidden ones.
+
+    What the server fills itself (rowversion, GENERATED ALWAYS) are among them but take only DEFAULT (273, 13536).
+    """
     if not names:
         if not implicit:
             return []
         return [
             place for place, col in enumerate(table.columns)
-            if col.writable and col.identity is None and not col.hidden
+            if col.computed is None and col.identity is None and not col.hidden
         ]  # fmt: skip
     places: list[int] = []
     for name in names:
@@ -67,8 +78,6 @@ def insert_columns(table: Table, names: Sequence[str], *, implicit: bool = True)
         column = table.columns[place]
         if column.computed is not None:
             raise error(271, name=column.name)
-        if column.is_rowversion:
-            raise error(273)
         places.append(place)
     return places
 

@@ -89,6 +89,8 @@ def assignments(
             raise error(271, name=column.name)
         if column.is_rowversion:
             raise error(272)
+        if column.generated:
+            raise SqlError(13537, f"Cannot update GENERATED ALWAYS columns in table '{table.long_name}'.")
         if column.identity is not None:
             raise SqlError(8102, f"Cannot update identity column '{column.name}'.")
         if isinstance(value, ast.Literal) and value.kind == "default":
@@ -208,6 +210,11 @@ def truncate(frame: Frame, node: st.Truncate) -> Steps:
     """TRUNCATE TABLE."""
     session = frame.session
     table = frame.compiled(node, lambda compiler: target_table(compiler, node.table))
+    if table.history is not None:
+        raise SqlError(
+            13545, f"Truncate failed on table '{table.long_name}' because it is not a supported operation on "
+            "system-versioned tables."
+        )  # fmt: skip
     yield from session.transactions.run(table.truncate)
     yield session.done(frame, None, "truncate")
     return None

@@ -187,7 +187,9 @@ def _create_type(frame: Frame, node: st.CreateType) -> Steps:
         assert node.base is not None
         from dataclasses import replace
 
-        new_object(compiler, transaction, node.name, "TYPE", replace(compiler.type_of(node.base), alias=node.name[-1]))
+        made = replace(compiler.type_of(node.base), alias=node.name[-1])
+        item = new_object(compiler, transaction, node.name, "TYPE", made)
+        item.properties["nullable"] = node.nullable is not False
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create type")
@@ -288,6 +290,11 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         return
     database: Database = compiler.names.place(name).database
     if isinstance(found, Table):
+        if "temporal_type" in found.properties:
+            raise SqlError(
+                13552, f"Drop table operation failed on table '{found.long_name}' because it is not a supported "
+                "operation on system-versioned temporal tables."
+            )  # fmt: skip
         if found.tracked:
             alter.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
         for trigger in list(found.triggers):

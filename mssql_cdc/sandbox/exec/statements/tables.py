@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Kind, Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
@@ -52,6 +53,7 @@ class TableBuilder:
         nullable = node.nullable
         if nullable is None:
             nullable = identity is None and not node.generated and node.name.lower() not in key
+            nullable = nullable and self._alias_nullable(node.type, type_)
             if type_.name == "rowversion":
                 nullable = False
         elif nullable and node.name.lower() in key:
@@ -71,10 +73,16 @@ class TableBuilder:
             rowguid=node.rowguid,
             sparse=node.sparse,
             hidden=node.hidden,
+            generated=node.generated,
         )
         if node.default is not None:
             column.default = self.default(node.default, column)
         return column
+
+    def _alias_nullable(self, written: ast.TypeName, type_: t.SqlType) -> bool:
+        """Whether a type of CREATE TYPE … FROM lets NULL in where the column says nothing."""
+        found = self.compiler.names.find(written.name) if type_.alias and type_.alias != "sysname" else None
+        return True if found is None else bool(found.properties.get("nullable", True))
 
     def default(self, node: st.Constraint, column: Column) -> Default:
         """A DEFAULT constraint for a column."""
@@ -105,7 +113,9 @@ class TableBuilder:
             return fn(row, Context(session, [], None))
 
         computed = Computed(_outer(render(node.computed)), evaluate, node.persisted, stored, names)
-        return computed, expr.type, expr.nullable if node.nullable is None else node.nullable
+        # Arithmetic may overflow, and then gives NULL under some settings: the server calls it nullable.
+        overflows = isinstance(node.computed, (ast.Binary, ast.Unary))
+        return computed, expr.type, expr.nullable or overflows if node.nullable is None else node.nullable
 
     # ---- constraints --------------------------------------------------------------------------------------
 
@@ -229,6 +239,8 @@ def finish_table(
     table.rebind()
     nodes = [(constraint, node.name) for node in definition.columns for constraint in node.constraints]
     nodes += [(constraint, "") for constraint in definition.constraints]
+    if any(constraint.kind == "default" for constraint, _ in nodes):
+        raise SqlError(142, "Incorrect syntax for definition of the 'TABLE' constraint.", severity=15)
     order = {"primary": 0, "unique": 1, "check": 2, "foreign": 3}
     clustered_first = sorted(nodes, key=lambda n: (order[n[0].kind], n[0].clustered is not True))
     for constraint, column_name in clustered_first:
@@ -252,10 +264,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
         _note_shared(session, table)
         finish_table(builder, table, node.table, transaction, session)
-        if node.table.period is not None or any(name == "SYSTEM_VERSIONING" for name, _ in node.options):
-            from mssql_cdc.sandbox.exec.temporal import make_temporal
-
-            make_temporal(builder, table, node, transaction)
+        temporal.define(table, transaction, node.table.period, node.options, compiler)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create table")

@@ -46,7 +46,11 @@ def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table
     raise error(208, name=".".join(name))
 
 
-_HISTORY = {"INSERT": (13559, "insert rows in"), "DELETE": (13560, "delete rows from"), "UPDATE": (13561, "update rows in")}
+_HISTORY = {
+    "INSERT": (13559, "insert rows in"),
+    "DELETE": (13560, "delete rows from"),
+    "UPDATE": (13561, "update rows in"),
+}
 
 
 def refuse_history(table: Table, actions: Sequence[str]) -> None:
