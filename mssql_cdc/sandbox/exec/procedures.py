@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
+from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -97,7 +98,8 @@ def run_scope(session: Session, routine: Any) -> Steps:
     session.nest_level += 1
     routine.active = True
     try:
-        yield from run_list(Frame(session, routine, in_procedure=True), routine.statements)
+        with own_settings(session, routine):
+            yield from run_list(Frame(session, routine, in_procedure=True), routine.statements)
     except Abort as abort:
         if not abort.scope:
             raise

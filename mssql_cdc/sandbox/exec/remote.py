@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnSta
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Steps, StepsTo
+from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 
@@ -73,7 +74,8 @@ def run_text(session: Session, text: str, definitions: str, arguments: Sequence[
     session.nest_level += 1
     outer, session.running_text = session.running_text, text
     try:
-        yield from run_list(frame, routine.statements)
+        with own_settings(session, routine):
+            yield from run_list(frame, routine.statements)
     except Abort as abort:
         if not abort.scope:
             raise

@@ -25,7 +25,9 @@ T = TypeVar("T")
 class Routine:
     """Statements, variables, and what has been compiled of them. Belongs to one session and one database."""
 
-    __slots__ = ("active", "database", "name", "object_id", "parameters", "plans", "scope", "statements", "virtual")
+    __slots__ = (
+        "active", "database", "name", "object_id", "parameters", "plans", "scope", "sets", "statements", "virtual",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +46,8 @@ class Routine:
         self.scope = VariableScope()
         self.plans: dict[int, tuple[Any, Any, Any]] = {}
         self.active = False
+        self.sets = False
+        """Whether a statement sets options of the session."""
         self.virtual = virtual or {}
         compiler = Compiler(session, self.scope)
         self.parameters: list[tuple[Slot, st.VariableDeclaration]] = []
@@ -76,6 +80,9 @@ class Routine:
                     self._declare(compiler, declaration)
             elif isinstance(node, st.DeclareTable):
                 self.scope.declare(node.name, table=make_variable_table(session, node.name, node.table))
+            elif isinstance(node, (st.SetOption, st.SetIsolation)):
+                self.sets = True
+                self._check(node, node.line)
             elif isinstance(node, st.Statement) and not isinstance(
                 node, (st.Block, st.If, st.While, st.TryCatch, st.CreateModule)
             ):
