@@ -149,6 +149,7 @@ catalogue: dict[int, Template] = {
     701: T("There is insufficient system memory in resource pool '{pool}' to run this query.", 17, 123),
     911: T("Database '{name}' does not exist. Make sure that the name is entered correctly."),
     916: T('The server principal "{login}" is not able to access the database "{database}" under the current security context.', 14),
+    942: T("Database '{name}' cannot be opened because it is offline.", 14, 4),
     1001: T("Line {line}: Length or precision specification {value} is invalid.", 15),
     1002: T("Line {line}: Specified scale {scale} is invalid.", 15),
     1007: T("The number '{value}' is out of the range for numeric representation (maximum precision 38).", 15),

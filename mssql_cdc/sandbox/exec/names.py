@@ -41,7 +41,10 @@ class Names:
         self.dependencies: list[Dependency] = []
 
     def place(self, name: Name) -> Place:
-        """Database, schema and local name; 208 style errors are the caller's. A server part must be this server."""
+        """Database, schema and local name; 208 style errors are the caller's. A server part must be this server.
+
+        Error 942 for a database that is offline.
+        """
         parts = ("",) * (4 - len(name)) + tuple(name)
         if parts[0] and parts[0].lower() != self.server.name.lower():
             raise SqlError(
@@ -55,6 +58,8 @@ class Names:
         database = self.server.databases.get(parts[1]) if parts[1] else self.database
         if database is None:
             raise error(208, name=".".join(name))
+        if database.options.state == "OFFLINE":
+            raise error(942, name=database.name)
         return Place(database, parts[2], parts[3])
 
     def find(self, name: Name) -> Table | SchemaObject | None:

@@ -338,9 +338,7 @@ class Session:
         if database is None:
             raise error(911, name=name)
         if database.options.state != "ONLINE":
-            raise SqlError(
-                942, f"Database '{database.name}' cannot be opened because it is offline.", severity=14, state=4
-            )
+            raise error(942, name=database.name)
         old = self.current_database.name
         self.current_database = database
         yield EnvChange("database", new=database.name, old=old)

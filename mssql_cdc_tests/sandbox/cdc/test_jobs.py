@@ -167,8 +167,10 @@ def test_enabling_row_is_written_by_the_first_scan(world: LocalWorld) -> None:
 
 
 def test_transaction_that_enables_an_instance_is_mapped_like_one_with_changes(world: LocalWorld) -> None:
-    """[dbz] its integration tests wait for exactly one `tran_id <> 0x00` row per enabled table and changing commit;
-    heartbeats of a table without changes rest on the newest row being such a one."""
+    """[dbz] its tests wait for exactly one `tran_id <> 0x00` row per enabled table and changing commit.
+
+    Its heartbeats for a table without changes rest on the newest row being such a one.
+    """
     prepared(world)
     assert world.rows(
         "SELECT c.capture_instance, CASE WHEN m.start_lsn = sys.fn_cdc_get_max_lsn() THEN 1 ELSE 0 END "

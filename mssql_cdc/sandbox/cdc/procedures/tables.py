@@ -88,9 +88,9 @@ async def _disable_table(call: Call) -> AsyncIterator[Event]:
     if table is None:
         raise cdc_error(22931, schema, name, procedure=_DISABLE)
     instances = capture.of_source(table.object_id)
-    if not instances:
-        raise cdc_error(22985, schema, name, procedure=_DISABLE)
     if wanted.casefold() != "all":
+        if not instances:
+            raise cdc_error(22985, schema, name, procedure=_DISABLE)
         named = capture.named(wanted)
         if named is None or named not in instances:
             raise cdc_error(22960, wanted, schema, name, procedure="sp_cdc_verify_capture_instance")

@@ -5,7 +5,7 @@ What does not belong here: ALTER TABLE (alter.py), foreign keys (references.py),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mssql_cdc.sandbox.engine.locks import Resource
@@ -246,12 +246,17 @@ class Table(SchemaObject):
         """Insert rows in the given order."""
         return [writing.insert(self, transaction, row, statement) for row in rows]
 
-    def update(self, transaction: Transaction, changes: Sequence[tuple[int, tuple]], *, statement: str = "UPDATE") -> list[tuple[tuple, tuple]]:  # fmt: skip  # noqa: E501
+    def update(
+        self, transaction: Transaction, changes: Sequence[tuple[int, tuple]], *, statement: str = "UPDATE",
+        assigned: Container[int] = (),
+    ) -> list[tuple[tuple, tuple]]:  # fmt: skip
         """Replace rows by (row id, complete new row); (old, new) of each, computed and rowversion values filled.
+
+        `assigned` are the places that the statement sets, whether or not a value changes.
 
         Unique keys are checked after all rows have changed. SNAPSHOT transactions get 3960 for rows that changed since.
         """
-        return writing.update(self, transaction, changes, statement)
+        return writing.update(self, transaction, changes, statement, assigned)
 
     def delete(self, transaction: Transaction, rowids: Sequence[int], *, statement: str = "DELETE") -> list[tuple]:
         """Delete rows; returns them. Row ids of rows that are gone already are passed over."""

@@ -6,7 +6,7 @@ Functions take the table first; `Table` offers them as methods. What does not be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.locks import LockMode
@@ -69,7 +69,11 @@ def insert(table: Table, transaction: Transaction, row: tuple, statement: str) -
 
 
 def update(
-    table: Table, transaction: Transaction, changes: Sequence[tuple[int, tuple]], statement: str
+    table: Table,
+    transaction: Transaction,
+    changes: Sequence[tuple[int, tuple]],
+    statement: str,
+    assigned: Container[int],
 ) -> list[tuple[tuple, tuple]]:
     """Update rows; see `Table.update`."""
     _lock_table(table, transaction)
@@ -94,7 +98,7 @@ def update(
     if table.private:
         transaction.variable_writes |= table.kind == "variable"
     else:
-        _log_updates(table, transaction, done, rekeyed)
+        _log_updates(table, transaction, done, rekeyed, assigned)
     if table.foreign_keys or table.referenced_by:
         for _, old, new in done:
             references.check_parents(table, transaction, new, old, statement)
@@ -274,7 +278,11 @@ def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple
 
 
 def _log_updates(
-    table: Table, transaction: Transaction, done: list[tuple[int, tuple, tuple]], rekeyed: dict[int, bool]
+    table: Table,
+    transaction: Transaction,
+    done: list[tuple[int, tuple, tuple]],
+    rekeyed: dict[int, bool],
+    assigned: Container[int],
 ) -> None:
     if not done:
         return
@@ -283,8 +291,11 @@ def _log_updates(
         part.log.grow(len(done))
         return
     single = len(done) == 1 and SINGLETON_UPDATES in table.database.server.trace_flags
-    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own.
-    split = [change for change in done if rekeyed.get(change[0])] if len(done) > 1 else []
+    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own. So it is for rows
+    # whose key is set to what it was [dbz].
+    key = table.primary_key
+    whole = key is not None and any(place in assigned for place in key.ordinals)
+    split = [change for change in done if whole or rekeyed.get(change[0])] if len(done) > 1 else []
     moved = {rowid for rowid, _, _ in split}
     for _, old, _ in split:
         part.change(table.object_id, "delete", old, None)

@@ -42,11 +42,13 @@ def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
         database.recollate(collation_named(node.collation))
     if node.new_name:
         session.server.rename_database(database, node.new_name)
-    options = dict(node.options)
+    options, state = dict(node.options), database.options.state
     for name, value in node.options:
         if name in ("SINGLE_USER", "RESTRICTED_USER", "OFFLINE") or name == "READ_COMMITTED_SNAPSHOT":
             _leave_others(session, database, kill="ROLLBACK IMMEDIATE" in options, option=name)
         _set_option(database, name, value)
+    if database.options.state != state:
+        _forget_plans(frame)
     yield session.done(frame, None, "alter database")
     return None
 
@@ -56,8 +58,17 @@ def _leave_others(session: Session, database: Database, *, kill: bool, option: s
     if not kill:
         return
     for other in list(session.server.sessions.values()):
-        if other is not session and other.current_database is database and option != "READ_COMMITTED_SNAPSHOT":
+        if other is not session and option != "READ_COMMITTED_SNAPSHOT" and _uses(other, database):
             other.kill()
+
+
+def _uses(session: Session, database: Database) -> bool:
+    """Whether it is the session's database, or its open transaction has written to it or holds locks in it."""
+    current = session.transactions.current
+    return session.current_database is database or (
+        current is not None
+        and (database.id in current.parts or any(held.database_id == database.id for held in current.locks))
+    )
 
 
 _FLAGS = {
@@ -204,7 +215,7 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
 
 
 def _forget_plans(frame: Frame) -> None:
-    """Permissions are checked when a statement is compiled: compile anew once they, or who asks, have changed."""
+    """Permissions and databases' states are checked when a statement is compiled: compile anew after a change."""
     for session in frame.session.server.sessions.values():
         session.routines.clear()
     frame.routine.plans.clear()

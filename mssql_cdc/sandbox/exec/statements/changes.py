@@ -144,7 +144,7 @@ def update(frame: Frame, node: st.Update) -> Steps:
         if plan.top is not None:
             entries = entries[: plan.top((), context)]
         changes = changed_rows(entries, plan.cells, plan.variables, context)
-        pairs = table.update(transaction, changes)
+        pairs = table.update(transaction, changes, assigned=[place for place, _ in plan.cells])
         joined = [entry[2] for entry in entries]
         new, old = [after for _, after in pairs], [before for before, _ in pairs]
         if plan.output is not None:
