@@ -204,6 +204,7 @@ catalogue: dict[int, Template] = {
     2787: T("Invalid format specification: '{text}'."),
     2809: T("The request for procedure '{name}' failed because '{name}' is a {kind} object.", 18),
     2812: T("Could not find stored procedure '{name}'.", 16, 62),
+    3021: T("Cannot perform a backup or restore operation within a transaction."),
     3609: T("The transaction ended in the trigger. The batch has been aborted."),
     3616: T("An error was raised during trigger execution. The batch has been aborted and the user transaction, if any, has been rolled back."),
     3621: T("The statement has been terminated.", 0, 0),

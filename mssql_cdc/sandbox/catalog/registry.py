@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox import faults, incidents
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
@@ -159,6 +159,8 @@ class Catalog:
     capture_interval: float | None = None
     cdc: CdcService = field(init=False)
     faults: faults.Faults = field(init=False)
+    restore_points: dict[tuple[int, str], Any] = field(default_factory=dict)
+    """Images of databases by id and name of the point; see `incidents.restoring`."""
 
     def __post_init__(self) -> None:
         self.cdc = CdcService(self.server, capture_interval=self.capture_interval)

@@ -3,6 +3,6 @@
 Small faults of statements, connections and the capture job are ordered in `faults`.
 """
 
-from mssql_cdc.sandbox.incidents import replica
+from mssql_cdc.sandbox.incidents import replica, restoring, volume
 
-PROCEDURES = (*replica.PROCEDURES,)
+PROCEDURES = (*replica.PROCEDURES, *restoring.PROCEDURES, *volume.PROCEDURES)

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.log import Log
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.objects import NameMap, Principal, Schema, SchemaObject
+from mssql_cdc.sandbox.engine.storage.recovery import Recovery
 from mssql_cdc.sandbox.engine.storage.table import Kind, Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import error
@@ -53,6 +54,7 @@ class Database:
         self.owner = "sa"
         self.options = DatabaseOptions(allow_snapshot_isolation=name in {"master", "msdb"})
         self.log = Log()
+        self.recovery = Recovery()
         self.schemas: NameMap[Schema] = NameMap(collation)
         self.principals: NameMap[Principal] = NameMap(collation)
         self.properties: dict[str, Any] = {}
