@@ -11,7 +11,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,20 +18,13 @@ from unittest.mock import patch
 import arrow_odbc
 
 from mssql_cdc_tests.benchmarks import measure
+from mssql_cdc_tests.benchmarks.measure import Figure, rate
 from mssql_cdc_tests.benchmarks.server import Server, change, connector_file, create_database
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, OracleUnavailableError, debezium_jars
 
 CHANGED_TABLES = 20
 TICK_TABLES = 50
 TICK_ROWS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the report."""
-
-    what: str
-    value: str
 
 
 def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: int) -> Iterator[Figure]:
@@ -46,21 +38,21 @@ def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: in
     command += ["--until-caught-up", "--timeout", "1800"]
     snapshot = measure.run(command, log=folder / "snapshot.log")
     first = measure.first_commit(warehouse) - snapshot.started
-    yield Figure(f"snapshot of {rows:,} rows, change log and current table", _rate(rows, snapshot.seconds))
+    yield Figure(f"snapshot of {rows:,} rows, change log and current table", rate(rows, snapshot.seconds))
     yield Figure("seconds from start to the first rows in a change log", f"{first:.1f}")
     yield Figure(
         "peak memory of driver / JVM / workers",
         f"{snapshot.driver_mib:,.0f} / {snapshot.jvm_mib:,.0f} / {snapshot.workers_mib:,.0f} MiB",
     )
-    yield Figure("the same rows through bare arrow-odbc", _rate(rows, _bare_fetch(server, "SELECT * FROM dbo.large")))
+    yield Figure("the same rows through bare arrow-odbc", rate(rows, _bare_fetch(server, "SELECT * FROM dbo.large")))
     with server.connect("bench") as connection:
         for number in range(CHANGED_TABLES):
             change(connection, f"t{number}", first=1, rows=per_table)
     streamed = measure.run(command, log=folder / "stream.log")
     events = per_table * CHANGED_TABLES
-    yield Figure(f"{events:,} changes in {CHANGED_TABLES} tables, to current tables", _rate(events, streamed.seconds))
+    yield Figure(f"{events:,} changes in {CHANGED_TABLES} tables, to current tables", rate(events, streamed.seconds))
     fetched = sum(_bare_fetch(server, f"SELECT * FROM cdc.dbo_t{number}_CT") for number in range(CHANGED_TABLES))
-    yield Figure("the same change rows through bare arrow-odbc", _rate(events, fetched))
+    yield Figure("the same change rows through bare arrow-odbc", rate(events, fetched))
     yield from _debezium(server, folder, rows=rows, events=events)
 
 
@@ -155,7 +147,7 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
         while engine.count < total:
             engine.wait_until(lambda _: engine.count >= total, timeout=1800)
     yield Figure(
-        "the genuine Debezium's snapshot of all of it into nothing", _rate(total, time.perf_counter() - started)
+        "the genuine Debezium's snapshot of all of it into nothing", rate(total, time.perf_counter() - started)
     )
     with server.connect("bench") as connection:
         started_at = 10_000
@@ -164,8 +156,4 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
                 connection.execute(f"UPDATE dbo.t{number} SET quantity = quantity + 1 WHERE id <= {started_at}")
             started = time.perf_counter()
             engine.wait_until(lambda _: engine.count >= events, timeout=900)
-            yield Figure("the genuine Debezium's streaming into nothing", _rate(events, time.perf_counter() - started))
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f"{count / seconds:,.0f} a second ({seconds:.1f} s)"
+            yield Figure("the genuine Debezium's streaming into nothing", rate(events, time.perf_counter() - started))

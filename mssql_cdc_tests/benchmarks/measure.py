@@ -1,4 +1,4 @@
-"""Running a command while watching its memory, and reading times back from Delta logs."""
+"""Figures, running a command while watching its memory, and reading times back from Delta logs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,42 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the report."""
+
+    what: str
+    value: str
+
+
+def rate(count: int, seconds: float) -> str:
+    """`count` of something done in so many seconds."""
+    return f"{count / seconds:,.0f} a second ({seconds:.1f} s)"
+
+
+def compared(count: int, seconds: float, yardstick: float) -> str:
+    """The rate beside that of the yardstick for the same, and their ratio."""
+    return f"{count / seconds:,.0f} a second; yardstick {count / yardstick:,.0f}; ratio {yardstick / seconds:.2f}"
+
+
+def best(action: Callable[[], object], *, times: int = 3) -> float:
+    """Seconds of the fastest of several runs: on a busy machine the others measure the neighbours."""
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory of a process."""
+    return _resident(pid)
 
 
 @dataclass(frozen=True, slots=True)

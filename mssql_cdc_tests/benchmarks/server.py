@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyodbc
 
+NUMBERS = 10_000
+"""Rows that `dbo.numbers` has at least."""
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 COLUMNS = """
     id int NOT NULL PRIMARY KEY, customer_id int NOT NULL, status tinyint NOT NULL, quantity bigint NOT NULL,
@@ -35,6 +37,7 @@ class Server:
     user: str
     password: str
     pid: int
+    ready_file: Path
 
     def connect(self, database: str = "master", *, autocommit: bool = True) -> pyodbc.Connection:
         """A connection through FreeTDS."""
@@ -51,20 +54,27 @@ class Server:
 @contextmanager
 def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[Server]:
     """Starts a sandbox and stops it at the end."""
-    ready = folder / "sandbox.json"
-    command = [sys.executable, "-m", "mssql_cdc.sandbox", "--port", "0", "--ready-file", str(ready)]
-    with (folder / "sandbox.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--capture-interval", str(capture_interval)], stdout=log, stderr=subprocess.STDOUT
-        )
+    command = ["mssql_cdc.sandbox", "--port", "0", "--capture-interval", str(capture_interval)]
+    with started(command, folder, "sandbox") as server:
+        yield server
+
+
+@contextmanager
+def started(command: Sequence[str], folder: Path, name: str) -> Iterator[Server]:
+    """Starts `python -m command --ready-file …`, waits until it accepts clients, and stops it at the end."""
+    ready, log_file = folder / f"{name}.json", folder / f"{name}.log"
+    ready.unlink(missing_ok=True)
+    with log_file.open("w") as log:
+        whole = [sys.executable, "-m", *command, "--ready-file", str(ready)]
+        process = subprocess.Popen(whole, stdout=log, stderr=subprocess.STDOUT)
     try:
         deadline = time.monotonic() + 60
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((folder / "sandbox.log").read_text())
+                raise RuntimeError(log_file.read_text())
             time.sleep(0.05)
         found = json.loads(ready.read_text())
-        yield Server(found["host"], found["port"], found["user"], found["password"], found["pid"])
+        yield Server(found["host"], found["port"], found["user"], found["password"], process.pid, ready)
     finally:
         process.terminate()
         process.wait(30)
@@ -88,12 +98,13 @@ def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
             )
 
 
-def fill_numbers(connection: pyodbc.Connection, most: int) -> None:
-    """`dbo.numbers`: 1 to `most` (at least 10,000), rounded up to full blocks."""
-    connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
+def fill_numbers(connection: pyodbc.Connection, most: int, *, above: int = 0) -> None:
+    """`dbo.numbers`: from `above` (0: a new table) to `most`, at least 10,000, rounded up to full blocks."""
+    if not above:
+        connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
     block = "a.v + 10 * b.v + 100 * c.v + 1000 * d.v + 1"
     source = f"FROM {DIGITS} a(v) CROSS JOIN {DIGITS} b(v) CROSS JOIN {DIGITS} c(v) CROSS JOIN {DIGITS} d(v)"
-    for start in range(0, max(most, 1), 10_000):
+    for start in range(above, max(most, NUMBERS), NUMBERS):
         connection.execute(f"INSERT INTO dbo.numbers SELECT {block} + {start} {source}")
 
 
