@@ -47,6 +47,12 @@ class StaleReaderError(SourceUnavailableError):
     """The connection reads a replica which does not yet see the end of the range (rule A2)."""
 
 
+class NotCaughtUpError(MssqlCdcError):
+    """The lake does not hold yet what is asked of it: `mssql-cdc run --until-caught-up` brings it there."""
+
+    exit_code = 3
+
+
 class InterruptedRunError(MssqlCdcError):
     """The run was asked to stop; what was committed stays, the rest is asked for again."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _TEXT = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,4})")
 _RANGE = re.compile(r"(?:e(\d+)\.)?([0-9a-f]+:[0-9a-f]+:[0-9a-f]+)-([0-9a-f]+:[0-9a-f]+:[0-9a-f]+)")
@@ -175,6 +175,15 @@ def parse_snapshot_key(key: str) -> datetime | None:
     """When the snapshot of this partition key was asked for; None for any other key."""
     match = _SNAPSHOT.fullmatch(key)
     return datetime.strptime(match[2], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if match else None
+
+
+def later_snapshot_key(key: str, by: timedelta) -> str:
+    """The key of a snapshot asked for so much later, in the same epoch."""
+    match = _SNAPSHOT.fullmatch(key)
+    at = parse_snapshot_key(key)
+    if match is None or at is None:
+        raise ValueError(f"Not the partition key of a snapshot: {key!r}; expected like snapshot-20261121T080509")
+    return snapshot_key(at + by, epoch=int(match[1] or 0))
 
 
 def _position(epoch: int, commit: Lsn, command_id: int, change: str, operation: int) -> str:

@@ -57,14 +57,15 @@ class Change:
     exact: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sequence: int = 1
     snapshot: int = 1
+    epoch: int = 0
 
     def row(self, schema: TableSchema) -> dict[str, Any]:
         """The change as a row of `neutral_schema(schema)`."""
         operation = {"d": 1, "c": 2, "u": 4, "r": 0}[self.op]
         if self.op == "r":
-            pos = snapshot_position_text(0, lsn(self.at), number=self.snapshot, row=self.sequence)
+            pos = snapshot_position_text(self.epoch, lsn(self.at), number=self.snapshot, row=self.sequence)
         else:
-            pos = position_text(0, lsn(self.at), 1, lsn(self.sequence), operation)
+            pos = position_text(self.epoch, lsn(self.at), 1, lsn(self.sequence), operation)
         blank = dict.fromkeys(c.name for c in schema.columns)
         return {
             "pos": pos,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,16 +90,25 @@ class Database:
 
 @contextmanager
 def open_databases(
-    connector: Connector, *, warehouse: str | None = None, log: Callable[[str], None] = logger.info
+    connector: Connector,
+    *,
+    warehouse: str | None = None,
+    log: Callable[[str], None] = logger.info,
+    quiet: bool = False,
 ) -> Iterator[list[Database]]:
-    """Every database of the connector, on one Spark session of our own that ends with the block."""
+    """Every database of the connector, on one Spark session of our own that ends with the block.
+
+    `quiet`: what Spark prints of itself is not shown.
+    """
+    from mssql_cdc.spark.quiet import hushed
     from mssql_cdc.spark.session import SparkSettings, start_session
 
     def start() -> SparkSession:
         log("starting Spark")
         confs = connector.spark.read()
         master = confs.pop("spark.master", "local[2]")
-        return start_session(SparkSettings.from_environment(master=master, confs=confs))
+        with hushed() if quiet else nullcontext():
+            return start_session(SparkSettings.from_environment(master=master, confs=confs))
 
     spark = LazySpark(start)
     place = warehouse_path(warehouse)

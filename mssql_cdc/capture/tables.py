@@ -64,6 +64,11 @@ class Member:
         found = Position.parse(text) if text else None
         return Reached(found.epoch, found.commit_lsn.text) if found else None
 
+    def reached(self, epoch: int) -> Reached | None:
+        """How far the table has come in this epoch, by its own commits and by its entry (rule A1)."""
+        known = [self.own(), self.entry.reached if self.entry else None]
+        return max((one for one in known if one is not None and one.epoch == epoch), default=None)
+
     def new_entry(self, **changes: object) -> Entry:
         """An entry that keeps what is fixed for the table and takes these values."""
         base = self.entry or Entry("streaming")

@@ -14,7 +14,7 @@ from mssql_cdc.capture.tables import Member, load_members
 from mssql_cdc.capture.tasks import masks_of
 from mssql_cdc.check.multiset import Comparison, compare
 from mssql_cdc.check.sides import Compared, current_rows, log_rows, source_rows, unknown_cells
-from mssql_cdc.errors import CheckDiffersError, ConfigurationError
+from mssql_cdc.errors import CheckDiffersError, NotCaughtUpError
 from mssql_cdc.lake.current import applied_batch
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
@@ -53,7 +53,7 @@ def check_databases(databases: Sequence[Database], *, show: Callable[[str], None
 
     Raises:
         CheckDiffersError: a table differs; the message names all that do.
-        ConfigurationError: nothing was captured yet.
+        NotCaughtUpError: nothing was captured yet, or not enough to compare.
     """
     different = []
     for database in databases:
@@ -74,8 +74,9 @@ def check_database(database: Database) -> list[TableCheck]:
     with database.session() as session:
         members = load_members(database, session.tables(), offsets, history)
     if not any(offsets.entry(table.text) for table in members):
-        raise ConfigurationError(
-            f"Nothing of {database.catalog!r} is in {database.layout.root} yet; run mssql-cdc run --until-caught-up"
+        raise NotCaughtUpError(
+            f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
+            "run mssql-cdc run --until-caught-up"
         )
     found = []
     for table, member in members.items():
@@ -92,7 +93,7 @@ def check_table(database: Database, member: Member, schema: TableSchema) -> Tabl
     """Check one table.
 
     Raises:
-        CheckDiffersError: the lake has no table to compare with.
+        NotCaughtUpError: the lake has no table to compare with yet.
     """
     masked = masks_of(database.connector, schema)
     compared = Compared.of(schema, masked)
@@ -108,7 +109,9 @@ def check_table(database: Database, member: Member, schema: TableSchema) -> Tabl
             )
             return TableCheck(member.table, result, tuple(left_out))
         if applied_batch(member.home, schema, database.storage) is None:
-            raise CheckDiffersError(f"{member.table} has no current table yet; run mssql-cdc run --until-caught-up")
+            raise NotCaughtUpError(
+                f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
+            )
         unknown = unknown_cells(member.home.current, compared, database.storage)
         if unknown:
             names = sorted({name for cells in unknown.values() for name in cells})

@@ -207,6 +207,8 @@ def _streaming(settings: Settings) -> StreamingSettings:
         fetch_size=settings.value("query.fetch.size"),
         max_retries=None if retries < 0 else retries,
         retry_wait_ms=settings.value("retriable.restart.connector.wait.ms"),
+        heartbeat_interval_ms=settings.value("heartbeat.interval.ms"),
+        heartbeat_query=settings.value("heartbeat.action.query"),
     )
 
 
@@ -272,7 +274,7 @@ def _notifications(settings: Settings) -> NotificationSettings:
     topic = settings.value("notification.sink.topic.name")
     if "sink" in channels and not topic:
         settings.complain("notification.sink.topic.name", "is required with the notification channel sink")
-    return NotificationSettings(channels=tuple(one for one in channels if one == "sink"), sink_topic=topic)
+    return NotificationSettings(channels=tuple(one for one in channels if one == "log"), sink_topic=topic)
 
 
 def _delta(settings: Settings) -> DeltaSettings:

@@ -83,14 +83,14 @@ STREAMING = (
         default="0",
         minimum=0,
         features=("HB-01",),
-        text="Period of heartbeat records; 0 = none. Idle positions advance in any case.",
+        text="Shortest time between two heartbeats, which come with looks at the source; 0 = none. Idle positions "
+        "advance in any case.",
     ),
     Property(
         name="heartbeat.action.query",
         kind="text",
-        status=Status.REFUSED,
         features=("HB-03",),
-        text="Statement run on the source with each heartbeat.",
+        text="Statement run on the source with each heartbeat; one that fails stops the look.",
     ),
     Property(
         name="errors.max.retries",

@@ -125,6 +125,8 @@ class StreamingSettings:
     fetch_size: int = 10_000
     max_retries: int | None = None
     retry_wait_ms: int = 10_000
+    heartbeat_interval_ms: int = 0
+    heartbeat_query: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

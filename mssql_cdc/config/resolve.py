@@ -65,12 +65,13 @@ class Settings:
         return tuple(rows)
 
     def raise_problems(self, connector: str) -> None:
-        """One ConfigurationError that lists all problems, if there are any."""
+        """One ConfigurationError with all problems, if there are any: a line each, but one line when it is one."""
         if not self.problems:
             return
-        count = len(self.problems)
-        head = f"connector {connector!r}: {count} problem{'s' if count > 1 else ''} in its configuration"
-        raise ConfigurationError("\n".join([head, *(f"  - {one}" for one in self.problems)]))
+        if len(self.problems) == 1:
+            raise ConfigurationError(f"connector {connector!r}: {self.problems[0]}")
+        head = f"connector {connector!r}: {len(self.problems)} problems in its configuration"
+        raise ConfigurationError("\n".join([head, *(f"- {one}" for one in self.problems)]))
 
 
 def resolve_settings(mapping: Mapping[str, object]) -> Settings:

@@ -78,6 +78,14 @@ class LogMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class AcknowledgeGaps:
+    """Somebody knows of the lost changes of these collections (empty: of all), a signal of this project's own."""
+
+    signal_id: str
+    collections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IgnoredSignal:
     """Not a signal for us, or one that cannot be understood: `reason` says why (SIG-09)."""
 
@@ -85,7 +93,7 @@ class IgnoredSignal:
     reason: str
 
 
-Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMessage | IgnoredSignal
+Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMessage | AcknowledgeGaps | IgnoredSignal
 
 
 class _UnreadableError(ValueError):
@@ -104,6 +112,8 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
                 return PauseSnapshot(signal_id)
             case "resume-snapshot":
                 return ResumeSnapshot(signal_id)
+            case "acknowledge-gaps":
+                return AcknowledgeGaps(signal_id, _texts(_object(data), "data-collections"))
             case "log":
                 return _log(signal_id, _object(data))
             case "snapshot-window-open" | "snapshot-window-close":

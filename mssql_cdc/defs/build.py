@@ -8,12 +8,14 @@ import dagster as dg
 
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.capture_step import build_capture
+from mssql_cdc.defs.maintenance import build_maintenance, nightly
 from mssql_cdc.defs.resources import SparkResource
 from mssql_cdc.defs.sensors import build_sensor
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signals import build_signals
 from mssql_cdc.defs.specs import event_specs, source_specs
 from mssql_cdc.schema import TableSchema
+from mssql_cdc.stream.guardrail import guard
 
 MAX_RUNTIME_SECONDS = 3600
 
@@ -28,9 +30,13 @@ def build_definitions(
         tables: the stored table list (`mssql-cdc discover` writes it, `stream.discover.read_table_list` reads it).
         warehouse: wins over `delta.warehouse`.
 
+    Raises:
+        ConfigurationError: there are more tables than `guardrail.collections.max` allows, and it is to fail.
+
     The executor is left to the caller: `Definitions.merge` refuses two of them. A single step needs none but its own
     process, so `in_process_executor` starts runs fastest.
     """
+    guard(connector, len(tables), warn=dg.get_dagster_logger().warning)
     spark = SparkResource(settings=connector.spark)
     parts = [
         _database(Setup.of(connector, name, tuple(tables), warehouse=warehouse), spark) for name in connector.databases
@@ -52,9 +58,11 @@ def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
         },
         description=f"Captures ranges and snapshots of {setup.database}.",
     )
+    maintenance = build_maintenance(setup)
     return dg.Definitions(
         assets=[*source_specs(setup), capture, *event_specs(setup), build_signals(setup)],
-        jobs=[job],
+        jobs=[job, maintenance],
+        schedules=[nightly(maintenance)],
         sensors=[build_sensor(setup, job)],
         resources={setup.names.spark: spark},
     )

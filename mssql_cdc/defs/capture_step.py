@@ -16,6 +16,7 @@ from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import RangeDone, Work, range_keys
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import parse_snapshot_key
 
 SENSOR_TAG = "dagster/sensor_name"
@@ -67,11 +68,13 @@ def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
         done = work.snapshot(
             key, reporter.selected_logs, lambda found: work.background.post(lambda: reporter.progress(found))
         )
+        reporter.gaps = open_gaps(work.database.layout, work.database.storage)
         yield from reporter.snapshot(key, done)
         carried = [*done.result.rows, *done.result.failed, *done.notes]
         yield from reporter.unloaded([table for table in carried if table not in work.setup.names.tables])
     else:
         ranged = work.range(key, reporter.selected_logs)
+        reporter.gaps = open_gaps(work.database.layout, work.database.storage)
         yield from reporter.range(key, ranged)
         yield from reporter.followed(key, ranged, work.follow(ranged))
         yield from reporter.unloaded(work.unloaded(ranged.seen))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from mssql_cdc.capture.context import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.log import TableState, facts_of, load_state
 from mssql_cdc.lake.offsets import Entry, Offsets, Reached, load_offsets
@@ -43,6 +44,7 @@ def judge(database: Database, table: TableId) -> Verdict:
         return Verdict(("nothing has been captured of the table yet",))
     facts: dict[str, Any] = {"status": entry.status, "to_lsn": entry.to}
     problems = [f"the table is {entry.status}: {entry.reason}"] if entry.status in {"lost", "failed"} else []
+    problems += [gap.text for gap in open_gaps(database.layout, database.storage).get(table.text, [])]
     home = database.layout.home(table, folder=entry.folder)
     try:
         state = load_state(home.changes, owner=home.app_id, storage=database.storage)

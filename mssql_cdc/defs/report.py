@@ -5,7 +5,7 @@ Nothing is read from the source here, and nothing is written but events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,23 +17,26 @@ from mssql_cdc.defs.lake_check import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
-from mssql_cdc.defs.work import Followed, RangeDone, SnapshotDone, Work
+from mssql_cdc.defs.work import RangeDone, Work
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.capture import Progress
+from mssql_cdc.snapshot.run import Progress
 from mssql_cdc.stream.after import Merged
 from mssql_cdc.stream.capture import TableOutcome
+from mssql_cdc.stream.steps import Followed, SnapshotDone
 
 OPERATIONS = {"c": "inserts", "u": "updates", "d": "deletes"}
 SHARES = (25, 50, 75)
+ACKNOWLEDGE = "acknowledge it in the signals asset (action: acknowledge_gaps), or with `mssql-cdc acknowledge`"
 RELOAD = "run `mssql-cdc discover` and reload the code location, so that it appears in the graph"
 StepEvent = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
 @dataclass
 class Reporter:
-    """The events of one step; `failures` are the tables that failed, with their errors.
+    """The events of one step; `failures` are the tables that failed, with their errors, `gaps` the open ones.
 
     `by_hand`: the run covers several partitions. Dagster would record all of them as soon as one is yielded, so each
     is then logged by itself when it is done; so are further ranges of loop mode, and assets that were not selected.
@@ -43,6 +46,7 @@ class Reporter:
     context: dg.AssetExecutionContext
     by_hand: bool = False
     failures: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict)
     _done: set[object] = field(default_factory=set)
     _seen_rows: dict[str, int] = field(default_factory=dict)
     _shown: int = 0
@@ -77,7 +81,8 @@ class Reporter:
             else:
                 yield self._check(table, key, None, {"rows": outcome.rows if outcome else 0})
                 values = _read(outcome) if outcome else _nothing(done, table)
-                yield self._materialize(self.setup.names.log_key(table), key, {**values, "attempt": self._attempt})
+                values |= {"attempt": self._attempt, "open_gaps": len(self.gaps.get(table.text, ())) or None}
+                yield self._materialize(self.setup.names.log_key(table), key, values)
 
     def further(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
         """Events of a range that the run went on with: of what changed or failed only, since every event costs time."""
@@ -212,12 +217,20 @@ class Reporter:
     def _check(
         self, table: TableId, partition: str, error: MssqlCdcError | None, values: Mapping[str, Any] | None = None
     ) -> dg.AssetCheckResult | dg.AssetCheckEvaluation:
-        found = {"partition": partition, "error": f"{type(error).__name__}: {error}" if error else None}
-        result = self._result(table, passed=error is None, values={**found, **(values or {})})
+        """The table's check: red when it failed, and as long as an open gap is in the ledger (rule A9)."""
+        gaps = "; ".join(gap.text for gap in self.gaps.get(table.text, ())) or None
+        passed = error is None and gaps is None
+        found = {
+            "partition": partition,
+            "error": f"{type(error).__name__}: {error}" if error else None,
+            "open_gaps": gaps,
+            "what_to_do": ACKNOWLEDGE if gaps else None,
+        }
+        result = self._result(table, passed=passed, values={**found, **(values or {})})
         if not self.by_hand and table in self.selected_checks and ("check", table) not in self._done:
             self._done.add(("check", table))
             return result
-        return evaluation(self.setup, table, passed=error is None, metadata=dict(result.metadata))
+        return evaluation(self.setup, table, passed=passed, metadata=dict(result.metadata))
 
     def _result(self, table: TableId, *, passed: bool, values: Mapping[str, Any]) -> dg.AssetCheckResult:
         return dg.AssetCheckResult(

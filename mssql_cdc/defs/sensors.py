@@ -25,11 +25,14 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc.stream.after import behind_current
 from mssql_cdc.stream.capture import mark_status
-from mssql_cdc.stream.decisions import Lost, Range, Snapshot, Wait
+from mssql_cdc.stream.decisions import Lost, Range, Restored, Snapshot, Wait
 from mssql_cdc.stream.facts import Cursor, Facts
 from mssql_cdc.stream.gather import Survey, survey
+from mssql_cdc.stream.heartbeat import beat
+from mssql_cdc.stream.loss import GO_ON, begin_epoch, write_loss, write_restore
 from mssql_cdc.stream.plan import backoff, next_cursor, plan
 from mssql_cdc.stream.signals import free_key
+from mssql_cdc.stream.starting import snapshot_at_start
 from mssql_cdc.stream.tick import quiet_look
 
 POOL_SLOTS = 2
@@ -54,6 +57,7 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         tick = Tick(setup, setup.open(), Runs(context.instance, setup, job.name), Memory.from_json(context.cursor))
         try:
+            tick.start(context.last_sensor_start_time)
             _ensure_pool(context.instance, setup)
             return tick.result()
         except MssqlCdcError as error:
@@ -75,10 +79,17 @@ class Tick:
     runs: Runs
     memory: Memory
 
+    def start(self, at: float | None) -> None:
+        """What is due when the sensor was switched on: then, and not when a daemon comes up again."""
+        if at is not None and at != self.memory.started:
+            snapshot_at_start(self.database)
+            self.memory = replace(self.memory, started=at)
+
     def result(self) -> dg.SensorResult:
         """What to ask for now, or why nothing."""
         now = datetime.now(UTC)
         running = self.runs.activities()
+        self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
         looked = self.memory.looked
         if not running and looked is not None and now - looked < LOOK_AGAIN:
             wait, offsets = quiet_look(self.database)
@@ -96,6 +107,8 @@ class Tick:
                 return self._wait(seen, decision)
             case Lost():
                 return self._lost(seen, decision)
+            case Restored():
+                return self._restored(seen, decision)
             case Snapshot():
                 return self._snapshot(seen, decision)
             case Range():
@@ -122,7 +135,7 @@ class Tick:
         key = decision.id
         if all(member.snapshot != key for member in seen.facts.members):
             # Not begun yet. The key of new tables comes from the clock; one that failed so early keeps its own.
-            begun = {row.partition for row in seen.offsets.rows if row.kind == "snapshot"}
+            begun = seen.offsets.partitions
             kept = self.memory.snapshot if decision.signal is None else None
             key = kept if kept is not None and kept not in begun else free_key(key, seen.offsets)
         attempt = max(decision.attempt, self.runs.attempts(key) + 1)
@@ -141,12 +154,22 @@ class Tick:
         return self._ask(request, key, seen, [])
 
     def _lost(self, seen: Survey, decision: Lost) -> dg.SensorResult:
-        if seen.facts.restored:
-            raise dg.Failure(f"LOST: {decision.reason}. Nothing is captured until every table has a new snapshot")
-        mark_status(self.database, seen, decision.tables, "lost", decision.reason)
+        write_loss(self.database, seen, decision)
         advice = "ask for a snapshot of these tables in the signals asset"
+        if decision.repaired:
+            advice = (
+                f"snapshot.mode={seen.facts.policy.mode} goes on with them; acknowledge the gap in the signals asset"
+            )
         events = [self._red(table, f"{decision.reason}; {advice}") for table in decision.tables]
         return self._skip(f"LOST: {decision.reason}; {advice}", events)
+
+    def _restored(self, seen: Survey, decision: Restored) -> dg.SensorResult:
+        if not decision.automatic:
+            write_restore(self.database, seen)
+            raise dg.Failure(f"LOST: {decision.reason}. {GO_ON}")
+        begin_epoch(self.database, seen, by=None)
+        events = [self._red(member.table, decision.reason) for member in seen.facts.members if member.position]
+        return self._skip(f"LOST: {decision.reason}; a new epoch begins, in which every table begins anew", events)
 
     def _wait(self, seen: Survey, decision: Wait) -> dg.SensorResult:
         """A quiet database: nothing new to read, but perhaps current tables that waited for their interval."""
@@ -227,7 +250,7 @@ class Tick:
     def _with_failures(self, facts: Facts, offsets: Offsets) -> Facts:
         """How often the snapshot that is due has failed, by its runs: its retry waits longer each time."""
         open_ = min((member.snapshot for member in facts.members if member.snapshot), default=None)
-        begun = {row.partition for row in offsets.rows if row.kind == "snapshot"}
+        begun = offsets.partitions
         key = open_ or (self.memory.snapshot if self.memory.snapshot not in begun else None)
         if key is None:
             return facts

@@ -1,22 +1,47 @@
-"""The `signals` asset: its launchpad asks for a snapshot of named tables, the recommended door (SIG-01, BLK-01)."""
+"""The `signals` asset: its launchpad asks for snapshots, acknowledges lost changes, goes on after a restore.
+
+The recommended door for all three (SIG-01, BLK-01, rules A7 and A9).
+"""
 
 import uuid
+from collections.abc import Iterator
+from enum import Enum
 
 import dagster as dg
 from pydantic import Field
 
+from mssql_cdc.capture.context import Database
 from mssql_cdc.config.signals import expand_collections
+from mssql_cdc.defs.lake_check import judge
 from mssql_cdc.defs.metadata import event_metadata
+from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
-from mssql_cdc.stream.signals import ask_for_snapshot
+from mssql_cdc.schema import TableId
+from mssql_cdc.stream.loss import acknowledge, go_on_after_restore
+from mssql_cdc.stream.signals import DONE, SignalRow, ask_for_snapshot, name_of, note_signal
 
 
-class SnapshotRequest(dg.Config):
-    """What the launchpad asks for. The field is required, so that a click on Materialize opens the launchpad."""
+class Action(Enum):
+    """What is asked for."""
+
+    snapshot = "snapshot"
+    acknowledge_gaps = "acknowledge_gaps"
+    go_on_after_restore = "go_on_after_restore"
+
+
+class SignalRequest(dg.Config):
+    """What the launchpad asks for. The tables are required, so that a click on Materialize opens the launchpad."""
 
     tables: list[str] = Field(
-        description="Tables to read again, for instance dbo.customers; the others stream on meanwhile."
+        description="Tables that are meant, for instance dbo.customers. For acknowledge_gaps an empty list means all; "
+        "go_on_after_restore always concerns all."
+    )
+    action: Action = Field(
+        default=Action.snapshot,
+        description="snapshot: read the tables again, the others stream on meanwhile. acknowledge_gaps: you know of "
+        "their lost changes, and their checks may be green again. go_on_after_restore: the source went back in time; "
+        "begin a new epoch, in which every table is read again.",
     )
 
 
@@ -31,28 +56,65 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                 key,
                 group_name=setup.names.group,
                 kinds={"deltalake"},
-                description="Signals: Materialize opens the launchpad, where a snapshot of tables can be asked for.",
+                description="Signals: Materialize opens the launchpad, where a snapshot of tables can be asked for, "
+                "lost changes be acknowledged, and a restored source be gone on with.",
                 metadata={"dagster/uri": setup.layout.own("signals")},
             )
         ],
     )
-    def signals(context: dg.AssetExecutionContext, config: SnapshotRequest) -> dg.MaterializeResult:
+    def signals(context: dg.AssetExecutionContext, config: SignalRequest):
+        database = setup.open(run_id=context.run.run_id, log=context.log.info)
         try:
-            chosen = _chosen(setup, config.tables)
-            ask_for_snapshot(setup.open(run_id=context.run.run_id), str(uuid.uuid4()), chosen, channel="dagster")
+            match config.action:
+                case Action.snapshot:
+                    said = _snapshot(setup, database, config.tables)
+                case Action.acknowledge_gaps:
+                    said = _acknowledge(setup, database, config.tables)
+                    yield from _checks(setup, database)
+                case Action.go_on_after_restore:
+                    said = _go_on(database)
         except MssqlCdcError as error:
             raise dg.Failure(str(error), allow_retries=False) from error
-        context.log.info("Asked for a snapshot of %s; the sensor begins it at its next look.", ", ".join(chosen))
-        return dg.MaterializeResult(key, metadata=event_metadata({"asked_for": ", ".join(chosen)}))
+        context.log.info("%s", said)
+        yield dg.MaterializeResult(key, metadata=event_metadata({"asked_for": said}))
 
     return signals
 
 
-def _chosen(setup: Setup, wanted: list[str]) -> list[str]:
-    """Full names of the captured tables that were asked for; a name that means none is an error, not silence."""
-    known = [(table.catalog or "", table.schema, table.name) for table in setup.names.tables]
+def _snapshot(setup: Setup, database: Database, tables: list[str]) -> str:
+    names = [".".join(name_of(table)) for table in _chosen(setup, tables)]
+    ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster")
+    return f"a snapshot of {', '.join(names)}; the sensor begins it at its next look"
+
+
+def _acknowledge(setup: Setup, database: Database, tables: list[str]) -> str:
+    chosen = _chosen(setup, tables) if tables else None
+    done = acknowledge(database, chosen, by=f"Dagster run {database.run_id}")
+    said = "; ".join(gap.text for gap in done) or "nothing: no gap is open"
+    note_signal(database, SignalRow(str(uuid.uuid4()), "acknowledge-gaps", None), "dagster", DONE, said)
+    return f"acknowledged {said}"
+
+
+def _go_on(database: Database) -> str:
+    after = go_on_after_restore(database, by=f"Dagster run {database.run_id}")
+    said = f"epoch {after.epoch} begins; the sensor has every table read again"
+    note_signal(database, SignalRow(str(uuid.uuid4()), "go-on-after-restore", None), "dagster", DONE, said)
+    return said
+
+
+def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluation]:
+    """The tables' checks, evaluated from the lake: an acknowledged gap no longer makes one red."""
+    for table in setup.names.tables:
+        verdict = judge(database, table)
+        values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
+        yield evaluation(setup, table, passed=not verdict.problems, metadata=event_metadata(values))
+
+
+def _chosen(setup: Setup, wanted: list[str]) -> list[TableId]:
+    """The captured tables that were asked for; a name that means none is an error, not silence."""
+    known = {name_of(table): table for table in setup.names.tables}
     found, unmatched = expand_collections(wanted, known)
     if unmatched or not found:
         captured = ", ".join(".".join(name) for name in known)
         raise ConfigurationError(f"{', '.join(unmatched) or 'The empty list'} names no captured table of {captured}")
-    return [".".join(name) for name in found]
+    return [known[name] for name in found]

@@ -6,24 +6,23 @@ How results look in Dagster is decided in `report.py`. Blocking calls run beside
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot import capture as snapshots
-from mssql_cdc.snapshot.capture import Progress, SnapshotResult
-from mssql_cdc.stream.after import Merged, count_transactions, merge_current, take_signals
+from mssql_cdc.snapshot.run import Progress
+from mssql_cdc.stream.after import Merged, merge_current
 from mssql_cdc.stream.capture import RangeResult, TableOutcome, capture
 from mssql_cdc.stream.decisions import Range
 from mssql_cdc.stream.facts import Member
 from mssql_cdc.stream.gather import Survey, survey
 from mssql_cdc.stream.plan import plan
 from mssql_cdc.stream.requested import requested
+from mssql_cdc.stream.steps import Asked, Followed, SnapshotDone, follow, take_snapshot
 from mssql_cdc.stream.sweep import sweep_due
 from mssql_cdc.stream.tick import quiet_look
 
@@ -68,22 +67,6 @@ class RangeDone:
     def moved(self, table: TableId) -> bool:
         """Whether the table had nothing to read and was only taken along."""
         return any(table in result.decision.idle for result in self.results)
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """What came after a range: current tables that were merged, transactions that were counted."""
-
-    merged: Merged = field(default_factory=Merged)
-    transactions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotDone:
-    """A snapshot as it was done; `notes` says of tables that were not read why."""
-
-    result: SnapshotResult
-    notes: Mapping[TableId, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,53 +133,15 @@ class Work:
         return decision.key, RangeDone(seen, [capture(self.database, seen, decision)])
 
     def _follow(self, done: RangeDone) -> Followed:
-        """All of it from what complete cuts hold, so that it may be repeated."""
-        seen, transactions = done.seen, 0
-        offsets = done.results[-1].offsets if done.results else seen.offsets
-        if done.results:
-            take_signals(self.database, seen, offsets)
-            transactions = count_transactions(self.database, offsets, seen.members)
-        merged = merge_current(self.database, seen.members, offsets)
-        sweep_due(self.database, seen.members, offsets)
-        return Followed(merged, transactions)
+        offsets = done.results[-1].offsets if done.results else done.seen.offsets
+        return follow(self.database, done.seen, offsets, ranged=bool(done.results))
 
     def _snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> SnapshotDone:
         seen = survey(self.database)
         members = {member.table: member for member in seen.facts.members}
-        wanted = [*tables, *(t for t in self.unloaded(seen) if self.by_sensor and _belongs(members[t], key))]
-        gone = [table.text for table in wanted if table not in members]
-        if gone:
-            raise ConfigurationError(
-                f"{', '.join(sorted(gone))} cannot be snapshotted: the source no longer captures them. "
-                "Run `mssql-cdc discover` and reload the code location"
-            )
-        notes = {table: note for table in wanted if (note := self._not_read(seen, members[table], key))}
-        bare = [table for table in notes if members[table].status == "new"]
-        if bare:
-            snapshots.take_positions(self.database, bare, id_=key, epoch=seen.facts.epoch)
-        data = [table for table in wanted if table not in notes]
-        result = SnapshotResult(key, {}, {})
-        if data:
-            result = snapshots.capture(
-                self.database, data, id_=key, epoch=seen.facts.epoch, signal=self.signal, progress=progress
-            )
-        return SnapshotDone(result, notes)
-
-    def _not_read(self, seen: Survey, member: Member, key: str) -> str | None:
-        """Why this snapshot reads no rows of the table; None when it does."""
-        table = member.table
-        name = (table.catalog or "", table.schema, table.name)
-        if self.setup.connector.filters.tables.is_signal_table(*name):
-            return "the signal table is streamed, never snapshotted"
-        if member.status == "new":
-            if seen.facts.policy.data and self.setup.connector.snapshot.collections.matches(*name):
-                return None
-            return f"snapshot.mode={seen.facts.policy.mode} takes the table's position only"
-        rows = [row for row in seen.offsets.rows if row.kind == "snapshot" and row.partition == key]
-        entries = [row.tables[table.text] for row in rows if table.text in row.tables]
-        if entries and entries[-1].status == "streaming":
-            return "this snapshot has been taken; add a partition with another time for a new one"
-        return None
+        more = [t for t in self.unloaded(seen) if self.by_sensor and _belongs(seen, members[t], key)]
+        asked = Asked(key, [*tables, *more], self.signal, by_hand=not self.by_sensor)
+        return take_snapshot(self.database, seen, asked, progress)
 
     def _merge_now(self, tables: Collection[TableId]) -> Merged:
         seen = survey(self.database)
@@ -206,9 +151,10 @@ class Work:
         return merged
 
 
-def _belongs(member: Member, key: str) -> bool:
+def _belongs(seen: Survey, member: Member, key: str) -> bool:
     """Whether a table that the code location does not know belongs to the snapshot that the sensor asked for."""
-    return member.status == "new" or (member.status == "snapshot" and member.snapshot == key)
+    repaired = member.status == "lost" and seen.facts.policy.on_data_error
+    return member.status == "new" or repaired or (member.status == "snapshot" and member.snapshot == key)
 
 
 def range_keys(keys: Iterable[str]) -> list[str]:

@@ -1,94 +1,86 @@
 """`_offsets`: one sparse row per finished range or snapshot step of a database (rules A1, A3, A4, A8).
 
 The list of cuts, and the position of idle tables. Positions are texts of the source, compared with their epoch and
-never looked into. What to read next is decided in `stream/plan.py`.
+never looked into. What to read next is decided in `stream/plan.py`; the rows themselves are in `lake/offset_rows.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, get_args
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offset_rows import (
+    OFFSETS_SCHEMA,
+    Entry,
+    Kind,
+    OffsetRow,
+    Reached,
+    Rows,
+    Status,
+    encode,
+    numbered,
+)
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.schema.arrow import INSTANT, TEXTS
 
-Status = Literal["streaming", "snapshot", "lost", "failed", "excluded"]
-Kind = Literal["range", "snapshot", "idle", "status"]
+__all__ = ["Entry", "Kind", "OffsetRow", "Offsets", "Reached", "Status", "append_offsets", "cut_of", "load_offsets"]
 _ATTEMPTS = 20
 _COMPACT_EVERY = 50
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Reached:
-    """How far something has come: a source position in its epoch; later epochs are larger."""
+class Offsets:
+    """All rows of a database as loaded, oldest first.
 
-    epoch: int
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a row says of one table. `folder` is its home below the database's root, fixed at first capture."""
-
-    status: Status
-    to: str | None = None
-    epoch: int = 0
-    delta_table_id: str | None = None
-    delta_version: int | None = None
-    batch: int | None = None
-    rows: int = 0
-    incarnation: int = 1
-    folder: str | None = None
-    reason: str | None = None
-
-    @property
-    def reached(self) -> Reached | None:
-        """How far the table has come by this entry."""
-        return None if self.to is None else Reached(self.epoch, self.to)
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRow:
-    """One row of `_offsets`; `number` is its `_batch`.
-
-    `failed` names the members that a complete cut goes on without. `witness` and `facts` are texts of the source and
-    of the run (JSON); nothing here reads them.
+    They stay in Arrow: a connector adds thousands a day, each with an entry per table, and a tick needs the newest few.
+    What the rows say together is derived once per state, in columns.
     """
 
-    kind: Kind
-    at: datetime
-    tables: Mapping[str, Entry]
-    to: str | None = None
-    epoch: int = 0
-    complete: bool = False
-    failed: tuple[str, ...] = ()
-    scanned: str | None = None
-    partition: str | None = None
-    run_id: str | None = None
-    witness: str | None = None
-    facts: str | None = None
-    number: int = 0
+    def __init__(self, table: pa.Table | None = None) -> None:
+        self._table = OFFSETS_SCHEMA.empty_table() if table is None else table
+        self._batches: dict[int, dict[str, int]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows == other.rows if isinstance(other, Offsets) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows; decoding all of them takes long once there are thousands."""
+        return Rows(self._table)
+
+    @cached_property
+    def advanced_at(self) -> datetime | None:
+        """When tables were last taken on, with or without rows; without that, when the first row was written."""
+        places = self._places(pc.is_in(self._table.column("kind"), value_set=pa.array(["range", "idle"])))
+        if not self._table.num_rows:
+            return None
+        return self._table.column("at")[places[-1] if places else 0].as_py()
 
     @property
-    def reached(self) -> Reached | None:
-        """The end of the range."""
-        return None if self.to is None else Reached(self.epoch, self.to)
+    def number(self) -> int:
+        """The newest row's number; 0 without rows."""
+        return self._table.column("_batch")[-1].as_py() if self._table.num_rows else 0
 
+    @cached_property
+    def epoch(self) -> int:
+        """The present epoch."""
+        return pc.max(self._table.column("epoch")).as_py() or 0
 
-@dataclass(frozen=True, slots=True)
-class Offsets:
-    """All rows of a database as loaded, oldest first."""
-
-    rows: tuple[OffsetRow, ...]
-    entries: Mapping[str, Entry]
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """The newest entry of each table, by `TableId.text`."""
+        return {name: Entry(**self._flat.items[place].as_py()) for name, place in self._flat.newest.items()}
 
     def entry(self, table: str) -> Entry | None:
         """The newest entry of a table (`TableId.text`): its state."""
@@ -105,21 +97,122 @@ class Offsets:
 
     def cuts(self) -> list[OffsetRow]:
         """The complete cuts, in order."""
-        return [row for row in self.rows if row.complete]
+        return [self.rows[place] for place in self._places(self._table.column("complete"))]
 
     def last_cut(self) -> OffsetRow | None:
         """The complete cut that reaches farthest."""
-        reached = [(row.reached, row.number, row) for row in self.cuts() if row.reached is not None]
-        return max(reached, key=lambda item: item[:2])[2] if reached else None
+        return self._last_cut
+
+    @cached_property
+    def _last_cut(self) -> OffsetRow | None:
+        places = self._places(pc.and_(self._table.column("complete"), pc.is_valid(self._table.column("to"))))
+        if not places:
+            return None
+        columns = self._table.select(["epoch", "to", "_batch"]).take(pa.array(places))
+        order = pc.sort_indices(columns, sort_keys=[(name, "ascending") for name in columns.column_names])
+        return self.rows[places[order[-1].as_py()]]
 
     def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
         """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""
-        numbers = [
-            row.tables[table].batch
-            for row in self.rows
-            if row.number <= cut.number and table in row.tables and row.tables[table].batch is not None
-        ]
-        return max((number for number in numbers if number is not None), default=None)
+        if cut.number not in self._batches:
+            rows = int(np.searchsorted(self._table.column("_batch").to_numpy(), cut.number, side="right"))
+            self._batches[cut.number] = self._flat.largest_batches(rows)
+        return self._batches[cut.number].get(table)
+
+    def has_cut(self, partition: str) -> bool:
+        """Whether a range of this partition key is a complete cut."""
+        mine = pc.equal(self._table.column("partition"), partition)
+        return bool(pc.any(pc.and_(self._table.column("complete"), mine)).as_py())
+
+    @cached_property
+    def partitions(self) -> frozenset[str]:
+        """Every partition key that a row names."""
+        return frozenset(pc.unique(self._table.column("partition").drop_null()).to_pylist())
+
+    @cached_property
+    def snapshot_rows(self) -> tuple[OffsetRow, ...]:
+        """The rows of snapshot steps, in order: few beside those of ranges."""
+        return tuple(self.rows[place] for place in self._places(pc.equal(self._table.column("kind"), "snapshot")))
+
+    @cached_property
+    def begun_snapshots(self) -> Mapping[str, str]:
+        """Table -> partition key of the snapshot that it is in."""
+        found: dict[str, str] = {}
+        wanted = {name for name, entry in self.entries.items() if entry.status == "snapshot"}
+        for row in self.snapshot_rows if wanted else ():
+            mine = (name for name in wanted & row.tables.keys() if row.tables[name].status == "snapshot")
+            found |= dict.fromkeys(mine, row.partition or "")
+        return found
+
+    @cached_property
+    def noted(self) -> tuple[OffsetRow, ...]:
+        """The rows with facts of a run, in order."""
+        return tuple(self.rows[place] for place in self._places(pc.is_valid(self._table.column("facts"))))
+
+    @cached_property
+    def closed_tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
+        closed: dict[str, Mapping[str, Any]] = {}
+        complete = self._places(self._table.column("complete"))
+        since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
+        for row in self.noted:
+            if row.number >= since:
+                closed |= row.noted.get("closed", {})
+        return closed
+
+    @cached_property
+    def witness(self) -> str | None:
+        """The newest witness of the present epoch (rule A7)."""
+        mine = pc.equal(self._table.column("epoch"), self.epoch)
+        places = self._places(pc.and_(mine, pc.is_valid(self._table.column("witness"))))
+        return self._table.column("witness")[places[-1]].as_py() if places else None
+
+    @cached_property
+    def ends_with_cut(self) -> bool:
+        """Whether nothing has happened to any table since the last complete cut."""
+        cut = self.last_cut()
+        return cut is not None and all(not row.tables for row in self.rows[self._place(cut.number) + 1 :])
+
+    def _place(self, number: int) -> int:
+        return int(np.searchsorted(self._table.column("_batch").to_numpy(), number))
+
+    def _places(self, wanted: pa.ChunkedArray) -> list[int]:
+        found = pc.fill_null(wanted, fill_value=False).to_numpy()
+        return np.flatnonzero(found).tolist()
+
+    @cached_property
+    def _flat(self) -> _Flat:
+        return _Flat(self._table.column("tables"))
+
+    def with_row(self, row: OffsetRow, number: int) -> Offsets:
+        """These rows and a further one."""
+        return Offsets(pa.concat_tables([self._table, numbered(row, number)]))
+
+
+class _Flat:
+    """The entries of all rows one behind the other."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        chunks = column.combine_chunks()
+        maps = chunks if isinstance(chunks, pa.MapArray) else pa.concat_arrays(chunks.chunks)
+        bounds = maps.offsets.to_numpy()
+        first, last = int(bounds[0]), int(bounds[-1])
+        names = maps.keys.slice(first, last - first).dictionary_encode()
+        self.items = maps.items.slice(first, last - first)
+        self._ends = bounds - first
+        self._codes = names.indices.to_numpy()
+        self._names: list[str] = names.dictionary.to_pylist()
+        place = np.zeros(len(self._names), dtype=np.int64)
+        place[self._codes] = np.arange(len(self._codes))  # Of a repeated index the last value stays.
+        self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
+
+    def largest_batches(self, rows: int) -> dict[str, int]:
+        """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""
+        end = int(self._ends[rows])
+        batches = self.items.field("batch").slice(0, end)
+        largest = np.full(len(self._names), -1, dtype=np.int64)
+        np.maximum.at(largest, self._codes[:end], pc.fill_null(batches, -1).to_numpy())
+        return {name: batch for name, batch in zip(self._names, largest.tolist(), strict=True) if batch >= 0}
 
 
 def cut_of(
@@ -136,12 +229,12 @@ def cut_of(
 
 def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
     """The `_offsets` table of a database."""
-    return SmallTable(layout.own("offsets"), layout.own_app_id("offsets"), _SCHEMA, storage)
+    return SmallTable(layout.own("offsets"), layout.own_app_id("offsets"), OFFSETS_SCHEMA, storage)
 
 
 def load_offsets(layout: Layout, storage: Storage = LOCAL) -> Offsets:
     """Everything that `_offsets` holds; creates nothing."""
-    return _offsets(offsets_table(layout, storage).rows())
+    return Offsets(offsets_table(layout, storage).table())
 
 
 def append_offsets(
@@ -159,30 +252,33 @@ def append_offsets(
     from the entries of the very state that it is appended to.
 
     Raises:
-        FencedError: another run has written an entry of the row's own tables, or appends never succeeded.
+        FencedError: another run has written an entry of the row's own tables, or has begun a new epoch, or appends
+            never succeeded.
     """
     table = offsets_table(layout, storage)
     wanted = set(members)
     for _ in range(_ATTEMPTS):
         state = table.state()
-        known = seen.rows[-1].number if seen.rows else 0
-        now = seen if known == state.batch else _offsets(table.rows())
+        now = seen if seen.number == state.batch else Offsets(table.table())
         _check_own(row, seen, now, table.uri)
         if wanted:
             after = {**now.entries, **row.tables}
             complete, failed = cut_of(after, wanted, row.tables.keys())
             row = replace(row, complete=complete, failed=failed)
         try:
-            table.append(state, [_to_row(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+            table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
         except FencedError:
             continue
-        row = replace(row, number=state.batch + 1)
-        _housekeeping(table, row.number)
-        return Offsets((*now.rows, row), {**now.entries, **row.tables})
+        _housekeeping(table, state.batch + 1)
+        return now.with_row(row, state.batch + 1)
     raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
 
 
 def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:
+    if now is seen:
+        return
+    if now.epoch > seen.epoch:
+        raise FencedError(f"Epoch {now.epoch} has begun in {uri} since this run began in epoch {seen.epoch}")
     changed = [name for name in row.tables if seen.entry(name) != now.entry(name)]
     if changed:
         raise FencedError(f"Another run has written offsets of {sorted(changed)} in {uri} since this run began")
@@ -195,63 +291,3 @@ def _housekeeping(table: SmallTable, number: int) -> None:
         table.compact()
     except DeltaError:
         return  # Another run compacts or appends right now; the next fiftieth row tries again.
-
-
-_ENTRY = pa.struct(
-    [
-        pa.field("status", pa.string()),
-        pa.field("to", pa.string()),
-        pa.field("epoch", pa.int32()),
-        pa.field("delta_table_id", pa.string()),
-        pa.field("delta_version", pa.int64()),
-        pa.field("batch", pa.int64()),
-        pa.field("rows", pa.int64()),
-        pa.field("incarnation", pa.int32()),
-        pa.field("folder", pa.string()),
-        pa.field("reason", pa.string()),
-    ]
-)
-_SCHEMA = pa.schema(
-    [
-        pa.field("_batch", pa.int64()),
-        pa.field("at", INSTANT),
-        pa.field("kind", pa.string()),
-        pa.field("epoch", pa.int32()),
-        pa.field("to", pa.string()),
-        pa.field("complete", pa.bool_()),
-        pa.field("failed", TEXTS),
-        pa.field("scanned", pa.string()),
-        pa.field("partition", pa.string()),
-        pa.field("run_id", pa.string()),
-        pa.field("witness", pa.string()),
-        pa.field("facts", pa.string()),
-        pa.field("tables", pa.map_(pa.string(), _ENTRY)),
-    ]
-)
-
-
-def _to_row(row: OffsetRow) -> dict[str, Any]:
-    bad = [entry.status for entry in row.tables.values() if entry.status not in get_args(Status)]
-    if bad:
-        raise ValueError(f"Unknown status {bad}; known are {get_args(Status)}")
-    values = {name: getattr(row, name) for name in _SCHEMA.names if hasattr(row, name)}
-    return {
-        **values,
-        "failed": list(row.failed),
-        "tables": [(name, asdict(entry)) for name, entry in sorted(row.tables.items())],
-    }
-
-
-def _offsets(found: Iterable[Mapping[str, Any]]) -> Offsets:
-    rows = tuple(_from_row(row) for row in found)
-    entries: dict[str, Entry] = {}
-    for row in rows:
-        entries |= row.tables
-    return Offsets(rows, entries)
-
-
-def _from_row(found: Mapping[str, Any]) -> OffsetRow:
-    values = {name: value for name, value in found.items() if name != "_batch"}
-    values["failed"] = tuple(values["failed"] or ())
-    values["tables"] = {name: Entry(**entry) for name, entry in values["tables"] or ()}
-    return OffsetRow(number=found["_batch"], **values)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from mssql_cdc.errors import StorageError
@@ -59,12 +60,16 @@ class SmallTable:
         batch = pa.RecordBatch.from_pylist(numbered, schema=self.schema)
         return commit(state, write_files([batch], state.target), metadata)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """All rows, oldest commit first; none when the table does not exist."""
+    def table(self) -> pa.Table:
+        """All rows, oldest commit first, in one chunk; none when the table does not exist."""
         if not DeltaTable.is_deltatable(self.uri, self.storage.resolved()):
-            return []
-        found = read_table(self.uri, columns=self.schema.names, storage=self.storage).to_pylist()
-        return sorted(found, key=lambda row: row["_batch"])
+            return self.schema.empty_table()
+        found = read_table(self.uri, columns=self.schema.names, storage=self.storage).combine_chunks()
+        return found.take(pc.sort_indices(found.column("_batch"))) if found.num_rows else found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The same, as dicts."""
+        return self.table().to_pylist()
 
     def compact(self) -> None:
         """Join the small files; readers and fencing are not affected."""
@@ -112,6 +117,19 @@ SMALL_TABLES = {
         type=pa.string(),
         additional_data=TEXT_MAP,
         timestamp_ms=pa.int64(),
+    ),
+    "gaps": pa.schema(
+        [
+            pa.field("_batch", pa.int64()),
+            pa.field("table_id", pa.string()),
+            pa.field("epoch", pa.int32()),
+            pa.field("from", pa.string()),
+            pa.field("to", pa.string()),
+            pa.field("reason", pa.string()),
+            pa.field("status", pa.string()),
+            pa.field("by", pa.string()),
+            pa.field("at", INSTANT),
+        ]
     ),
 }
 """Columns of the small tables with fixed columns; `_batch` comes first everywhere."""

@@ -19,6 +19,11 @@ def data_topic(connector: Connector, table_id: TableId) -> str:
     return sanitized(connector.records.topic_delimiter.join(parts))
 
 
+def heartbeat_topic(connector: Connector) -> str:
+    """The topic of heartbeats (TOP-04)."""
+    return connector.records.topic_delimiter.join([connector.records.heartbeat_topic_prefix, connector.topic_prefix])
+
+
 def transaction_topic(connector: Connector) -> str:
     """`<prefix>.transaction`, or as `topic.transaction` says."""
     return sanitized(

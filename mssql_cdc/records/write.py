@@ -22,6 +22,7 @@ from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, Record
+from mssql_cdc.records.heartbeats import Beat, beat_record, beats
 from mssql_cdc.records.pieces import ChangeLog, Limits, streamed
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
@@ -89,6 +90,7 @@ class _View:
     times: CaptureTimes
     blocks: Sequence[Block]
     announcements: Sequence[Announcement]
+    beats: Sequence[Beat]
     bound: str
 
     @classmethod
@@ -105,14 +107,16 @@ class _View:
             if connector.records.schema_changes
             else []
         )
-        return cls(
-            logs, versions, Shapes(history, connector), CaptureTimes.of(offsets), found.blocks, changes, found.bound
-        )
+        interval = connector.records.heartbeat_interval_ms
+        heartbeats = tuple(beats(offsets.cuts(), interval)) if interval else ()
+        times = CaptureTimes.of(offsets)
+        return cls(logs, versions, Shapes(history, connector), times, found.blocks, changes, heartbeats, found.bound)
 
     def records(self, envelopes: Envelopes) -> Iterator[Record]:
         """Snapshots, schema changes and changes, merged by position."""
-        marks: list[tuple[str, int, Block | Announcement]] = [(b.position, 0, b) for b in self.blocks]
+        marks: list[tuple[str, int, Block | Announcement | Beat]] = [(b.position, 0, b) for b in self.blocks]
         marks += [(a.position, 1, a) for a in self.announcements]
+        marks += [(one.position, 2, one) for one in self.beats]
         marks.sort(key=lambda mark: mark[:2], reverse=True)
         for row in self._changes():
             if row.pos >= self.bound:
@@ -130,7 +134,10 @@ class _View:
                 *(rows_of(batch.rows, batch.log.table_id, self.shapes) for batch in window), key=attrgetter("pos")
             )
 
-    def _marked(self, mark: Block | Announcement, envelopes: Envelopes) -> Iterator[Record]:
+    def _marked(self, mark: Block | Announcement | Beat, envelopes: Envelopes) -> Iterator[Record]:
+        if isinstance(mark, Beat):
+            yield from beat_record(mark, envelopes)
+            return
         if isinstance(mark, Announcement):
             yield streamed_record(mark, envelopes)
             return

@@ -45,6 +45,10 @@ class Notifier:
             status="SUCCEEDED",
         )
 
+    def skipped(self, reason: str) -> None:
+        """No snapshot is taken of what was asked for."""
+        self._add("SKIPPED", data_collections=self._tables, reason=reason)
+
     def completed(self) -> None:
         """Every table was read."""
         self._add("COMPLETED")

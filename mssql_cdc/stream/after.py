@@ -26,7 +26,7 @@ from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver.signals import signal_table
-from mssql_cdc.stream.gather import Survey, closed_tables
+from mssql_cdc.stream.gather import Survey
 from mssql_cdc.stream.signals import apply_signals
 
 
@@ -96,7 +96,7 @@ def behind_current(database: Database, members: Mapping[TableId, Member], offset
 def mergeable_batch(table: TableId, offsets: Offsets, cut: OffsetRow) -> int | None:
     """The largest `_batch` of the table that may be merged now; None: nothing may (rule C18)."""
     entry = offsets.entry(table.text)
-    if entry is None or entry.status not in {"streaming", "failed"} or table.text in closed_tables(offsets):
+    if entry is None or entry.status not in {"streaming", "failed"} or table.text in offsets.closed_tables:
         return None
     return offsets.cut_batch(table.text, cut)
 
@@ -111,7 +111,9 @@ def take_signals(database: Database, survey: Survey, offsets: Offsets) -> None:
     if up_to is None:
         return
     try:
-        lines = apply_signals(database, survey.members[captured.table_id], up_to, position=cut.to or "")
+        lines = apply_signals(
+            database, survey.members[captured.table_id], up_to, position=cut.to or "", tables=list(survey.members)
+        )
     except FencedError:
         return  # Another run takes the same signals.
     for line in lines:

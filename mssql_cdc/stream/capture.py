@@ -77,14 +77,14 @@ def capture(database: Database, survey: Survey, decision: Range) -> RangeResult:
         FencedError: another run has written the offsets of these tables; their commits stand and are found again.
     """
     outcomes: dict[TableId, TableOutcome] = {}
-    witness = None
-    if decision.slices:
-        with database.session() as session:
+    with database.session() as session:
+        if decision.slices:
             session.control.execute(require_visible(decision.range.to), doing="looking for the end of the range")
             counts = _counts(session, survey, decision)
             outcomes = _read_and_commit(database, session, survey, decision, counts)
             _check_quiet(session, outcomes, counts)
-            witness = witness_text(session.witness(decision.range.to))
+        # Also behind a mere opening: a source that goes back right after its first snapshot is to be found out.
+        witness = witness_text(session.witness(decision.range.to))
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets)

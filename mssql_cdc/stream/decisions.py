@@ -78,11 +78,26 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The source no longer has what these tables need next; `min_lsn` is the oldest it has (None: nothing)."""
+    """The source no longer has what these tables need next; `min_lsn` is the oldest it has (None: nothing).
+
+    The loss is written down and the tables stop; `repaired`: `snapshot.mode` then asks for a snapshot of them.
+    """
 
     tables: tuple[TableId, ...]
     min_lsn: Lsn | None
     reason: str
+    repaired: bool = False
 
 
-Decision = Wait | Range | Snapshot | Lost
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The source went back in time (rule A7): nothing may be captured in this epoch.
+
+    `automatic`: `snapshot.mode` lets the next epoch begin by itself; otherwise somebody has to say so.
+    """
+
+    reason: str
+    automatic: bool = False
+
+
+Decision = Wait | Range | Snapshot | Lost | Restored

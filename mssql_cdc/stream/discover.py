@@ -6,6 +6,7 @@ No database is asked while code is loaded, so somebody has to ask before: `mssql
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.source import SqlServerSource
+from mssql_cdc.stream.guardrail import guard
 
 VERSION = 1
 
@@ -22,11 +24,12 @@ def table_list_path(config: Path) -> Path:
     return config.with_name(f"{config.stem}.tables.json")
 
 
-def write_table_list(connector: Connector, config: Path) -> tuple[Path, list[str]]:
+def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str], None]) -> tuple[Path, list[str]]:
     """Ask every database of the connector, write the list; its path and the tables' names.
 
     Raises:
-        ConfigurationError: a database has no table that the filters let through.
+        ConfigurationError: a database has no table that the filters let through, or there are more tables than
+            the guardrail allows.
     """
     databases: dict[str, list[dict[str, Any]]] = {}
     names: list[str] = []
@@ -41,6 +44,7 @@ def write_table_list(connector: Connector, config: Path) -> tuple[Path, list[str
             )
         databases[database.name] = [json.loads(schema.to_json()) for schema in found]
         names += [schema.table_id.text for schema in found]
+    guard(connector, len(names), warn=warn)
     path = table_list_path(config)
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.write_text(json.dumps({"v": VERSION, "databases": databases}, indent=1) + "\n", encoding="utf-8")

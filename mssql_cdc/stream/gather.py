@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.marks import mark_from
@@ -30,6 +29,8 @@ from mssql_cdc.stream.signals import asked_snapshots
 
 RETENTION_SHARE = 8
 DEFAULT_RETENTION = timedelta(days=3)
+LEAST_IDLE = timedelta(minutes=1)
+"""So long an idle database is not asked for its retention: no cleanup is that fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def survey(
     with database.session() as session:
         session.database()  # says what is missing when CDC is not enabled
         restored = _restored(session, offsets)
-        closed = closed_tables(offsets)
+        closed = {name: mark_from(mark) for name, mark in offsets.closed_tables.items()}
         passed = [mark.lsn for mark in set(closed.values()) if session.passed(mark)]
         tables = session.tables()
         minima = session.minima()
@@ -84,6 +85,7 @@ def survey(
         before = _before(session, tables)
         members = [_member(m, offsets, closed, minima, before, retry_failed=retry_failed) for m in lake.values()]
         scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
+        idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
         facts = Facts(
             now=now,
             members=tuple(members),
@@ -91,13 +93,13 @@ def survey(
             scanned=scanned,
             settled=standing.settled,
             cut=_cut(offsets),
-            epoch=max((row.epoch for row in offsets.rows), default=0),
-            idle_for=now - offsets.rows[-1].at if offsets.rows else timedelta(0),
+            epoch=offsets.epoch,
+            idle_for=idle_for,
             restored=restored,
             running=tuple(running),
             asked=tuple(Asked(one.key, one.of([t.table_id for t in tables]), one.signal_id) for one in asked),
             policy=policy(database),
-            limits=_limits(database),
+            limits=_limits(database, session.retention() if idle_for >= LEAST_IDLE else None),
             cursor=cursor or Cursor(),
         )
         facts = _bounded(session, database, facts, lake)
@@ -111,34 +113,6 @@ def policy(database: Database) -> SnapshotPolicy:
     return policy_of(settings.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
 
 
-def closed_tables(offsets: Offsets) -> dict[str, LogMark]:
-    """The tables whose snapshot has ended and that no complete cut has passed since, with their marks (C18)."""
-    closed: dict[str, LogMark] = {}
-    for row in offsets.rows:
-        if row.complete:
-            closed = {}
-        for table, mark in row_facts(row.facts).get("closed", {}).items():
-            closed[table] = mark_from(mark)
-    return closed
-
-
-def begun_snapshots(offsets: Offsets) -> dict[str, str]:
-    """Table -> partition key of the snapshot that it is in."""
-    found: dict[str, str] = {}
-    for row in offsets.rows:
-        for name, entry in row.tables.items():
-            if entry.status == "snapshot" and row.kind == "snapshot":
-                found[name] = row.partition or ""
-            elif entry.status != "snapshot":
-                found.pop(name, None)
-    return found
-
-
-def row_facts(text: str | None) -> dict[str, Any]:
-    """The facts of an `_offsets` row."""
-    return json.loads(text) if text else {}
-
-
 def witness_text(witness: Witness | None) -> str | None:
     """A witness as `_offsets` keeps it."""
     if witness is None:
@@ -147,10 +121,9 @@ def witness_text(witness: Witness | None) -> str | None:
 
 
 def _restored(session: SqlServerSession, offsets: Offsets) -> str | None:
-    text = next((row.witness for row in reversed(offsets.rows) if row.witness), None)
-    if text is None:
+    if offsets.witness is None:
         return None
-    start, *rest = json.loads(text)
+    start, *rest = json.loads(offsets.witness)
     try:
         session.require_witness(Witness(Lsn.parse(start), *rest))
     except SourceRestoredError as error:
@@ -178,11 +151,11 @@ def _member(
         Instance(i.object_id, i.name, i.start_lsn, minima.get(i.name), before.get(i.start_lsn))
         for i in lake.captured.instances
     )
-    if lake.entry is None or lake.recreated:
+    if lake.entry is None or lake.recreated or lake.entry.epoch < offsets.epoch:
+        # Where a table stood in an earlier epoch is no place in this one (rule A7): it begins as a new table does.
         return Member(lake.table, "new", None, instances)
     status = "streaming" if retry_failed and lake.entry.status == "failed" else lake.entry.status
-    known = [reached for reached in (lake.own(), lake.entry.reached) if reached is not None]
-    reached = max(known, default=None)
+    reached = lake.reached(offsets.epoch)
     mark = closed.get(name)
     return Member(
         lake.table,
@@ -190,26 +163,27 @@ def _member(
         Lsn.parse(reached.to) if reached else None,
         instances,
         mark.lsn if mark else None,
-        begun_snapshots(offsets).get(name),
+        offsets.begun_snapshots.get(name),
     )
 
 
 def _settled(offsets: Offsets, cursor: Cursor | None) -> bool:
     """Whether the range that was asked for last is a complete cut: then no table's log knows more than `_offsets`."""
     key = cursor.pending_key if cursor is not None else None
-    return key is not None and any(row.complete and row.partition == key for row in reversed(offsets.rows))
+    return key is not None and offsets.has_cut(key)
 
 
 def _cut(offsets: Offsets) -> Lsn | None:
     cut = offsets.last_cut()
-    return Lsn.parse(cut.to) if cut is not None and cut.to else None
+    return Lsn.parse(cut.to) if cut is not None and cut.to and cut.epoch == offsets.epoch else None
 
 
-def _limits(database: Database) -> Limits:
+def _limits(database: Database, retention: timedelta | None) -> Limits:
+    """Bounds and patience; idle tables are taken on well before the server's cleanup reaches them (rule A8)."""
     return Limits(
         max_attempts=database.connector.dagster.max_attempts,
         retry_wait=timedelta(milliseconds=database.connector.streaming.retry_wait_ms),
-        idle_advance=DEFAULT_RETENTION / RETENTION_SHARE,
+        idle_advance=(retention or DEFAULT_RETENTION) / RETENTION_SHARE,
     )
 
 

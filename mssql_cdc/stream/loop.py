@@ -8,20 +8,31 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import (
+    DataLostError,
+    FencedError,
+    MssqlCdcError,
+    SourceRestoredError,
+    SourceUnavailableError,
+)
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot import capture as snapshots
 from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.stream.after import behind_current, count_transactions, merge_current, take_signals
-from mssql_cdc.stream.capture import RangeResult, capture, mark_status
-from mssql_cdc.stream.decisions import Decision, Lost, Range, Snapshot, Wait
+from mssql_cdc.stream.after import Merged, behind_current, merge_current
+from mssql_cdc.stream.capture import RangeResult, capture
+from mssql_cdc.stream.decisions import Decision, Lost, Range, Restored, Snapshot, Wait
 from mssql_cdc.stream.facts import Cursor
 from mssql_cdc.stream.gather import Survey, survey
+from mssql_cdc.stream.guardrail import guard
+from mssql_cdc.stream.heartbeat import beat
+from mssql_cdc.stream.loss import GO_ON, begin_epoch, write_loss, write_restore
 from mssql_cdc.stream.plan import next_cursor, plan
 from mssql_cdc.stream.signals import free_key
+from mssql_cdc.stream.starting import snapshot_at_start
+from mssql_cdc.stream.steps import Asked, follow, take_snapshot
 from mssql_cdc.stream.sweep import sweep_due
 
 IDLE_SECONDS = 0.5
@@ -38,6 +49,7 @@ class Follower:
     revived: bool = False
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    beaten: datetime | None = None
 
     def step(self, *, merge: bool = True) -> Survey:
         """Look, decide, do it; returns what was seen before it was done.
@@ -47,6 +59,8 @@ class Follower:
             every table failed.
         """
         seen = self.seen = survey(self.database, cursor=self.cursor, retry_failed=not self.revived)
+        if seen.offsets.rows:
+            self.beaten = beat(self.database, self.beaten, seen.facts.now)
         self.decision = plan(seen.facts)
         self.cursor = next_cursor(seen.facts, self.decision)
         match self.decision:
@@ -56,9 +70,11 @@ class Follower:
                 self._snapshot(seen, self.decision)
             case Lost():
                 self._lost(seen, self.decision)
+            case Restored():
+                self._restored(seen, self.decision)
             case Wait():
                 if merge:
-                    merge_current(self.database, seen.members, seen.offsets)
+                    _say(self.database, merge_current(self.database, seen.members, seen.offsets))
         return seen
 
     def _range(self, seen: Survey, decision: Range, *, merge: bool) -> None:
@@ -66,7 +82,7 @@ class Follower:
         self.revived = True
         self.errors = {t: e for t, e in self.errors.items() if t not in result.tables} | result.failed
         _show(self.database, result)
-        follow(self.database, seen, result, merge=merge)
+        _say(self.database, follow(self.database, seen, result.offsets, merge=merge).merged)
         if result.failed and len(result.failed) == len(result.tables):
             result.raise_failure()
 
@@ -76,38 +92,29 @@ class Follower:
         return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
 
     def _snapshot(self, seen: Survey, decision: Snapshot) -> None:
-        key = decision.id if _begun(seen, decision.id) else free_key(decision.id, seen.offsets)
-        wanted = [t for t in decision.tables if not decision.data or _has_data(self.database, seen, t)]
-        bare = [t for t in decision.tables if t not in wanted or not decision.data]
-        if bare:
-            snapshots.take_positions(self.database, bare, id_=key, epoch=seen.facts.epoch)
-        if decision.data and wanted:
-            self.database.log(f"{key}: {', '.join(table.text for table in wanted)}")
-            result = snapshots.capture(self.database, wanted, id_=key, epoch=seen.facts.epoch, signal=decision.signal)
-            result.raise_failure()
+        begun = decision.id in seen.offsets.begun_snapshots.values()
+        key = decision.id if begun else free_key(decision.id, seen.offsets)
+        done = take_snapshot(self.database, seen, Asked(key, decision.tables, decision.signal))
+        for table, note in done.notes.items():
+            self.database.log(f"{table}: {note}")
+        done.result.raise_failure()
 
     def _lost(self, seen: Survey, decision: Lost) -> None:
-        if seen.facts.restored:
-            raise DataLostError(decision.reason)
-        mark_status(self.database, seen, decision.tables, "lost", decision.reason)
+        write_loss(self.database, seen, decision)
         self.database.log(decision.reason)
 
-
-def follow(database: Database, seen: Survey, result: RangeResult, *, merge: bool = True, due_only: bool = True) -> None:
-    """What follows a range: signals, transactions, current tables, sweeps."""
-    take_signals(database, seen, result.offsets)
-    count_transactions(database, result.offsets, seen.members)
-    if merge:
-        merged = merge_current(database, seen.members, result.offsets, due_only=due_only)
-        for table, error in merged.errors.items():
-            database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
-        sweep_due(database, seen.members, result.offsets)
+    def _restored(self, seen: Survey, decision: Restored) -> None:
+        if not decision.automatic:
+            write_restore(self.database, seen)
+            raise SourceRestoredError(f"{decision.reason}. {GO_ON}")
+        begin_epoch(self.database, seen, by=None)
 
 
 def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out."""
     end = None if seconds is None else time.monotonic() + seconds
     followers = [Follower(database) for database in databases]
+    _start(databases)
     while end is None or time.monotonic() < end:
         idle = True
         for follower in followers:
@@ -133,6 +140,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
         DataLostError: changes were lost at the source, of the tables that the message names.
     """
     end = time.monotonic() + timeout
+    _start(databases)
     for database in databases:
         _catch_up(database, end, timeout)
 
@@ -183,9 +191,10 @@ def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
             continue
         if member.status in {"new", "snapshot"} and member.instances:
             return False
-        if member.status == "streaming" and (member.position is None or member.position < goal):
-            return not seen.facts.policy.stream
-        if member.closed_until is not None and seen.facts.policy.stream:
+        if member.closed_until is not None:
+            return False
+        behind = member.position is None or member.position < goal
+        if member.status == "streaming" and behind and seen.facts.policy.stream:
             return False
     return True
 
@@ -200,24 +209,29 @@ def _current(database: Database, seen: Survey) -> bool:
     return not behind_current(database, seen.members, seen.offsets)
 
 
-def _has_data(database: Database, seen: Survey, table: TableId) -> bool:
-    """Whether a snapshot reads the table's rows: not the signal table's (SNP-27), nor those left out (SNP-25)."""
-    member = seen.members[table]
-    name = (member.table.catalog or "", member.table.schema, member.table.name)
-    connector = database.connector
-    return connector.snapshot.collections.matches(*name) and not connector.filters.tables.is_signal_table(*name)
-
-
-def _begun(seen: Survey, key: str) -> bool:
-    return any(row.partition == key for row in seen.offsets.rows if row.kind == "snapshot")
-
-
 def _show(database: Database, result: RangeResult) -> None:
     names = [f"{t.name} {o.rows}" for t, o in result.tables.items() if o.rows]
     shown = ", ".join(names) if names else "no rows"
     database.log(f"{result.decision.key}: {shown}{'' if result.row and result.row.complete else ' (no cut)'}")
     for table, error in result.failed.items():
         database.log(f"{table} failed: {error}")
+
+
+def _start(databases: Sequence[Database]) -> None:
+    """What a connector does when it starts: count its tables, ask for the snapshot of `snapshot.mode=always`."""
+    if databases and databases[0].connector.guardrail.max_tables is not None:
+        tables = 0
+        for database in databases:
+            with database.session() as session:
+                tables += len(session.tables())
+        guard(databases[0].connector, tables, warn=databases[0].log)
+    for database in databases:
+        snapshot_at_start(database)
+
+
+def _say(database: Database, merged: Merged) -> None:
+    for table, error in merged.errors.items():
+        database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
 
 
 def _raise_lost(follower: Follower) -> None:

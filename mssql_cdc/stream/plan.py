@@ -18,26 +18,23 @@ from typing import Literal, overload
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import Lsn, LsnRange, snapshot_key
 from mssql_cdc.schema import TableId
-from mssql_cdc.stream.decisions import Decision, Lost, Range, Slice, Snapshot, Wait
+from mssql_cdc.stream.decisions import Decision, Lost, Range, Restored, Slice, Snapshot, Wait
 from mssql_cdc.stream.facts import Cursor, Facts, Member
 
 
 def plan(facts: Facts) -> Decision:
     """The next step of this database. Same facts, same answer."""
     if facts.restored:
-        everyone = tuple(m.table for m in facts.members if m.position is not None)
-        return Lost(everyone, None, f"the source was restored or failed over: {facts.restored}")
-    snapshot_running = any(run.kind == "snapshot" for run in facts.running)
+        reason = f"the source was restored or failed over: {facts.restored}"
+        return Restored(reason, automatic=facts.policy.on_data_error)
     lost = _lost(facts)
-    if lost is not None and not (snapshot_running and facts.policy.on_data_error):
-        if facts.policy.on_data_error:
-            return Snapshot(snapshot_key(facts.now, epoch=facts.epoch), lost.tables)
+    if lost is not None:
         return lost
-    if not snapshot_running:
+    if not any(run.kind == "snapshot" for run in facts.running):
         snapshot = _snapshot(facts)
-        if isinstance(snapshot, Snapshot):
+        if snapshot is not None:
             return snapshot
-    return _range(facts, lost.tables if lost else ())
+    return _range(facts)
 
 
 def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] | None = None) -> Range:
@@ -88,16 +85,21 @@ def _lost(facts: Facts) -> Lost | None:
         return None
     names = ", ".join(table.text for table in gone)
     found = f"the oldest change that is left is {oldest.text}" if oldest else "CDC is no longer enabled on it"
-    return Lost(tuple(gone), oldest, f"changes of {names} were cleaned up before they were read: {found}")
+    reason = f"changes of {names} were cleaned up before they were read: {found}"
+    return Lost(tuple(gone), oldest, reason, repaired=facts.policy.on_data_error)
 
 
 def _snapshot(facts: Facts) -> Snapshot | None:
-    """The snapshot to begin or to go on with; None when there is none, or when its retry is held back."""
+    """The snapshot to begin or to go on with; None when there is none, or when its retry is held back.
+
+    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone.
+    """
     if facts.captured is None:
         return None
     able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
     begun = sorted({m.snapshot for m in facts.members if m.status == "snapshot" and m.snapshot})
-    new = tuple(m.table for m in able if m.status == "new")
+    beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
+    new = tuple(m.table for m in able if m.status in beginning)
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables)]
     if not (begun or new or asked):
@@ -116,13 +118,14 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     return Snapshot(asked[0].key, tables, attempt=attempt, signal=asked[0].signal)
 
 
-def _range(facts: Facts, lost: Collection[TableId]) -> Range | Wait:
+def _range(facts: Facts) -> Range | Wait:
     running = next((run for run in facts.running if run.kind == "range"), None)
     if running is not None:
         return Wait(f"run {running.run_id[:8]} works on {running.key} for {running.seconds:.0f} s")
-    if not facts.policy.stream:
+    ready = _ready(facts, ())
+    if not facts.policy.stream and all(m.closed_until is None for m in ready):
+        # Until its snapshot opens a table is read on all the same: chunks fit together only behind its end (C18).
         return Wait(f"snapshot.mode={facts.policy.mode} does not stream")
-    ready = _ready(facts, lost)
     if not ready:
         return Wait("no table is ready to stream")
     if facts.captured is None:

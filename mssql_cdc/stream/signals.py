@@ -14,14 +14,24 @@ from typing import Any
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.tables import Member
-from mssql_cdc.config.signals import ExecuteSnapshot, IgnoredSignal, LogMessage, expand_collections, parse_signal
+from mssql_cdc.config.signals import (
+    AcknowledgeGaps,
+    ExecuteSnapshot,
+    IgnoredSignal,
+    LogMessage,
+    expand_collections,
+    parse_signal,
+)
+from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lsn import parse_snapshot_key, snapshot_key
+from mssql_cdc.lsn import later_snapshot_key, snapshot_key
 from mssql_cdc.schema import TableId
+from mssql_cdc.snapshot.notify import Notifier
 
 REQUESTED, DONE, IGNORED = "requested", "done", "ignored"
+TableName = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +53,41 @@ class Request:
 
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
         """The captured tables meant, in the order in which the signal names them."""
-        by_name = {(table.catalog or "", table.schema, table.name): table for table in tables}
+        by_name = {name_of(table): table for table in tables}
         found, _ = expand_collections(self.action.collections, sorted(by_name))
         return tuple(by_name[name] for name in found)
+
+    def filters(self, tables: Collection[TableId]) -> dict[TableId, str]:
+        """The SELECT statements that stand for some of these tables (BLK-04)."""
+        found = {table: self.action.filter_for(name_of(table)) for table in tables}
+        return {table: text for table, text in found.items() if text is not None}
+
+
+def name_of(table: TableId) -> TableName:
+    """A table's name as signals and filters match it."""
+    return table.catalog or "", table.schema, table.name
+
+
+def requests(database: Database, offsets: Offsets) -> list[Request]:
+    """The blocking snapshots that were ever asked for."""
+    rows = small_table(database.layout, "signals", database.storage).rows()
+    found = (_request(row, offsets.epoch) for row in rows if row["status"] == REQUESTED)
+    return [request for request in found if request is not None]
 
 
 def asked_snapshots(database: Database, offsets: Offsets) -> list[Request]:
     """The blocking snapshots that were asked for and have not begun."""
-    begun = {_signal(row.facts) for row in offsets.rows if row.kind == "snapshot"}
-    found = []
-    for row in small_table(database.layout, "signals", database.storage).rows():
-        request = _request(row) if row["status"] == REQUESTED else None
-        if request is not None and _identity(row) not in begun:
-            found.append(request)
-    return found
+    begun = {row.noted.get("signal") for row in offsets.noted}
+    return [request for request in requests(database, offsets) if request.signal_id not in begun]
 
 
-def apply_signals(database: Database, member: Member, up_to: int, *, position: str) -> list[str]:
-    """Take the signals that the signal table's change log holds up to `_batch` `up_to`; lines about them."""
+def apply_signals(
+    database: Database, member: Member, up_to: int, *, position: str, tables: Collection[TableId]
+) -> list[str]:
+    """Take the signals that the signal table's change log holds up to `_batch` `up_to`; lines about them.
+
+    `tables` are the captured ones, which a signal may name.
+    """
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
     taken = int((state.own or {}).get("taken", 0))
@@ -70,7 +97,7 @@ def apply_signals(database: Database, member: Member, up_to: int, *, position: s
     lines = []
     now = datetime.now(UTC)
     for signal, place in _signals(database, member, BatchSlice(taken, up_to)):
-        status, result = _apply(signal, position)
+        status, result = _apply(database, signal, position, [name_of(one) for one in tables if one != member.table])
         rows.append(
             {
                 "id": signal.id,
@@ -90,17 +117,22 @@ def apply_signals(database: Database, member: Member, up_to: int, *, position: s
 
 def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str], *, channel: str) -> None:
     """Ask for a blocking snapshot of these tables, as a signal of another channel than the table."""
+    data = json.dumps({"type": "blocking", "data-collections": list(tables)})
+    note_signal(database, SignalRow(signal_id, "execute-snapshot", data), channel, REQUESTED, "a blocking snapshot")
+
+
+def note_signal(database: Database, signal: SignalRow, channel: str, status: str, result: str) -> None:
+    """Write a signal of another channel than the table down, with what became of it."""
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
-    data = json.dumps({"type": "blocking", "data-collections": list(tables)})
     row = {
-        "id": signal_id,
-        "type": "execute-snapshot",
-        "data": data,
+        "id": signal.id,
+        "type": signal.type,
+        "data": signal.data,
         "channel": channel,
         "position": None,
-        "status": REQUESTED,
-        "result": "a blocking snapshot",
+        "status": status,
+        "result": result,
         "at": datetime.now(UTC),
     }
     taken = int((state.own or {}).get("taken", 0))
@@ -119,23 +151,59 @@ def _signals(database: Database, member: Member, batches: BatchSlice) -> list[tu
     return sorted(found, key=lambda item: item[1])
 
 
-def _apply(signal: SignalRow, position: str) -> tuple[str, str]:
+def _apply(database: Database, signal: SignalRow, position: str, tables: list[TableName]) -> tuple[str, str]:
     match parse_signal(signal.id, signal.type, signal.data):
         case LogMessage() as message:
             return DONE, message.text(position)
-        case ExecuteSnapshot(kind="blocking", collections=names):
-            return REQUESTED, f"a blocking snapshot of {', '.join(names)}"
+        case ExecuteSnapshot(kind="blocking") as action:
+            return _asked(database, action, tables)
+        case AcknowledgeGaps(collections=names):
+            return _acknowledge(database, signal.id, names, tables)
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case _:
             return IGNORED, "incremental snapshots are known, not implemented yet"
 
 
-def _request(row: Mapping[str, Any]) -> Request | None:
+def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
+    """What becomes of a wish for a blocking snapshot; what it names in vain is said, also as a notification."""
+    found, missing = expand_collections(action.collections, tables)
+    said = []
+    if missing:
+        what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
+        notifier = Notifier(database, action.signal_id, missing)
+        notifier.skipped(what)
+        notifier.flush()
+        said.append(what)
+    if action.surrogate_key:
+        said.append("surrogate-key has a meaning for incremental snapshots only")
+    if not found:
+        return IGNORED, "; ".join(said)
+    names = ", ".join(".".join(name) for name in found)
+    return REQUESTED, "; ".join([f"a blocking snapshot of {names}", *said])
+
+
+def _acknowledge(
+    database: Database, signal_id: str, collections: Collection[str], tables: list[TableName]
+) -> tuple[str, str]:
+    """Done before the signal is written down: acknowledging once more changes nothing."""
+    wanted = None
+    if collections:
+        found, missing = expand_collections(collections, tables)
+        if missing:
+            return IGNORED, f"no captured table is named {', '.join(missing)}"
+        wanted = {TableId(*name).text for name in found}
+    done = acknowledge_gaps(
+        database.layout, wanted, by=f"signal {signal_id}", run_id=database.run_id, storage=database.storage
+    )
+    return DONE, f"{len(done)} gaps acknowledged"
+
+
+def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
     action = parse_signal(row["id"], row["type"], row["data"])
     if not isinstance(action, ExecuteSnapshot):
         return None
-    return Request(_key(row), _identity(row), action)
+    return Request(snapshot_key(row["at"], epoch=epoch), _identity(row), action)
 
 
 def _identity(row: Mapping[str, Any]) -> str:
@@ -143,19 +211,8 @@ def _identity(row: Mapping[str, Any]) -> str:
     return f"{row['id']}@{row['_batch']}:{row['position'] or ''}"
 
 
-def _key(row: Mapping[str, Any]) -> str:
-    return snapshot_key(row["at"])
-
-
 def free_key(wanted: str, offsets: Offsets) -> str:
     """The key, moved on by whole seconds until no snapshot has it."""
-    used = {row.partition for row in offsets.rows}
-    while wanted in used:
-        at = parse_snapshot_key(wanted)
-        assert at is not None  # snapshot keys only
-        wanted = snapshot_key(at + timedelta(seconds=1))
+    while wanted in offsets.partitions:
+        wanted = later_snapshot_key(wanted, timedelta(seconds=1))
     return wanted
-
-
-def _signal(text: str | None) -> str | None:
-    return json.loads(text).get("signal") if text else None

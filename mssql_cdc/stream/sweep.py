@@ -10,20 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
 
 from mssql_cdc.capture.context import Database
 from mssql_cdc.capture.tables import SNAPSHOT, Member
 from mssql_cdc.lake.current import apply
 from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.log import commit, facts_of, load_state
-from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.log import commit, load_state
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
 from mssql_cdc.lake.sweep import Sweep, sweep_files
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.stream.after import behind_current
-from mssql_cdc.stream.gather import closed_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,13 @@ def sweep_due(database: Database, members: Mapping[TableId, Member], offsets: Of
     for due in _due(members, offsets):
         member = members[due.table]
         state = load_state(member.home.changes, owner=member.home.app_id, writer=SNAPSHOT, storage=database.storage)
-        if state is None or any(_is_sweep(entry, due.mark) for entry in state.table.history()):
-            continue
         schema = load_history(database.layout, database.storage).newest(due.table)
-        if schema is None or not schema.key_columns:
+        if state is None or schema is None or not schema.key_columns:
+            continue
+        if (state.own or {}).get("sweep") == due.mark:
+            # Committed by a run that ended before it could go on.
+            _merge_now(database, member, schema, state.own_batch)
+            offsets = _note(database, offsets, due)
             continue
         if behind_current(database, {due.table: member}, offsets):
             continue  # Rows that the snapshot read again are not merged yet: they would be taken for deleted ones.
@@ -63,6 +64,7 @@ def sweep_due(database: Database, members: Mapping[TableId, Member], offsets: Of
         if count:
             database.log(f"{due.table}: {count} rows of before the snapshot are gone at the source")
             _merge_now(database, member, schema, after.batch)
+        offsets = _note(database, offsets, due)
         swept = swept or bool(count)
     return swept
 
@@ -71,20 +73,30 @@ def _due(members: Mapping[TableId, Member], offsets: Offsets) -> Iterator[Due]:
     """The newest sweep that each open table's snapshots asked for."""
     newest: dict[str, Due] = {}
     by_name = {table.text: table for table in members}
-    for row in offsets.rows:
-        for name, wanted in (json.loads(row.facts).get("sweep", {}) if row.facts else {}).items():
+    for row in offsets.noted:
+        for name, wanted in row.noted.get("sweep", {}).items():
             if name in by_name:
                 newest[name] = Due(by_name[name], wanted["number"], Lsn.parse(wanted["low"]), row.epoch, row.at)
-    closed = closed_tables(offsets)
+        for name, mark in row.noted.get("swept", {}).items():
+            if name in newest and newest[name].mark == mark:
+                del newest[name]
     for name, due in newest.items():
         entry = offsets.entry(name)
-        if name not in closed and entry is not None and entry.status == "streaming":
+        if name not in offsets.closed_tables and entry is not None and entry.status == "streaming":
             yield due
 
 
-def _is_sweep(entry: Mapping[str, Any], mark: str) -> bool:
-    facts = facts_of(entry)
-    return bool(facts and facts.get("sweep") == mark)
+def _note(database: Database, offsets: Offsets, due: Due) -> Offsets:
+    """Write down that the sweep is done, so that nobody looks into the table's log for it again."""
+    row = OffsetRow(
+        kind="status",
+        at=datetime.now(UTC),
+        tables={},
+        epoch=offsets.epoch,
+        run_id=database.run_id,
+        facts=json.dumps({"swept": {due.table.text: due.mark}}),
+    )
+    return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
 
 
 def _merge_now(database: Database, member: Member, schema: TableSchema, batch: int) -> None:

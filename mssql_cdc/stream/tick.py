@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from mssql_cdc.capture.context import Database
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.stream.decisions import Wait
-from mssql_cdc.stream.gather import DEFAULT_RETENTION, RETENTION_SHARE, begun_snapshots, closed_tables
+from mssql_cdc.stream.gather import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.stream.signals import asked_snapshots
 
 
@@ -22,12 +22,11 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
     """
     offsets = load_offsets(database.layout, database.storage)
     cut = offsets.last_cut()
-    newest = offsets.rows[-1] if offsets.rows else None
-    if cut is None or newest is None or newest.number != cut.number or closed_tables(offsets):
+    if cut is None or not offsets.ends_with_cut or cut.epoch < offsets.epoch or offsets.closed_tables:
         return None, offsets
-    if begun_snapshots(offsets) or any(e.status in {"failed", "lost"} for e in offsets.entries.values()):
+    if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.entries.values()):
         return None, offsets
-    if datetime.now(UTC) - newest.at >= DEFAULT_RETENTION / RETENTION_SHARE or asked_snapshots(database, offsets):
+    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE or asked_snapshots(database, offsets):
         return None, offsets
     with database.session() as session:
         captured = session.captured()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from mssql_cdc.errors import DataLostError, SourceError, SourceUnavailableError
+from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.chunks import Chunk
@@ -67,6 +67,14 @@ class ModelTable:
         )  # fmt: skip
 
 
+def _play(rows: dict[int, str], change: Change) -> None:
+    """The change, done to the rows."""
+    if change.before is not None:
+        rows.pop(change.before["id"], None)
+    if change.after is not None:
+        rows[change.after["id"]] = change.after["name"]
+
+
 @dataclass(frozen=True)
 class ModelReader:
     """Rows that were there when the reader was made; `fault` is raised instead."""
@@ -94,6 +102,10 @@ class ModelSource:
         self.faults: dict[str, str] = {}
         self.down = False
         self.settled: int | None = None
+        self.retention: timedelta | None = None
+        self.history: dict[int, str] = {}
+        self.restores = 0
+        self.statements: dict[str, str | None] = {}
         self.before_read: Callable[[], None] = lambda: None
         for name in names:
             self.enable(name)
@@ -121,6 +133,7 @@ class ModelSource:
         op = "c" if before is None else "d" if after is None else "u"
         self.number += 1
         self.log.append((self.number, name, Change(self.number, op, before, after)))
+        self.history[self.number] = f"{self.restores}.{self.number}"
         if value is None:
             del table.rows[key]
         else:
@@ -130,6 +143,18 @@ class ModelSource:
         """The capture job runs (up to a commit)."""
         self.captured = max([n for n, _, _ in self.log if upto is None or n <= upto], default=self.captured)
         self.scans += 1
+
+    def restore(self, to: int) -> None:
+        """A backup of then takes the source's place: what came later never happened, its numbers are used again."""
+        self.log = [entry for entry in self.log if entry[0] <= to]
+        self.history = {number: tran for number, tran in self.history.items() if number <= to}
+        self.number, self.restores = to, self.restores + 1
+        for name, table in self.tables.items():
+            table.rows.clear()
+            for _, changed, change in self.log:
+                if changed == name:
+                    _play(table.rows, change)
+        self.captured = min(self.captured, to)
 
     def cleanup(self, below: int) -> None:
         for table in self.tables.values():
@@ -148,17 +173,36 @@ class ModelSource:
         name = instance.schema.table_id.name
         if lsn(self.tables[name].minimum) > wanted.from_.increment():
             raise DataLostError(f"{name}: cleaned up")
-        found = tuple(c for n, t, c in self.log if t == name and lsn(n) in wanted)
+        found = tuple(replace(c, epoch=wanted.epoch) for n, t, c in self.log if t == name and lsn(n) in wanted)
         return ModelReader(instance.schema, found, self.faults.get(name))
 
     def chunk_reader(
-        self, catalog: str, schema: TableSchema, chunk: Chunk, *, snapshot_number: int, position: Lsn, **more: Any
+        self,
+        catalog: str,
+        schema: TableSchema,
+        chunk: Chunk,
+        *,
+        snapshot_number: int,
+        position: Lsn,
+        epoch: int,
+        statement: str | None,
+        **more: Any,
     ) -> ModelReader:
         name = schema.table_id.name
+        self.statements[name] = statement
         low, high = (None if b is None else int(b[0]) for b in (chunk.lower, chunk.upper))
         found = [
-            Change(number_of(position), "r", None, {"id": key, "name": value}, sequence=n, snapshot=snapshot_number)
+            Change(
+                number_of(position),
+                "r",
+                None,
+                {"id": key, "name": value},
+                sequence=n,
+                snapshot=snapshot_number,
+                epoch=epoch,
+            )
             for n, (key, value) in enumerate(sorted(self.tables[name].rows.items()))
+            if statement is None or str(key) in statement
             if (low is None or key > low) and (high is None or key <= high)
         ]
         self.before_read()
@@ -204,7 +248,15 @@ class ModelSession:
         return done or (self.source.scans > known.empty_scans and idle)
 
     def witness(self, to: Lsn) -> Witness | None:
-        return None
+        number = max((n for n in self.source.history if n <= number_of(to)), default=None)
+        return None if number is None else Witness(lsn(number), self.source.history[number], "0", "then")
+
+    def require_witness(self, known: Witness) -> None:
+        if self.source.history.get(number_of(known.start_lsn)) != known.tran_id:
+            raise SourceRestoredError(f"Transaction {known.start_lsn.text} is another one")
+
+    def retention(self) -> timedelta | None:
+        return self.source.retention
 
     def server_time(self) -> datetime:
         return AT.replace(tzinfo=UTC)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.errors import DataLostError, FencedError, SourceError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.stream.capture import capture
@@ -20,6 +18,7 @@ from mssql_cdc.stream.loop import Follower, catch_up
 from mssql_cdc.stream.plan import plan, plan_partition
 from mssql_cdc.stream.signals import ask_for_snapshot
 from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -32,39 +31,7 @@ def source() -> ModelSource:
 
 @pytest.fixture
 def database(source, spark, tmp_path) -> Database:
-    connector = connector_from_mapping(
-        "test",
-        {
-            "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
-            "database.hostname": "127.0.0.1",
-            "database.user": "sa",
-            "database.password": "x",
-            "database.names": "shop",
-            "topic.prefix": "server1",
-            "delta.warehouse": str(tmp_path),
-            "delta.current.interval": "0",
-        },
-    )
-    made = Database.of(connector, "shop", spark=lambda: spark)
-    return replace(made, source=source)
-
-
-def current(database: Database, name: str) -> dict[int, str]:
-    uri = database.layout.root + f"/dbo/{name}/current"
-    found = QueryBuilder().register("t", DeltaTable(uri)).execute("SELECT id, name FROM t").read_all()
-    return dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
-
-
-def changes(database: Database, name: str) -> list[tuple[str, int | None, str | None]]:
-    uri = database.layout.root + f"/dbo/{name}/changes"
-    sql = "SELECT op, after.id AS id, after.name AS name FROM t ORDER BY _pos"
-    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
-    return list(zip(*(found[n].to_pylist() for n in ("op", "id", "name")), strict=True))
-
-
-def same(database: Database, source: ModelSource) -> None:
-    for name, table in source.tables.items():
-        assert current(database, name) == table.rows, name
+    return model_database(source, spark, tmp_path)
 
 
 def test_snapshot_and_stream_end_equal_to_the_source(database, source):
@@ -118,19 +85,6 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
     monkeypatch.setattr(target, dying)
 
 
-def settled(database: Database, source: ModelSource) -> None:
-    """Everything captured so far is in the lake."""
-    source.capture()
-    catch_up([database], timeout=120)
-
-
-def write_some(source: ModelSource) -> None:
-    """Eight transactions; after the first call the source's log ends at 20."""
-    for key in range(4):
-        source.put("orders", key, f"order {key} at {source.number}")
-        source.put("people", key, f"person {key} at {source.number}")
-
-
 @pytest.mark.parametrize(
     ("target", "call", "after"),
     [
@@ -163,9 +117,9 @@ def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, s
     write_some(source)
     source.capture()
     monkeypatch.setattr("mssql_cdc.snapshot.capture.CHUNK_ROWS", 2)
-    monkeypatch.setattr("mssql_cdc.stream.loop.snapshots.GROUP_CHUNKS", 1)
+    monkeypatch.setattr("mssql_cdc.snapshot.capture.GROUP_CHUNKS", 1)
     with monkeypatch.context() as patch:
-        kill_at(patch, "mssql_cdc.snapshot.capture.commit", call, after=after)
+        kill_at(patch, "mssql_cdc.snapshot.read.commit", call, after=after)
         with pytest.raises(Killed):
             catch_up([database], timeout=60)
     write_some(source)

@@ -13,6 +13,7 @@ def test_errors_have_the_exit_codes_that_the_command_line_promises():
         errors.StaleReaderError: 3,
         errors.DataLostError: 4,
         errors.TamperedTableError: 4,
+        errors.NotCaughtUpError: 3,
         errors.CheckDiffersError: 5,
     }
     assert {kind: kind.exit_code for kind in codes} == codes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceRestoredError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
@@ -137,6 +137,18 @@ def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn |
 def server_offset(control: Control) -> int:
     """The server's present offset from UTC in minutes."""
     return int(control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the server's offset"))
+
+
+def retention(control: Control) -> timedelta | None:
+    """The retention of the cleanup job; None when the login may not see the jobs (db_owner may), or there is none."""
+    try:
+        rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing="reading the cleanup job's retention")
+    except MssqlCdcError as error:
+        if error.retriable:
+            raise
+        return None
+    minutes = [row.retention for row in rows if row.job_type.strip().lower() == "cleanup"]
+    return timedelta(minutes=int(minutes[0])) if minutes and minutes[0] else None
 
 
 def server_time(control: Control) -> datetime:

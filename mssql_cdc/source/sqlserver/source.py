@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, LsnRange
@@ -63,6 +63,7 @@ class SqlServerSource:
         captured: Lsn | None,
         commit_lsn: Lsn | None,
         read_at: datetime,
+        statement: str | None = None,
         condition: str | None = None,
         under_lock: bool = False,
     ) -> ChunkReader:
@@ -70,8 +71,6 @@ class SqlServerSource:
 
         `under_lock`: the caller holds a shared lock on the whole table; a statement may name others and reads as usual.
         """
-        table_id = schema.table_id
-        statement = self.connector.snapshot.statement_for(catalog, table_id.schema, table_id.name)
         return ChunkReader(
             connection=self.connector.connection,
             catalog=catalog,
@@ -136,6 +135,10 @@ class SqlServerSession:
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         """The newest transaction below each of these positions (`positions`, rule B14)."""
         return positions.newest_before(self.control, lsns)
+
+    def retention(self) -> timedelta | None:
+        """How long changes are kept; None when the login may not see the jobs, or nothing cleans up (`positions`)."""
+        return positions.retention(self.control)
 
     def server_time(self) -> datetime:
         """The server's clock, UTC (`positions`)."""

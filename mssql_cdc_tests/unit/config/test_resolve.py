@@ -326,7 +326,6 @@ def test_sanitize_field_names_means_avro() -> None:
         ("snapshot.mode", "custom"),
         ("snapshot.locking.mode", "custom"),
         ("event.processing.failure.handling.mode", "skip"),
-        ("heartbeat.action.query", "SELECT 1"),
         ("topic.naming.strategy", "my.Strategy"),
     ],
 )

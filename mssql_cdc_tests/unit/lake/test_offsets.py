@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_rows_survive_storage(tmp_path: Path):
         witness="{}",
         facts="[]",
     )
-    written = append_offsets(layout(tmp_path), row, seen=Offsets((), {}))
+    written = append_offsets(layout(tmp_path), row, seen=Offsets())
     assert load_offsets(layout(tmp_path)) == written
     assert written.rows[0].tables == row.tables
     assert written.rows[0].number == 1
@@ -144,3 +145,64 @@ def test_many_rows_are_joined_and_none_is_lost(tmp_path: Path):
     assert [row.number for row in again.rows] == list(range(1, 103))
     assert again == seen
     assert again.position("a") == Reached(0, "102")
+
+
+ROWS = st.builds(
+    OffsetRow,
+    kind=st.sampled_from(["range", "snapshot", "idle", "status"]),
+    at=st.just(AT),
+    tables=st.dictionaries(
+        st.sampled_from("abc"),
+        st.builds(
+            Entry,
+            st.sampled_from(["streaming", "snapshot", "lost", "failed"]),
+            to=st.none() | st.sampled_from(["01", "02"]),
+            batch=st.none() | st.integers(1, 9),
+        ),
+        max_size=3,
+    ),
+    to=st.none() | st.sampled_from(["01", "02", "03"]),
+    epoch=st.integers(0, 1),
+    complete=st.booleans(),
+    partition=st.none() | st.sampled_from(["p", "q"]),
+    witness=st.none() | st.sampled_from(["w", "x"]),
+    facts=st.none() | st.sampled_from(['{"closed": {"a": {"lsn": "1"}}}', '{"signal": "s"}']),
+)
+
+
+@given(st.lists(ROWS, max_size=8))
+def test_what_is_derived_in_columns_is_what_the_rows_say_one_by_one(listed: list[OffsetRow]):
+    found, entries = Offsets(), {}
+    rows = [replace(row, number=number) for number, row in enumerate(listed, start=1)]
+    closed: dict[str, Any] = {}
+    begun: dict[str, str] = {}
+    for row in rows:
+        found = found.with_row(row, row.number)
+        entries |= row.tables
+        closed = ({} if row.complete else closed) | row.noted.get("closed", {})
+        for name, entry in row.tables.items():
+            if entry.status == "snapshot" and row.kind == "snapshot":
+                begun[name] = row.partition or ""
+    assert list(found.rows) == rows
+    assert list(reversed(found.rows)) == rows[::-1]
+    assert found.rows[1:] == tuple(rows[1:])
+    assert found.entries == entries
+    assert found.epoch == max((row.epoch for row in rows), default=0)
+    assert found.closed_tables == closed
+    assert found.begun_snapshots == {n: p for n, p in begun.items() if entries[n].status == "snapshot"}
+    assert found.witness == next((r.witness for r in rows[::-1] if r.witness and r.epoch == found.epoch), None)
+    assert found.cuts() == [row for row in rows if row.complete]
+    reached = [row for row in rows if row.complete and row.to is not None]
+    assert found.last_cut() == max(reached, key=lambda row: (row.epoch, row.to, row.number), default=None)
+    for cut in rows:
+        for name in "abc":
+            batches = [r.tables[name].batch for r in rows[: cut.number] if name in r.tables]
+            assert found.cut_batch(name, cut) == max((b for b in batches if b is not None), default=None)
+
+
+def test_a_row_of_an_earlier_epoch_is_fenced_once_a_new_one_has_begun(tmp_path: Path):
+    place = layout(tmp_path)
+    seen = append_offsets(place, offset_row("01", a=at("01")), seen=load_offsets(place))
+    append_offsets(place, OffsetRow("epoch", AT, {}, epoch=1), seen=seen)
+    with pytest.raises(FencedError, match="Epoch 1 has begun"):
+        append_offsets(place, offset_row("02", a=at("02")), seen=seen)

@@ -10,7 +10,7 @@ import pytest
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.snapshot.plan import policy_of
-from mssql_cdc.stream.decisions import Lost, Range, Snapshot, Wait
+from mssql_cdc.stream.decisions import Lost, Range, Restored, Snapshot, Wait
 from mssql_cdc.stream.facts import Activity, Cursor, Facts, Limits
 from mssql_cdc.stream.plan import backoff, next_cursor, plan, plan_partition
 from mssql_cdc_tests.unit.stream.simulation import NOW, instance, lsn, member, table
@@ -107,11 +107,22 @@ def test_minimum_right_after_the_position_loses_nothing():
 
 
 @pytest.mark.feature("SNP-07")
-def test_when_needed_answers_loss_with_a_snapshot():
+@pytest.mark.parametrize(("mode", "data"), [("when_needed", True), ("when_needed_no_data", False)])
+def test_when_needed_writes_a_loss_down_and_then_repairs_it_as_a_new_table_begins(mode: str, *, data: bool):
     gone = member("a", 4, instances=(instance(1, start=2, minimum=6),))
-    decision = plan(facts(gone, member("b", 4), policy=policy_of("when_needed")))
-    assert isinstance(decision, Snapshot)
-    assert decision.tables == (table("a"),)
+    found = facts(gone, member("b", 4), policy=policy_of(mode))
+    loss = plan(found)
+    assert isinstance(loss, Lost)
+    assert (loss.tables, loss.repaired) == ((table("a"),), True)
+    repair = plan(replace(found, members=(replace(gone, status="lost"), member("b", 4))))
+    assert isinstance(repair, Snapshot)
+    assert (repair.tables, repair.data) == ((table("a"),), data)
+
+
+def test_loss_that_other_modes_found_is_repaired_once_the_mode_says_so():
+    lost = member("a", 4, status="lost")
+    assert isinstance(plan(facts(lost, member("b", 10))), Wait)
+    assert isinstance(plan(facts(lost, member("b", 10), policy=policy_of("when_needed"))), Snapshot)
 
 
 @pytest.mark.feature("SNP-02")
@@ -132,6 +143,14 @@ def test_no_data_takes_positions_only():
 @pytest.mark.feature("SNP-03")
 def test_initial_only_never_streams():
     assert isinstance(plan(facts(member("a", 4), policy=policy_of("initial_only"))), Wait)
+
+
+@pytest.mark.feature("SNP-03")
+def test_initial_only_reads_on_until_its_snapshot_opens():
+    read = facts(member("a", 4, closed_until=lsn(8)), policy=policy_of("initial_only"))
+    decision = plan(read)
+    assert ends(decision) == {"a": (4, 10)}
+    assert (decision.complete, decision.opens) == (True, (table("a"),))
 
 
 def test_begun_snapshot_is_resumed_under_its_own_key():
@@ -234,8 +253,14 @@ def test_quiet_database_opens_right_after_a_snapshot_of_a_fresh_capture_instance
 
 def test_restored_source_stops_everything():
     decision = plan(facts(member("a", 4), restored="the transaction at 4 is another one"))
-    assert isinstance(decision, Lost)
+    assert isinstance(decision, Restored)
     assert "restored" in decision.reason
+    assert not decision.automatic
+
+
+def test_when_needed_goes_on_after_a_restore_by_itself():
+    gone_back = facts(member("a", 4), restored="another one", policy=policy_of("when_needed"))
+    assert plan(gone_back).automatic
 
 
 def test_partition_asked_for_again_reads_nothing():

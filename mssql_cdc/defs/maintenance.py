@@ -1,0 +1,52 @@
+"""The job that keeps a database's tables readable, and a schedule for it, which is off until somebody wants it.
+
+It may run beside capture; what it does is decided in `stream/maintain.py`.
+"""
+
+import dagster as dg
+
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.stream.maintain import maintain
+
+
+class Retention(dg.Config):
+    """How much of the past stays readable."""
+
+    retain_hours: int = 168
+
+
+def build_maintenance(setup: Setup) -> dg.JobDefinition:
+    """The job of one database: OPTIMIZE and VACUUM of all its tables."""
+    stem = setup.names.stem
+
+    @dg.op(name=f"{stem}__join_and_remove_files", required_resource_keys={setup.names.spark})
+    def join_and_remove_files(context: dg.OpExecutionContext, config: Retention) -> None:
+        spark = getattr(context.resources, setup.names.spark)
+        database = setup.open(spark=spark.start, run_id=context.run.run_id, log=context.log.info)
+        try:
+            for done in maintain(database, retain_hours=config.retain_hours):
+                context.log.info("%s", done.text)
+        except MssqlCdcError as error:
+            raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+
+    @dg.job(
+        name=f"{stem}__maintain",
+        executor_def=dg.in_process_executor,
+        tags={"mssql_cdc/connector": setup.connector.topic_prefix},
+        description=f"Joins small files of {setup.database} and removes those that no version needs any more.",
+    )
+    def maintenance() -> None:
+        join_and_remove_files()
+
+    return maintenance
+
+
+def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    """Once a night, as soon as somebody switches it on."""
+    return dg.ScheduleDefinition(
+        name=f"{job.name}__nightly",
+        job=job,
+        cron_schedule="30 3 * * *",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+    )

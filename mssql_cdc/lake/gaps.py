@@ -1,0 +1,134 @@
+"""`_gaps`: the ledger of changes that were lost at the source (rule A9).
+
+A gap stands for events that no change log will ever hold. It is written before anything goes on behind it, found
+again without being written twice, and keeps its table's check red until somebody has acknowledged it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.small_tables import SmallTable, small_table
+from mssql_cdc.lake.storage import LOCAL, Storage
+
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Changes of `table` (`TableId.text`) after `from_` that are gone; up to `to`, where that is known.
+
+    `by` says who acknowledged it.
+    """
+
+    table: str
+    epoch: int
+    from_: str
+    to: str | None
+    reason: str
+    status: Literal["open", "acknowledged"] = "open"
+    by: str | None = None
+    at: datetime | None = None
+
+    @property
+    def identity(self) -> tuple[str, int, str]:
+        """What makes it this gap: the same loss is found at every look."""
+        return self.table, self.epoch, self.from_
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        before = f" and before {self.to}" if self.to else ""
+        return f"{self.table}: changes after {self.from_}{before} are lost: {self.reason}"
+
+
+def load_gaps(layout: Layout, storage: Storage = LOCAL) -> list[Gap]:
+    """Every gap as it stands now, oldest first."""
+    return _gaps(_table(layout, storage))
+
+
+def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
+    """The gaps that nobody has acknowledged, by table."""
+    found: dict[str, list[Gap]] = {}
+    for gap in load_gaps(layout, storage):
+        if gap.status == "open":
+            found.setdefault(gap.table, []).append(gap)
+    return found
+
+
+def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> None:
+    """Write the gaps that the ledger does not have yet.
+
+    Raises:
+        FencedError: other runs write to the ledger all the time.
+    """
+
+    def missing(known: Sequence[Gap]) -> list[Gap]:
+        there = {gap.identity for gap in known}
+        return [gap for gap in gaps if gap.identity not in there]
+
+    _append(_table(layout, storage), missing, run_id)
+
+
+def acknowledge_gaps(
+    layout: Layout, tables: Collection[str] | None, *, by: str, run_id: str, storage: Storage = LOCAL
+) -> list[Gap]:
+    """Acknowledge the open gaps of these tables (None: all); what was acknowledged now."""
+
+    def chosen(known: Sequence[Gap]) -> list[Gap]:
+        wanted = (gap for gap in known if gap.status == "open" and (tables is None or gap.table in tables))
+        return [replace(gap, status="acknowledged", by=by) for gap in wanted]
+
+    return _append(_table(layout, storage), chosen, run_id)
+
+
+def _append(table: SmallTable, choose: Callable[[Sequence[Gap]], list[Gap]], run_id: str) -> list[Gap]:
+    """Append what is chosen from the very state that it is appended to."""
+    for _ in range(_ATTEMPTS):
+        known = _gaps(table)
+        if not choose(known):
+            return []
+        state = table.state()
+        wanted = choose(_gaps(table))
+        now = datetime.now(UTC)
+        try:
+            table.append(state, [_row(gap, now) for gap in wanted], {"kind": "gaps", "run_id": run_id})
+        except FencedError:
+            continue
+        return wanted
+    raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
+
+
+def _table(layout: Layout, storage: Storage) -> SmallTable:
+    return small_table(layout, "gaps", storage)
+
+
+def _gaps(table: SmallTable) -> list[Gap]:
+    found: dict[tuple[str, int, str], Gap] = {}
+    for row in table.rows():
+        gap = _gap(row)
+        found[gap.identity] = gap
+    return list(found.values())
+
+
+def _gap(row: Mapping[str, Any]) -> Gap:
+    names = ("to", "reason", "status", "by", "at")
+    return Gap(row["table_id"], row["epoch"], row["from"], *(row[name] for name in names))
+
+
+def _row(gap: Gap, now: datetime) -> dict[str, Any]:
+    return {
+        "table_id": gap.table,
+        "epoch": gap.epoch,
+        "from": gap.from_,
+        "to": gap.to,
+        "reason": gap.reason,
+        "status": gap.status,
+        "by": gap.by,
+        "at": now,
+    }

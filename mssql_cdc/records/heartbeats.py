@@ -1,0 +1,47 @@
+"""Heartbeat records (HB-01, HB-04): one at a complete cut, when `heartbeat.interval.ms` is over since the last one.
+
+Cuts are the looks at the source that came to something; Debezium beats at looks too. The times are those of the cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mssql_cdc.lake.offsets import OffsetRow
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.envelope import Envelopes, Record
+from mssql_cdc.records.names import heartbeat_topic
+from mssql_cdc.records.times import microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A heartbeat behind every change up to `position`; `at_ms` since 1970."""
+
+    position: str
+    at_ms: int
+
+
+def beats(cuts: Iterable[OffsetRow], interval_ms: int) -> Iterator[Beat]:
+    """The heartbeats at these cuts, given in order; none with the interval 0."""
+    last: int | None = None
+    for cut in cuts if interval_ms > 0 else ():
+        now = microseconds(cut.at) // 1000
+        if cut.to is not None and (last is None or now - last >= interval_ms):
+            last = now
+            yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
+
+
+def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:
+    """The record; none as long as there is no position to carry."""
+    if envelopes.newest is None:
+        return
+    connector = envelopes.connector
+    yield envelopes.record(
+        heartbeat_topic(connector),
+        {"serverName": connector.topic_prefix},
+        {"ts_ms": beat.at_ms},
+        offset=envelopes.streaming_offset(),
+        partition=0,
+    )

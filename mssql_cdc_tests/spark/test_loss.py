@@ -1,0 +1,187 @@
+"""Changes that are lost at the source: the ledger, repairs, and a source that went back in time (rules A7, A9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from mssql_cdc.capture.context import Database
+from mssql_cdc.errors import ConfigurationError, DataLostError, FencedError, SourceRestoredError
+from mssql_cdc.lake.gaps import load_gaps, open_gaps
+from mssql_cdc.stream.capture import capture
+from mssql_cdc.stream.gather import survey
+from mssql_cdc.stream.loop import catch_up
+from mssql_cdc.stream.loss import acknowledge, go_on_after_restore
+from mssql_cdc.stream.plan import plan
+from mssql_cdc.stream.signals import ask_for_snapshot
+from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
+from mssql_cdc_tests.spark.model_source import ModelSource
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def source() -> ModelSource:
+    return ModelSource("orders", "people")
+
+
+@pytest.fixture
+def database(source, spark, tmp_path) -> Database:
+    return model_database(source, spark, tmp_path)
+
+
+def lose(database: Database, source: ModelSource) -> None:
+    """Changes of orders are cleaned up before they are read."""
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 1, None)
+    source.put("orders", 9, "nine")
+    source.capture()
+    source.tables["orders"].minimum = source.number + 1
+
+
+def test_lost_changes_are_in_the_ledger_until_somebody_acknowledges_them(database, source):
+    lose(database, source)
+    for _ in range(2):
+        with pytest.raises(DataLostError, match="orders"):
+            catch_up([database], timeout=60)
+    (gap,) = load_gaps(database.layout)
+    assert (gap.table, gap.from_, gap.to) == ("shop.dbo.orders", lsn(20).text, lsn(23).text)
+    assert "cleaned up" in gap.reason
+    source.put("orders", 2, "two")
+    ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
+    settled(database, source)
+    same(database, source)
+    assert list(open_gaps(database.layout)) == ["shop.dbo.orders"]
+    assert acknowledge(database, None, by="somebody") == [replace(gap, status="acknowledged", by="somebody")]
+    assert open_gaps(database.layout) == {}
+    assert acknowledge(database, None, by="somebody") == []
+
+
+@pytest.mark.feature("SNP-07")
+def test_when_needed_repairs_a_loss_by_itself_and_leaves_the_gap_open(source, spark, tmp_path):
+    database = model_database(source, spark, tmp_path, snapshot_mode="when_needed")
+    lose(database, source)
+    catch_up([database], timeout=120)
+    same(database, source)
+    assert list(open_gaps(database.layout)) == ["shop.dbo.orders"]
+
+
+@pytest.mark.feature("SNP-11")
+def test_when_needed_no_data_goes_on_after_a_loss_without_reading_rows(source, spark, tmp_path):
+    database = model_database(source, spark, tmp_path, snapshot_mode="when_needed_no_data")
+    lose(database, source)
+    catch_up([database], timeout=120)
+    source.put("orders", 3, "after")
+    settled(database, source)
+    assert [op for op, _, _ in changes(database, "orders")].count("r") == 0
+    assert changes(database, "orders")[-1] == ("u", 3, "after")
+
+
+@pytest.fixture
+def gone_back(database, source) -> Database:
+    """The source was restored: two transactions that the lake has never happened there, others took their numbers."""
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 7, "never happened")
+    source.put("orders", 1, "never happened either")
+    settled(database, source)
+    source.restore(20)
+    source.put("people", 2, "other history")
+    source.put("people", 8, None)
+    source.put("people", 3, None)
+    source.capture()
+    return database
+
+
+def test_a_source_that_went_back_in_time_stops_until_somebody_decides(gone_back):
+    for _ in range(2):
+        with pytest.raises(SourceRestoredError, match="acknowledge --restored"):
+            catch_up([gone_back], timeout=60)
+    assert [gap.table for gap in load_gaps(gone_back.layout)] == ["shop.dbo.orders", "shop.dbo.people"]
+    assert len(changes(gone_back, "people")) == 4
+
+
+def test_going_on_after_a_restore_begins_an_epoch_and_ends_equal_to_the_source(gone_back, source):
+    after = go_on_after_restore(gone_back, by="somebody")
+    assert after.epoch == 1
+    assert open_gaps(gone_back.layout) == {}
+    catch_up([gone_back], timeout=120)
+    same(gone_back, source)
+    source.put("orders", 2, "in the new epoch")
+    settled(gone_back, source)
+    same(gone_back, source)
+    seen = survey(gone_back)
+    assert all(row.partition.startswith("e1.") for row in seen.offsets.rows if row.epoch == 1 and row.partition)
+    assert seen.offsets.last_cut().epoch == 1
+    uri = gone_back.layout.root + "/dbo/orders/changes"
+    sql = "SELECT _pos AS pos, op, after.name AS name FROM t ORDER BY _pos"
+    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
+    assert found["pos"].to_pylist()[-1].startswith("0001-")
+    assert found["name"].to_pylist()[-1] == "in the new epoch"
+
+
+def test_when_needed_goes_on_after_a_restore_by_itself(gone_back, source, spark, tmp_path):
+    database = model_database(source, spark, tmp_path, snapshot_mode="when_needed")
+    catch_up([database], timeout=120)
+    same(database, source)
+    assert set(open_gaps(database.layout)) == {"shop.dbo.orders", "shop.dbo.people"}
+
+
+def test_snapshots_asked_for_in_a_later_epoch_have_its_keys(gone_back, source):
+    go_on_after_restore(gone_back, by="somebody")
+    catch_up([gone_back], timeout=120)
+    ask_for_snapshot(gone_back, "again", ["shop.dbo.orders"], channel="test")
+    settled(gone_back, source)
+    same(gone_back, source)
+    keys = [row.partition for row in survey(gone_back).offsets.snapshot_rows if row.epoch == 1]
+    assert len(set(keys)) == 2
+    assert all(key.startswith("e1.snapshot-") for key in keys)
+
+
+def test_a_run_that_was_planned_before_an_epoch_began_writes_no_offsets(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    late = survey(database)
+    decision = plan(late.facts)
+    source.restore(18)
+    go_on_after_restore(database, by="somebody")
+    for key in range(8):
+        source.put("orders", key, "history of its own")
+    source.capture()
+    with pytest.raises(FencedError, match="Epoch 1 has begun"):
+        capture(database, late, decision)
+    settled(database, source)
+    same(database, source)
+
+
+def test_an_epoch_begins_only_where_the_source_went_back(database, source):
+    write_some(source)
+    settled(database, source)
+    with pytest.raises(ConfigurationError, match="no epoch to begin"):
+        go_on_after_restore(database, by="somebody")
+
+
+def test_a_snapshot_in_whose_time_changes_were_cleaned_up_says_so_in_the_ledger(database, source, monkeypatch):
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 1, None)
+    source.capture()
+    ask_for_snapshot(database, "again", ["shop.dbo.orders"], channel="test")
+
+    def cleanup() -> None:
+        source.before_read = lambda: None
+        source.tables["orders"].minimum = source.number + 1
+
+    source.before_read = cleanup
+    source.put("orders", 2, "two")
+    settled(database, source)
+    same(database, source)
+    (gap,) = load_gaps(database.layout)
+    assert (gap.from_, gap.status) == (lsn(20).text, "open")
+    assert "rows stand for them" in gap.reason

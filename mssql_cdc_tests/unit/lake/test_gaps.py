@@ -1,0 +1,68 @@
+"""The ledger of lost changes: found again without being written twice, open until acknowledged (rule A9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, load_gaps, open_gaps, record_gaps
+from mssql_cdc.lake.layout import Layout
+
+GAP = Gap("shop.dbo.orders", 0, "01", "05", "cleaned up")
+
+
+def layout(folder: Path) -> Layout:
+    return Layout(str(folder), "server1", "shop")
+
+
+def test_a_lake_without_losses_has_no_ledger(tmp_path: Path):
+    assert load_gaps(layout(tmp_path)) == []
+    assert acknowledge_gaps(layout(tmp_path), None, by="x", run_id="r") == []
+    assert not (tmp_path / "server1").exists()
+
+
+def test_a_gap_that_is_found_again_is_not_written_again(tmp_path: Path):
+    for reason in ("cleaned up", "cleaned up, found by the next look"):
+        record_gaps(layout(tmp_path), [replace(GAP, reason=reason)], run_id="r")
+    (gap,) = load_gaps(layout(tmp_path))
+    assert replace(gap, at=None) == GAP
+
+
+def test_a_gap_elsewhere_or_in_another_epoch_is_another_one(tmp_path: Path):
+    others = [replace(GAP, from_="09"), replace(GAP, epoch=1), replace(GAP, table="shop.dbo.people")]
+    record_gaps(layout(tmp_path), [GAP, *others], run_id="r")
+    assert len(load_gaps(layout(tmp_path))) == 4
+    assert {name: len(found) for name, found in open_gaps(layout(tmp_path)).items()} == {
+        "shop.dbo.orders": 3,
+        "shop.dbo.people": 1,
+    }
+
+
+def test_acknowledging_names_who_did_it_and_leaves_other_tables_open(tmp_path: Path):
+    record_gaps(layout(tmp_path), [GAP, replace(GAP, table="shop.dbo.people")], run_id="r")
+    (done,) = acknowledge_gaps(layout(tmp_path), ["shop.dbo.orders"], by="Ann", run_id="r")
+    assert (done.status, done.by) == ("acknowledged", "Ann")
+    assert list(open_gaps(layout(tmp_path))) == ["shop.dbo.people"]
+    record_gaps(layout(tmp_path), [GAP], run_id="r")
+    assert list(open_gaps(layout(tmp_path))) == ["shop.dbo.people"]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.booleans()), max_size=8))
+def test_the_ledger_is_what_a_set_of_open_gaps_would_be(tmp_path_factory, steps: list[tuple[str, str, bool]]):
+    place = layout(tmp_path_factory.mktemp("lake"))
+    known: set[tuple[str, str]] = set()
+    open_: set[tuple[str, str]] = set()
+    for table, from_, acknowledged in steps:
+        if acknowledged:
+            acknowledge_gaps(place, [table], by="x", run_id="r")
+            open_ = {one for one in open_ if one[0] != table}
+        else:
+            record_gaps(place, [Gap(table, 0, from_, None, "why")], run_id="r")
+            open_ |= {(table, from_)} - known
+            known.add((table, from_))
+    found = {(gap.table, gap.from_) for gaps in open_gaps(place).values() for gap in gaps}
+    assert found == open_

@@ -1,0 +1,40 @@
+"""Heartbeat records at complete cuts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mssql_cdc.lake.offsets import OffsetRow
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.envelope import Envelopes, SourceInfo
+from mssql_cdc.records.heartbeats import Beat, beat_record, beats
+from mssql_cdc_tests.unit.config.samples import connector
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def cut(number: int, seconds: int) -> OffsetRow:
+    to = Lsn(number.to_bytes(10, "big")).text
+    return OffsetRow("range", START + timedelta(seconds=seconds), {}, to=to, complete=True)
+
+
+@pytest.mark.feature("HB-01")
+def test_beats_keep_their_interval_and_none_means_none():
+    cuts = [cut(1, 0), cut(2, 3), cut(3, 5), cut(4, 6)]
+    found = list(beats(cuts, 5_000))
+    assert [beat.position for beat in found] == [cut_text(0, Lsn.parse(one.to or "")) for one in (cuts[0], cuts[2])]
+    assert found[1].at_ms - found[0].at_ms == 5_000
+    assert list(beats(cuts, 0)) == []
+
+
+@pytest.mark.feature("HB-04", "TOP-04")
+def test_a_heartbeat_names_the_server_and_carries_the_position():
+    envelopes = Envelopes(connector(), "shop")
+    assert list(beat_record(Beat("x", 17), envelopes)) == []
+    envelopes.newest = SourceInfo("shop", "dbo", "orders", None, commit_lsn="00000027:00000ac0:0002")
+    (record,) = beat_record(Beat("x", 17), envelopes)
+    assert record["topic"] == f"__debezium-heartbeat.{connector().topic_prefix}"
+    assert (record["key"], record["value"]) == ({"serverName": connector().topic_prefix}, {"ts_ms": 17})
+    assert (record["partition"], record["sourceOffset"]["commit_lsn"]) == (0, "00000027:00000ac0:0002")
