@@ -6,7 +6,6 @@ source's rows are laid out at the place in the log up to which the job has read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,6 @@ class CaptureInstance:
     filegroup: str | None = None
     masks: bool = True
     """Whether net changes evaluate update masks: CLR was enabled with the instance."""
-    announced: bool = False
     resolved: tuple[CapturedColumn, ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,7 +110,3 @@ class DatabaseCapture:
         for instance in self.instances.values():
             result.setdefault(instance.source.object_id, []).append(instance)
         return result
-
-    def unannounced(self) -> Iterator[CaptureInstance]:
-        """Instances whose enabling row is not yet in `cdc.lsn_time_mapping`."""
-        return (instance for instance in self.instances.values() if not instance.announced)

@@ -20,6 +20,7 @@ from mssql_cdc.sandbox.engine.log import (
     ZERO_LSN,
     CommittedTransaction,
     DdlChange,
+    InstanceEnabled,
     RowChange,
     lsn_text,
 )
@@ -76,7 +77,6 @@ def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[
     log = capture.database.log
     read = _ripe(capture, log.read(capture.position, maxtrans))
     gathered = _Pass()
-    _announce(capture, metadata, gathered)
     by_source = capture.by_source()
     for committed in read:
         _gather(capture, metadata, committed, by_source, gathered)
@@ -127,6 +127,7 @@ def _gather(
             _flush(metadata, by_source.get(entry.table_id, ()), gathered)
             follow_ddl(capture, metadata, entry, by_source.get(entry.table_id, []))
         else:
+            _announce(capture, entry, gathered)
             enabled = True
     gathered.commands += commands
     if commands or enabled:
@@ -147,17 +148,12 @@ def _flush(metadata: Metadata, instances: Iterable[CaptureInstance], gathered: _
         instance.change_table.insert_many(metadata.transaction, gathered.rows.pop(instance, []))
 
 
-def _announce(capture: DatabaseCapture, metadata: Metadata, gathered: _Pass) -> None:
-    """Give every new instance its row in the mapping [sys], besides that of the transaction which enabled it."""
-    for instance in capture.unannounced():
-        made = instance.create_date
-        gathered.mappings.append((instance.start_lsn, made, made, NO_TRANSACTION, ZERO_LSN))
-        instance.announced = True
-
-        def undo(again: CaptureInstance = instance) -> None:
-            again.announced = False
-
-        metadata.transaction.on_undo(undo)
+def _announce(capture: DatabaseCapture, enabled: InstanceEnabled, gathered: _Pass) -> None:
+    """Give a new instance its own row in the mapping [sys], besides that of the transaction which enabled it."""
+    for instance in capture.instances.values():
+        if instance.start_lsn == enabled.lsn:
+            made = instance.create_date
+            gathered.mappings.append((instance.start_lsn, made, made, NO_TRANSACTION, ZERO_LSN))
 
 
 def _heartbeat(capture: DatabaseCapture, metadata: Metadata) -> None:

@@ -179,6 +179,19 @@ def test_transaction_that_enables_an_instance_is_mapped_like_one_with_changes(wo
     ) == [("dbo_t", 1)]
 
 
+def test_instance_is_met_by_the_scan_that_reads_its_committed_transaction(world: LocalWorld) -> None:
+    """The job starts before a transaction around the procedure ends, and must not see what is not committed."""
+    world.execute("CREATE TABLE dbo.t (id int PRIMARY KEY, a int)")
+    world.enable()
+    world.execute("BEGIN TRAN")
+    world.enable_table("t")
+    world.capture()
+    assert world.value("SELECT sys.fn_cdc_get_max_lsn()") is None
+    world.execute("COMMIT")
+    world.capture()
+    assert world.value("SELECT COUNT(*) FROM cdc.lsn_time_mapping") == 2
+
+
 def test_dummy_row_only_after_five_idle_minutes(world: LocalWorld) -> None:
     """[sys] the newest row's end time must be more than 300 s old."""
     prepared(world)
