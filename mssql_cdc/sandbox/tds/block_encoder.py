@@ -75,10 +75,13 @@ class BlockSource:
             filled = [a if isinstance(a, int) else a.format(c=f"c{place}", n=place) for a in layout.arguments]
             self._run(layout.format, filled)
         elif codec.content is not None and codec.frame(type_) is Frame.SHORT:
-            self._lines.append(f"b{place} = [{codec.content(type_)} for v in c{place}]")
-            self._lines.append(f"lengths{declared_bytes(type_)}[max(map(len, b{place}))]")
-            self._run("H", (f"map(len, b{place})",))
-            self._piece(f"b{place}")
+            content = codec.content(type_)
+            cells = f"c{place}" if content == "v" else f"b{place}"
+            self._lines += [] if content == "v" else [f"{cells} = [{content} for v in c{place}]"]
+            self._lines.append(f"l{place} = list(map(len, {cells}))")
+            self._lines.append(f"lengths{declared_bytes(type_)}[max(l{place})]")
+            self._run("H", (f"l{place}",))
+            self._piece(cells)
         else:
             self._piece(f"[{codec.encode(type_)} for v in c{place}]")
 

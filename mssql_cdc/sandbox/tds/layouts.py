@@ -37,7 +37,7 @@ def _decimal(type_: SqlType) -> Layout | None:
         return None
     unscaled = f"map(multiply, {{c}}, repeat(power({type_.scale})))" if type_.scale else "{c}"
     prepare = (
-        f"m{{n}} = list(map(int, {unscaled}))",
+        f"m{{n}} = list(map(trunc, {unscaled}))",
         "s{n} = repeat(1) if min(m{n}) >= 0 else [m >= 0 for m in m{n}]",
     )
     return Layout("BBI" if size == 4 else "BBQ", (size + 1, "s{n}", "map(abs, m{n})"), prepare)

@@ -188,6 +188,7 @@ def _environment(schema: tuple[SqlType, ...]) -> Mapping[str, object]:
         "utf16": codecs.utf_16_le_encode,
         "scaleb": _WIDE.scaleb,
         "multiply": _WIDE.multiply,
+        "trunc": decimal.Decimal.__trunc__,
         "power": lambda scale: decimal.Decimal(10**scale),
         "repeat": repeat,
         "is_": is_,
