@@ -1,7 +1,8 @@
 """What can go wrong, on demand: procedures of schema `sandbox`, callable through any driver.
 
 Time (advance, set, freeze), the capture job (pause, run once, lag), the Agent, cleanup, connections, and errors raised
-on the n-th statement that matches a pattern. Nothing happens unless a procedure was called.
+on the n-th statement that matches a pattern, or statements that take their time. Nothing happens unless a procedure was
+called.
 """
 
 from __future__ import annotations
@@ -43,37 +44,56 @@ def ordered_error(number: int, *, spid: int) -> SqlError:
 
 
 @dataclass(slots=True)
-class FailingStatement:
-    """An error to raise when a statement's text matches: on the `nth` match, `times` times."""
+class OrderedFault:
+    """What happens to a statement whose text matches, on the `nth` match, `times` times.
+
+    It begins `seconds` late, or fails with error `number` if that is not 0.
+    """
 
     pattern: re.Pattern[str]
-    number: int
     nth: int
     times: int
     application: str
+    number: int = 0
+    seconds: float = 0.0
     seen: int = 0
+
+    @staticmethod
+    def of(call: Call, *, number: int = 0, seconds: float = 0.0) -> OrderedFault:
+        """The fault that a procedure's arguments order."""
+        pattern = re.compile(call.text("pattern") or "", re.IGNORECASE | re.DOTALL)
+        nth, times = call.number("nth") or 1, call.number("times") or 1
+        return OrderedFault(pattern, nth, times, call.text("application") or "", number, seconds)
+
+    def strikes(self, text: str, application: str) -> bool:
+        """Whether it is this statement's turn; counts the matches."""
+        if self.application and self.application.casefold() not in application.casefold():
+            return False
+        if not self.pattern.search(text):
+            return False
+        self.seen += 1
+        return self.nth <= self.seen < self.nth + self.times
 
 
 @dataclass(slots=True)
 class Faults:
     """Faults that wait for their moment. The executor asks `before_statement` with each statement's text."""
 
-    statements: list[FailingStatement] = field(default_factory=list)
+    statements: list[OrderedFault] = field(default_factory=list)
 
-    def before_statement(self, text: str, *, spid: int, application: str = "") -> None:
-        """Raise the error which was ordered for this statement, if any.
+    def before_statement(self, text: str, *, spid: int, application: str = "") -> float:
+        """The seconds that this statement begins late.
 
         Raises:
             SqlError: 1205, 1222, 3960, 10054 (severity 20, which ends the connection), or any number ordered.
         """
+        late = 0.0
         for fault in self.statements:
-            if fault.application and fault.application.casefold() not in application.casefold():
-                continue
-            if not fault.pattern.search(text):
-                continue
-            fault.seen += 1
-            if fault.nth <= fault.seen < fault.nth + fault.times:
-                raise ordered_error(fault.number, spid=spid)
+            if fault.strikes(text, application):
+                if fault.number:
+                    raise ordered_error(fault.number, spid=spid)
+                late += fault.seconds
+        return late
 
 
 def _capture(call: Call) -> DatabaseCapture:
@@ -172,18 +192,18 @@ async def _drop_connection(call: Call) -> AsyncIterator[Event]:
         yield event
 
 
-async def _fail_statement(call: Call) -> AsyncIterator[Event]:
-    pattern = call.text("pattern") or ""
-    fault = FailingStatement(
-        re.compile(pattern, re.IGNORECASE | re.DOTALL),
-        call.number("number") or 1205,
-        call.number("nth") or 1,
-        call.number("times") or 1,
-        call.text("application") or "",
-    )
+def _order(call: Call, fault: OrderedFault) -> AsyncIterator[Event]:
     call.scope.server.catalog.faults.statements.append(fault)
-    return
-    yield
+    return _nothing()
+
+
+def _fail_statement(call: Call) -> AsyncIterator[Event]:
+    return _order(call, OrderedFault.of(call, number=call.number("number") or 1205))
+
+
+def _delay_statement(call: Call) -> AsyncIterator[Event]:
+    seconds = call.arguments["seconds"]
+    return _order(call, OrderedFault.of(call, seconds=float(seconds)))  # type: ignore[arg-type]
 
 
 async def _clear_faults(call: Call) -> AsyncIterator[Event]:
@@ -212,6 +232,11 @@ PROCEDURES = (
         "sandbox.fail_statement",
         "@pattern nvarchar(4000), @number int = 1205, @nth int = 1, @times int = 1, @application nvarchar(128) = NULL",
         _fail_statement,
+    ),
+    procedure(
+        "sandbox.delay_statement",
+        "@pattern nvarchar(4000), @seconds float, @nth int = 1, @times int = 1, @application nvarchar(128) = NULL",
+        _delay_statement,
     ),
     procedure("sandbox.clear_faults", "", _clear_faults),
 )

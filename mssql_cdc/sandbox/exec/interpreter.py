@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec import procedures
+from mssql_cdc.sandbox.exec import ordered_faults, procedures
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps, StepsTo
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import (
@@ -75,7 +75,8 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         return (yield from _describe(frame, node))
     handler = _HANDLERS[type(node)]
     try:
-        _ordered_fault(session, node)
+        if session.server.catalog is not None and session.server.catalog.faults.statements:
+            yield from ordered_faults.strike(session, node)
         jump = yield from handler(frame, node)
     except SqlError as failure:
         _locate(frame, node, failure)
@@ -101,15 +102,6 @@ def _describe(frame: Frame, node: st.Statement) -> Steps:
         if node.otherwise is not None:
             yield from run_one(frame, node.otherwise)
     return None
-
-
-def _ordered_fault(session: Session, node: st.Statement) -> None:
-    """Raise the error that was ordered for this statement (`EXEC sandbox.fail_statement`), if one was."""
-    catalog = session.server.catalog
-    if catalog is not None and catalog.faults.statements and not isinstance(node, (st.Block, st.If, st.While)):
-        catalog.faults.before_statement(
-            session.statement_text(node), spid=session.spid, application=session.application
-        )
 
 
 def _locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:

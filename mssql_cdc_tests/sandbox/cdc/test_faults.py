@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from mssql_cdc.sandbox.engine.events import Columns
 from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
 
 TABLE = "CREATE TABLE dbo.t (id int PRIMARY KEY, a int)"
@@ -84,6 +87,23 @@ def test_ordered_deadlock_rolls_the_transaction_back(world: LocalWorld) -> None:
     assert world.error("UPDATE t SET a = 2").number == 1205
     assert world.value("SELECT @@TRANCOUNT") == 0
     assert world.rows("SELECT * FROM t") == []
+
+
+def test_delayed_statement_begins_late_by_the_clock(world: LocalWorld) -> None:
+    prepared(world)
+    world.execute("EXEC sandbox.delay_statement @pattern = N'FROM t', @seconds = 30, @nth = 2")
+    select = "SELECT COUNT(*) FROM t"
+    assert world.value(select) == 0
+
+    async def late() -> tuple[bool, bool]:
+        reading = asyncio.create_task(anext(world.session().batch(select)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        waits = not reading.done()
+        world.clock.advance(30)
+        return waits, isinstance(await asyncio.wait_for(reading, 30), Columns)
+
+    assert world.run(late()) == (True, True)
 
 
 def test_faults_are_cleared(world: LocalWorld) -> None:

@@ -1,0 +1,26 @@
+"""Where the faults that were ordered for statements strike; which there are is the server's `faults`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.exec.flow import Pause, Steps
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.session import Session
+
+_HOLDS_OTHERS = (st.Block, st.If, st.While)
+
+
+def strike(session: Session, node: st.Statement) -> Steps:
+    """Let the statement begin late, or raise the error that was ordered for it."""
+    if isinstance(node, _HOLDS_OTHERS):
+        return None
+    server = session.server
+    late = server.catalog.faults.before_statement(
+        session.statement_text(node), spid=session.spid, application=session.application
+    )
+    if late:
+        yield Pause(lambda: server.clock.sleep(late))
+    return None
