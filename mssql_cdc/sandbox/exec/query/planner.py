@@ -129,21 +129,38 @@ def _ordered(compiler: Compiler, plan: Operator, query: ast.Query, parent: Scope
     scope = Scope(plan.fields, compiler.fold, parent=parent, level=0 if parent is None else parent.level + 1)
     keys: list[SortKey] = []
     for item in query.order:
-        expr = _output_item(compiler, item.expression, scope)
+        expr = _output_item(compiler, item.expression, scope, query.body)
         keys.append((order_key(expr), item.descending))
     if keys:
         plan = Sort(plan, keys)
     return limited(compiler, plan, None, query, keys)
 
 
-def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
+def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope, body: ast.QueryBody) -> Expr:
     if isinstance(node, ast.Literal) and node.kind == "int":
         place = int(str(node.value)) - 1
         if not 0 <= place < len(scope.fields):
             raise error(108, position=place + 1)
         field = scope.fields[place]
         return column(place, field.type, nullable=field.nullable)
+    if isinstance(node, ast.ColumnRef) and len(node.parts) > 1:
+        # A qualified column may be named as the first SELECT names it.
+        wanted = [compiler.fold(part) for part in node.parts]
+        for place, item in enumerate(_first_select(body)):
+            written = item.expression
+            if isinstance(written, ast.ColumnRef) and [compiler.fold(part) for part in written.parts] == wanted:
+                field = scope.fields[place]
+                return column(place, field.type, nullable=field.nullable)
     return compiler.value(node, scope)
+
+
+def _first_select(body: ast.QueryBody) -> tuple[ast.SelectItem, ...]:
+    """The select list that names the columns of a set operation; none where `*` hides their number."""
+    while isinstance(body, ast.SetOperation):
+        body = body.left
+    if not isinstance(body, ast.Select) or any(isinstance(item.expression, ast.Star) for item in body.items):
+        return ()
+    return body.items
 
 
 def limited(
