@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.scripts import ScriptError
 from mssql_cdc.sandbox.server import SandboxServer
 
@@ -31,6 +32,9 @@ def argument_parser() -> argparse.ArgumentParser:
         "--capture-interval", type=float, metavar="SECONDS", help="sleep of the capture job between two scans"
     )
     parser.add_argument("--encrypt", choices=("off", "login", "on"), default="login", help="TLS (default: %(default)s)")
+    parser.add_argument(
+        "--server-version", choices=tuple(VERSIONS), default=DEFAULT, help="SQL Server to be (default: %(default)s)"
+    )
     parser.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON with host, port, user, password and pid")
     parser.add_argument(
         "--allow-remote", action="store_true", help="allow an address that others can reach; needs --password"
@@ -50,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             capture_interval=options.capture_interval,
             scripts=options.script,
             allow_remote=options.allow_remote,
+            version=options.server_version,
         )
     except ValueError as error:
         sys.stderr.write(f"{error}\n")

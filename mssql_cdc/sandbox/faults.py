@@ -16,7 +16,7 @@ from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import CLEANUP_DEFAULTS
+from mssql_cdc.sandbox.cdc.job_settings import RETENTION
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.errors import SqlError, catalogue
@@ -173,7 +173,7 @@ def _agent_start(call: Call) -> AsyncIterator[Event]:
 
 async def _cleanup_now(call: Call) -> AsyncIterator[Event]:
     minutes = call.number("retention")
-    mark = run_cleanup(_capture(call), CLEANUP_DEFAULTS.retention if minutes is None else minutes)
+    mark = run_cleanup(_capture(call), RETENTION if minutes is None else minutes)
     for event in result_set(columns("low_water_mark binary(10)?"), [(mark,)]):
         yield event
 

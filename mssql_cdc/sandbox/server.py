@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mssql_cdc.sandbox.catalog.registry import Catalog
+from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.session import Session
@@ -34,8 +35,8 @@ class SandboxServer:
     """A stand-in SQL Server on one address; runs in the event loop that starts it.
 
     Port 0 lets the system pick one; without a password a random one is made. `capture_interval` is how many
-    seconds the capture job sleeps between scans. An address that others can reach needs `allow_remote` and a
-    password of one's own.
+    seconds the capture job sleeps between scans. `version` is one of `engine.product.VERSIONS`. An address
+    that others can reach needs `allow_remote` and a password of one's own.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class SandboxServer:
         scripts: Sequence[Path] = (),
         allow_remote: bool = False,
         engine: Server | None = None,
+        version: str = DEFAULT,
     ) -> None:
         _check_address(host, password, allow_remote=allow_remote)
         self.host = host
         self.user = ADMINISTRATOR
         self.password = password if password is not None else secrets.token_urlsafe(18)
-        self.engine = engine or Server()
+        self.engine = engine or Server(version=VERSIONS[version])
         self._wanted_port = port
         self._encrypt: EncryptMode = encrypt
         self._capture_interval = capture_interval
@@ -85,6 +87,7 @@ class SandboxServer:
             tls=None if self._encrypt == "off" else server_context(self.host),
             server_name=self.engine.name,
             collation=self.engine.collation,
+            version=self.engine.version.wire,
         )
         listener = Listener(settings, host=self.host, port=self._wanted_port)
         await listener.start()

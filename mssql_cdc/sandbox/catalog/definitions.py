@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.product import ProductVersion
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.server import Server
     from mssql_cdc.sandbox.engine.storage.table import Table
@@ -62,6 +63,12 @@ class Parameter:
     type: SqlType
     default: object = REQUIRED
     output: bool = False
+    by_version: Callable[[ProductVersion], object] | None = None
+    """How the default follows from the server's version, where it does."""
+
+    def default_of(self, version: ProductVersion) -> object:
+        """The default on a server of this version."""
+        return self.default if self.by_version is None else self.by_version(version)
 
 
 @dataclass(slots=True)

@@ -1,29 +1,9 @@
-"""What the server says it is: the text of `@@VERSION`, and what `SERVERPROPERTY` answers on every server.
+"""What `SERVERPROPERTY` answers on every server.
 
 Version, edition and name are the server's own (`Server.version`); `functions.properties` adds them.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.server import Server
-
-_BUILD = "RTM-CU15-GDR) (KB5046862"
-_BUILT = "Oct 15 2024 15:50:59"
-
-
-def version_text(server: Server) -> str:
-    """The text of `@@VERSION`."""
-    version = server.version
-    return (
-        f"Microsoft SQL Server {version.year} ({_BUILD}) - {version.version} (X64) \n"
-        f"\t{_BUILT} \n"
-        f"\tCopyright (C) {version.year} Microsoft Corporation\n"
-        f"\t{version.edition} on Linux (Ubuntu 22.04.4 LTS) <X64>"
-    )
-
 
 PROPERTIES: dict[str, str | int | None] = {
     "buildclrversion": "v4.0.30319",
@@ -49,12 +29,8 @@ PROPERTIES: dict[str, str | int | None] = {
     "lcid": 1033,
     "licensetype": "DISABLED",
     "numlicenses": None,
-    "productbuild": "4149",
-    "productbuildtype": "GDR",
     "productminorversion": "0",
-    "productupdatereference": "KB5046862",
     "resourcelastupdatedatetime": None,
-    "resourceversion": "16.00.4149",
     "sqlcharset": 1,
     "sqlcharsetname": "iso_1",
     "sqlsortorder": 52,

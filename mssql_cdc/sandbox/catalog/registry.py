@@ -7,7 +7,7 @@ modules listed in `_VIEWS`, `_PROCEDURES` and `_FUNCTIONS`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox import faults, incidents
@@ -29,6 +29,7 @@ from mssql_cdc.sandbox.cdc import views as cdc_views
 from mssql_cdc.sandbox.cdc.layout import SCHEMA
 from mssql_cdc.sandbox.cdc.service import CdcService
 from mssql_cdc.sandbox.cdc.table_functions import change_function
+from mssql_cdc.sandbox.engine import product
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 from mssql_cdc.sandbox.errors import error
@@ -146,7 +147,7 @@ class BoundProcedure:
             elif parameter.default is REQUIRED:
                 raise error(201, name=self.name, parameter="@" + parameter.name)
             else:
-                complete[key] = parameter.default
+                complete[key] = parameter.default_of(self.database.server.version)
         scope = Scope(self.database.server, self.database, session, transaction)
         return ProcedureRun(Call(scope, complete), self.definition)
 
@@ -169,7 +170,25 @@ class Catalog:
     def view(self, database: Database, schema: str, name: str) -> VirtualTable | None:
         """A view of `sys` or `INFORMATION_SCHEMA`; an empty schema finds nothing."""
         found = _VIEWS.get((schema.casefold(), name.casefold()))
-        return None if found is None else VirtualTable(found.columns, found, database)
+        if found is None or not product.exists(self.server.version, f"{schema}.{name}".lower()):
+            return None
+        found = self._of_version(found)
+        return VirtualTable(found.columns, found, database)
+
+    def _of_version(self, found: SystemView) -> SystemView:
+        """The view without the columns that the server's version does not have yet."""
+        prefix = f"{found.schema}.{found.name}.".lower()
+        kept = [
+            place
+            for place, column in enumerate(found.columns)
+            if product.exists(self.server.version, prefix + column.name.lower())
+        ]
+        if len(kept) == len(found.columns):
+            return found
+        columns = tuple(found.columns[place] for place in kept)
+        return replace(
+            found, columns=columns, rows=lambda scope: (tuple(row[p] for p in kept) for row in found.rows(scope))
+        )
 
     def procedure(self, database: Database, schema: str, name: str) -> BoundProcedure | None:
         """A system procedure: `sys.x`, or `x` and `dbo.x` for names that begin with `sp_`, in any database."""
@@ -178,6 +197,8 @@ class Catalog:
         if wanted == "dbo" and lowered.startswith("sp_"):
             wanted = "sys"
         found = _PROCEDURES.get((wanted, lowered))
+        if found is not None and not product.exists(self.server.version, f"{wanted}.{lowered}"):
+            return None
         return None if found is None else BoundProcedure(found.name, found.parameters, found, database)
 
     def function(self, database: Database, schema: str, name: str) -> BoundFunction | None:
@@ -194,8 +215,10 @@ class Catalog:
         if schema.casefold() == SCHEMA:
             capture = self.cdc.capture(database)
             found = change_function(list(capture.instances.values()), name) if capture is not None else None
-        elif schema.casefold() == "sys":
+        elif schema.casefold() == "sys" or (not schema and name.casefold().startswith("fn_")):
             found = views.TABLE_FUNCTIONS.get(name.casefold())
+            if not product.exists(self.server.version, f"sys.{name}".lower()):
+                found = None
         return None if found is None else BoundTableFunction(found.columns, found.arguments, found, database)
 
     def close(self) -> None:

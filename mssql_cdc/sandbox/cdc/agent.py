@@ -23,6 +23,8 @@ CLEANUP_HOUR = 2
 _DATETIME_PER_DAY = 300 * 86_400
 _DATETIME_PER_SECOND = 300
 _RETRY_SECONDS = 60.0
+AZURE_CAPTURE_SECONDS, AZURE_CLEANUP_SECONDS = 20, 3600
+"""The scheduler of Azure SQL Database takes no settings of ours [doc]."""
 
 
 def run_scans(capture: DatabaseCapture, *, maxtrans: int, maxscans: int) -> int:
@@ -65,7 +67,7 @@ class Agent:
             task.cancel()
 
     def schedule_cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
-        """Let the cleanup job run every day at 02:00 server time."""
+        """Let the cleanup job run every day at 02:00 server time; in Azure SQL Database every hour [doc]."""
         self.unschedule(capture)
         task = asyncio.get_running_loop().create_task(self._daily(capture, settings))
         self._schedules[capture.database.id] = task
@@ -95,9 +97,12 @@ class Agent:
         while True:
             if not capture.paused:
                 run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
-            if not settings.continuous:
+            azure = self.server.version.is_azure
+            if not settings.continuous and not azure:
                 return
-            interval = self.capture_interval if self.capture_interval is not None else settings.pollinginterval
+            interval = AZURE_CAPTURE_SECONDS if azure else settings.pollinginterval
+            if self.capture_interval is not None:
+                interval = self.capture_interval
             await self.server.clock.sleep(max(interval, 0.01))
 
     async def _cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
@@ -112,7 +117,9 @@ class Agent:
 
     async def _daily(self, capture: DatabaseCapture, settings: JobSettings) -> None:
         while True:
-            await self.server.clock.sleep(seconds_to_cleanup(self.server.clock.local_datetime()))
+            now = self.server.clock.local_datetime()
+            azure = self.server.version.is_azure
+            await self.server.clock.sleep(AZURE_CLEANUP_SECONDS if azure else seconds_to_cleanup(now))
             await self._cleanup(capture, settings)
 
 

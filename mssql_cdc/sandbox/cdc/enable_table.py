@@ -83,9 +83,10 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
 
 
 def _filegroup(capture: DatabaseCapture, request: EnableRequest) -> str | None:
-    """The filegroup of the change table; this server has PRIMARY only."""
+    """The filegroup of the change table; it must be one of the database's."""
     name = request.filegroup_name
-    if name is not None and name.casefold() != "primary":
+    known = capture.database.properties.get("filegroups", ["PRIMARY"])
+    if name is not None and name.casefold() not in {group.casefold() for group in known}:
         raise cdc_error(22973, name, capture.database.name, procedure=PROCEDURE)
     return name
 
@@ -185,15 +186,16 @@ def _create_change_table(
     def system(specification: str) -> list[Column]:
         return [Column(c.name, c.type, nullable=c.nullable) for c in column_layout(specification).columns]
 
+    command_id = capture.database.server.version.capture.command_id
     all_columns = [
         *system(layout.LEADING_COLUMNS),
         *(Column(c.name, captured_type(c.type), nullable=True, masking=c.masking) for c in columns),
-        *system(layout.TRAILING_COLUMNS),
+        *system(layout.trailing_columns(command_id=command_id)),
     ]
     table = capture.database.create_table(
         transaction, layout.SCHEMA, layout.change_table_name(name), all_columns, is_ms_shipped=True
     )
-    order = tuple((column, False) for column in layout.CHANGE_TABLE_KEY)
+    order = tuple((column, False) for column in layout.change_table_key(command_id=command_id))
     clustered = Index(layout.clustered_index_name(name), 0, order, unique=True, clustered=True)
     alter.add_index(table, transaction, clustered)
     if net_index is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.change_rows import CapturedColumn, ColumnKind, column_kind
+from mssql_cdc.sandbox.cdc.layout import LEADING
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -65,6 +66,11 @@ class CaptureInstance:
             CapturedColumn(column.name, column.ordinal, places.get(column.column_id), column.kind)
             for column in self.columns
         )
+
+    @property
+    def captured_places(self) -> slice:
+        """Where the captured columns stand in a row of the change table."""
+        return slice(LEADING, LEADING + len(self.columns))
 
     def captured(self, column_id: int) -> Captured | None:
         """The captured column of this id in the source."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.engine.product import ProductVersion
 
 JobType = Literal["capture", "cleanup"]
 JOB_TYPES: tuple[JobType, JobType] = ("capture", "cleanup")
@@ -28,9 +29,17 @@ class JobSettings:
     threshold: int = 0
 
 
-CAPTURE_DEFAULTS = JobSettings(maxtrans=500, maxscans=10, continuous=True, pollinginterval=5)
-CLEANUP_DEFAULTS = JobSettings(retention=4320, threshold=5000)
-DEFAULTS: dict[JobType, JobSettings] = {"capture": CAPTURE_DEFAULTS, "cleanup": CLEANUP_DEFAULTS}
+RETENTION = 4320
+"""Minutes for which changes are kept when nobody says otherwise."""
+
+
+def defaults(version: ProductVersion) -> dict[JobType, JobSettings]:
+    """The settings of new jobs on a server of this version."""
+    own = version.capture
+    return {
+        "capture": JobSettings(own.maxtrans, own.maxscans, own.continuous, own.pollinginterval),
+        "cleanup": JobSettings(retention=RETENTION, threshold=own.threshold),
+    }
 
 
 @dataclass(frozen=True, slots=True)

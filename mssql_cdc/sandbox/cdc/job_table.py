@@ -1,4 +1,7 @@
-"""`msdb.dbo.cdc_jobs`: the table which holds the jobs' settings. It comes into being with the first job [fab]."""
+"""`msdb.dbo.cdc_jobs`: the table which holds the jobs' settings. It comes into being with the first job [fab].
+
+Azure SQL Database has it in each database, as `cdc.cdc_jobs` [doc].
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.enable_database import Tool
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
-from mssql_cdc.sandbox.cdc.layout import JOBS
+from mssql_cdc.sandbox.cdc.layout import AZURE_JOBS, JOBS, TableLayout
 from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
 
 if TYPE_CHECKING:
@@ -34,24 +37,27 @@ class JobTable:
     server: Server
     transaction: Transaction
 
-    @property
-    def _msdb(self) -> Database:
-        return self.server.database("msdb")
+    def _home(self, database: Database) -> Database:
+        """Where the table stands: msdb; in Azure SQL Database the database itself [doc]."""
+        return database if self.server.version.is_azure else self.server.database("msdb")
 
     @property
-    def exists(self) -> bool:
+    def _layout(self) -> TableLayout:
+        return AZURE_JOBS if self.server.version.is_azure else JOBS
+
+    def exists(self, database: Database) -> bool:
         """Whether any job was ever added."""
-        return self._msdb.table(JOBS.schema, JOBS.name) is not None
+        return self._home(database).table(self._layout.schema, JOBS.name) is not None
 
-    @property
-    def _rows(self) -> Metadata:
-        return Metadata(self._msdb, self.transaction)
+    def _rows(self, database: Database) -> Metadata:
+        return Metadata(self._home(database), self.transaction)
 
     def jobs(self, database: Database) -> list[JobRow]:
         """The jobs of a database, the capture job first."""
-        if not self.exists:
+        if not self.exists(database):
             return []
-        found = [_job(record) for record in self._rows.records(JOBS) if record["database_id"] == database.id]
+        records = self._rows(database).records(self._layout)
+        found = [_job(record) for record in records if record["database_id"] == database.id]
         return sorted(found, key=lambda job: job.job_type)
 
     def job(self, database: Database, job_type: JobType) -> JobRow | None:
@@ -60,20 +66,20 @@ class JobTable:
 
     def add(self, database: Database, job_type: JobType, settings: JobSettings) -> JobRow:
         """Add a job, and the table with the first one."""
-        if not self.exists:
-            Tool(self._msdb, self.transaction).create(JOBS)
+        if not self.exists(database):
+            Tool(self._home(database), self.transaction).create(self._layout)
         job = JobRow(database.id, job_type, uuid.uuid4(), settings)
-        self._rows.insert(JOBS, (database.id, job_type, job.job_id, *_values(settings).values()))
+        self._rows(database).insert(self._layout, (database.id, job_type, job.job_id, *_values(settings).values()))
         return job
 
     def change(self, database: Database, job_type: JobType, settings: JobSettings) -> None:
         """Give a job other settings; a running job keeps the ones it started with."""
-        self._rows.update(JOBS, _is(database, job_type), **_values(settings))
+        self._rows(database).update(self._layout, _is(database, job_type), **_values(settings))
 
     def drop(self, database: Database, job_type: JobType) -> None:
         """Remove a job."""
-        if self.exists:
-            self._rows.delete(JOBS, _is(database, job_type))
+        if self.exists(database):
+            self._rows(database).delete(self._layout, _is(database, job_type))
 
 
 def _is(database: Database, job_type: JobType):

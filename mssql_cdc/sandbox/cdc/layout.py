@@ -6,7 +6,7 @@ Column order matters: clients read `cdc.change_tables` by position [dbz].
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SCHEMA = "cdc"
 
@@ -77,6 +77,8 @@ JOBS = TableLayout(
     schema="dbo",
 )
 """`msdb.dbo.cdc_jobs`, created with the first job of the server."""
+AZURE_JOBS = replace(JOBS, schema=SCHEMA)
+"""`cdc.cdc_jobs` of Azure SQL Database."""
 
 LEADING_COLUMNS = (
     "__$start_lsn binary(10), __$end_lsn binary(10)?, __$seqval binary(10), __$operation int, "
@@ -85,7 +87,18 @@ LEADING_COLUMNS = (
 TRAILING_COLUMNS = "__$command_id int?"
 LEADING = 5
 """How many columns of a change table come before the captured ones."""
-CHANGE_TABLE_KEY = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
+
+
+def trailing_columns(*, command_id: bool) -> str:
+    """The columns behind the captured ones; builds before the service packs of 2012 to 2016 have none."""
+    return TRAILING_COLUMNS if command_id else ""
+
+
+def change_table_key(*, command_id: bool) -> tuple[str, ...]:
+    """The columns of a change table's clustered index."""
+    return ("__$start_lsn", *(("__$command_id",) if command_id else ()), "__$seqval", "__$operation")
+
+
 RESERVED_COLUMN_NAMES = frozenset(
     {"__$start_lsn", "__$end_lsn", "__$seqval", "__$operation", "__$update_mask", "__$command_id"}
 )

@@ -81,7 +81,7 @@ def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[
     for committed in read:
         _gather(capture, metadata, committed, by_source, gathered)
     for instance, rows in gathered.rows.items():
-        instance.change_table.insert_many(metadata.transaction, rows)
+        _write(metadata, instance, rows)
     if gathered.mappings:
         metadata.insert(LSN_TIME_MAPPING, *gathered.mappings)
     elif not read:
@@ -142,10 +142,17 @@ def _gather(
         )
 
 
+def _write(metadata: Metadata, instance: CaptureInstance, rows: list[tuple]) -> None:
+    """Change rows into their table, without command ids where it has no column for them."""
+    width = len(instance.change_table.columns)
+    metadata_rows = rows if not rows or len(rows[0]) == width else [row[:width] for row in rows]
+    instance.change_table.insert_many(metadata.transaction, metadata_rows)
+
+
 def _flush(metadata: Metadata, instances: Iterable[CaptureInstance], gathered: _Pass) -> None:
     """Write a table's rows before its change table may be altered: they have the older shape."""
     for instance in instances:
-        instance.change_table.insert_many(metadata.transaction, gathered.rows.pop(instance, []))
+        _write(metadata, instance, gathered.rows.pop(instance, []))
 
 
 def _announce(capture: DatabaseCapture, enabled: InstanceEnabled, gathered: _Pass) -> None:

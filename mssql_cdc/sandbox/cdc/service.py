@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
 from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS, JOB_TYPES
+from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
@@ -84,8 +84,8 @@ class CdcService:
         capture = self.capture(database)
         if capture is None:
             raise error(208, name="cdc.lsn_time_mapping")
-        total = 0
-        while read := run_scans(capture, maxtrans=CAPTURE_DEFAULTS.maxtrans, maxscans=CAPTURE_DEFAULTS.maxscans):
+        total, settings = 0, defaults(self.server.version)["capture"]
+        while read := run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans):
             total += read
         return total
 

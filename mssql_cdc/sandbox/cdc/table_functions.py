@@ -33,7 +33,7 @@ Slices = Iterator[list[tuple]]
 
 
 def _captured_columns(instance: CaptureInstance) -> tuple[ResultColumn, ...]:
-    kept = instance.change_table.columns[layout.LEADING : -1]
+    kept = instance.change_table.columns[instance.captured_places]
     return tuple(ResultColumn(column.name, column.type, nullable=True) for column in kept)
 
 
@@ -78,10 +78,10 @@ def all_changes(instance: CaptureInstance) -> SystemTableFunction:
         chosen = _check(scope, instance, "all", (low, high, option), _ALL_OPTIONS)
         assert low is not None
         assert high is not None
-        old = chosen == _UPDATE_OLD
+        old, places = chosen == _UPDATE_OLD, instance.captured_places
         for slice_ in _reading(scope, instance, low, high):
             yield [
-                (row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], *row[layout.LEADING : -1])
+                (row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], *row[places])
                 for row in slice_
                 if old or row[_OPERATION] != BEFORE
             ]
@@ -106,7 +106,7 @@ def net_changes_function(instance: CaptureInstance) -> SystemTableFunction:
             net_option = "all"
         changes = (
             ChangeRow(
-                row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], _key(row, places), row[layout.LEADING : -1]
+                row[_START], row[_SEQVAL], row[_OPERATION], row[_MASK], _key(row, places), row[instance.captured_places]
             )
             for slice_ in _reading(scope, instance, low, high)
             for row in slice_

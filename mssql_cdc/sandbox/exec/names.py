@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.engine.product import refuse_other_database
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -38,6 +39,8 @@ class Names:
         self.session = session
         self.server = session.server
         self.database: Database = session.current_database
+        self.module_schema = ""
+        """Schema of the view, procedure, function or trigger whose text is compiled: bare names are looked for there."""
         self.dependencies: list[Dependency] = []
 
     def place(self, name: Name) -> Place:
@@ -56,6 +59,8 @@ class Names:
         if parts[3].startswith("##"):
             return Place(self.server.databases["tempdb"], "dbo", parts[3])
         database = self.server.databases.get(parts[1]) if parts[1] else self.database
+        if parts[1] and parts[1].lower() not in (self.database.name.lower(), "tempdb"):
+            refuse_other_database(self.server.version, ".".join(name))
         if database is None:
             raise error(208, name=".".join(name))
         if database.options.state == "OFFLINE":
@@ -79,7 +84,7 @@ class Names:
 
     def search_path(self, database: Database) -> list[str]:
         """Schemas in which a bare name is looked for."""
-        default = self.session.default_schema(database)
+        default = self.module_schema or self.session.default_schema(database)
         return [default] if default.lower() == "dbo" else [default, "dbo"]
 
     def _depend(self, objects: Any, name: str, found: Any) -> None:

@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.engine.clients import IN_PROCESS, ConnectionFacts
 from mssql_cdc.sandbox.engine.events import BulkData, Done, EnvChange, Event, Message, RpcParameter, TmRequest
+from mssql_cdc.sandbox.engine.product import refuse_use
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -71,6 +73,7 @@ class Session:
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
         self.on_kill: Callable[[], None] | None = None
+        self.connection: ConnectionFacts = IN_PROCESS
         self._start()
 
     def _start(self) -> None:
@@ -339,6 +342,8 @@ class Session:
             raise error(911, name=name)
         if database.options.state != "ONLINE":
             raise error(942, name=database.name)
+        if database is not self.current_database:
+            refuse_use(self.server.version)
         old = self.current_database.name
         self.current_database = database
         yield EnvChange("database", new=database.name, old=old)

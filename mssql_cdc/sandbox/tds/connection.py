@@ -22,7 +22,14 @@ from mssql_cdc.sandbox.tds.decoders import InvalidValueError
 from mssql_cdc.sandbox.tds.login import Login, parse_login
 from mssql_cdc.sandbox.tds.login_response import login_accepted, login_refused
 from mssql_cdc.sandbox.tds.packets import Message, PacketType
-from mssql_cdc.sandbox.tds.prelogin import EncryptMode, Protection, negotiate, parse_prelogin, prelogin_reply
+from mssql_cdc.sandbox.tds.prelogin import (
+    DEFAULT_VERSION,
+    EncryptMode,
+    Protection,
+    negotiate,
+    parse_prelogin,
+    prelogin_reply,
+)
 from mssql_cdc.sandbox.tds.requests import parse_batch, parse_rpc, parse_transaction_request
 from mssql_cdc.sandbox.tds.response import Response
 from mssql_cdc.sandbox.tds.rowsets import read_bulk_load
@@ -46,6 +53,8 @@ class ConnectionSettings:
     tls: ssl.SSLContext | None
     server_name: str
     collation: Collation | None = None
+    version: bytes = DEFAULT_VERSION
+    """Major, minor and build, four bytes."""
     login_seconds: float = 15.0
     message_limit: int = 64 * 1024 * 1024
 
@@ -85,7 +94,7 @@ class Connection:
             return None
         prelogin = parse_prelogin(message.payload)
         encryption, protection = negotiate(self._settings.encrypt, prelogin.encryption)
-        self._channel.packets.add(prelogin_reply(prelogin, encryption))
+        self._channel.packets.add(prelogin_reply(prelogin, encryption, self._settings.version))
         await self._channel.finish()
         if protection is not Protection.NOTHING:
             assert self._settings.tls is not None, "encryption was offered without a certificate"
@@ -95,7 +104,7 @@ class Connection:
             return None
         if protection is Protection.LOGIN:
             self._channel.stop_tls()
-        return await self._log_in(parse_login(message.payload))
+        return await self._log_in(parse_login(message.payload), encrypted=protection is Protection.EVERYTHING)
 
     async def _expect(self, kind: PacketType) -> Message | None:
         message = await self._channel.receive()
@@ -103,7 +112,7 @@ class Connection:
             raise ProtocolError(f"a {message.kind.name} message where {kind.name} was expected")
         return message
 
-    async def _log_in(self, login: Login) -> Session | None:
+    async def _log_in(self, login: Login, *, encrypted: bool) -> Session | None:
         server_name = self._settings.server_name
         try:
             session = self._settings.sessions(login)
@@ -112,9 +121,14 @@ class Connection:
             await self._channel.finish()
             return None
         session.on_kill = self._channel.abort
+        session.connection = self._channel.facts(login, encrypted=encrypted)
         self._channel.packets.spid = session.spid
         welcome = login_accepted(
-            login, database=session.database, server_name=server_name, collation=self._settings.collation
+            login,
+            database=session.database,
+            server_name=server_name,
+            collation=self._settings.collation,
+            version=self._settings.version,
         )
         self._channel.packets.add(welcome)
         self._channel.finish_now()

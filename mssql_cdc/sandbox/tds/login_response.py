@@ -6,6 +6,7 @@ from mssql_cdc.sandbox.tds import tokens
 from mssql_cdc.sandbox.tds.collations import collation_bytes
 from mssql_cdc.sandbox.tds.login import FEATURE_UTF8, TDS_7_4, Login
 from mssql_cdc.sandbox.tds.packets import DEFAULT_PACKET_SIZE
+from mssql_cdc.sandbox.tds.prelogin import DEFAULT_VERSION
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken, EnvironmentType
 
 PROGRAM_NAME = "Microsoft SQL Server"
@@ -13,7 +14,9 @@ LANGUAGE = "us_english"
 LOGIN_FAILED = 18456
 
 
-def login_accepted(login: Login, *, database: str, server_name: str, collation: Collation | None) -> bytes:
+def login_accepted(
+    login: Login, *, database: str, server_name: str, collation: Collation | None, version: bytes = DEFAULT_VERSION
+) -> bytes:
     """Everything a driver wants to hear after a successful login."""
     parts = [
         tokens.environment_text(EnvironmentType.DATABASE, database, "master"),
@@ -21,7 +24,7 @@ def login_accepted(login: Login, *, database: str, server_name: str, collation: 
         tokens.environment_bytes(EnvironmentType.COLLATION, collation_bytes(collation), b""),
         tokens.environment_text(EnvironmentType.LANGUAGE, LANGUAGE, ""),
         tokens.message(5703, 1, 0, f"Changed language setting to {LANGUAGE}.", server=server_name),
-        tokens.login_acknowledged(min(login.tds_version, TDS_7_4), PROGRAM_NAME),
+        tokens.login_acknowledged(min(login.tds_version, TDS_7_4), PROGRAM_NAME, version),
         tokens.environment_text(
             EnvironmentType.PACKET_SIZE, str(login.negotiated_packet_size), str(DEFAULT_PACKET_SIZE)
         ),

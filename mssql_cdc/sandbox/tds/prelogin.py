@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
 
+DEFAULT_VERSION = ProductVersion().wire
 EncryptMode = Literal["off", "login", "on"]
-
-# 16.0.4149: what drivers show as the version of the DBMS.
-SERVER_VERSION = bytes((16, 0, 0x10, 0x35))
 
 _VERSION, _ENCRYPTION, _INSTANCE, _THREAD, _MARS, _FEDERATED = 0, 1, 2, 3, 4, 6
 _TERMINATOR = 0xFF
@@ -82,10 +81,13 @@ def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protec
     return reply, Protection.LOGIN if reply is Encryption.OFF else Protection.EVERYTHING
 
 
-def prelogin_reply(prelogin: Prelogin, encryption: Encryption) -> bytes:
-    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for."""
+def prelogin_reply(prelogin: Prelogin, encryption: Encryption, version: bytes = DEFAULT_VERSION) -> bytes:
+    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for.
+
+    `version`: four bytes, major, minor and build; what drivers show as the version of the DBMS.
+    """
     options: list[tuple[int, bytes]] = [
-        (_VERSION, SERVER_VERSION + b"\0\0"),
+        (_VERSION, version + b"\0\0"),
         (_ENCRYPTION, bytes((encryption,))),
         (_INSTANCE, b"\0"),
         (_THREAD, b""),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.events import Sources
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
-from mssql_cdc.sandbox.tds.prelogin import SERVER_VERSION
+from mssql_cdc.sandbox.tds.prelogin import DEFAULT_VERSION
 from mssql_cdc.sandbox.tds.row_encoder import encode_value
 from mssql_cdc.sandbox.tds.type_info import USER_TYPE_ROWVERSION, type_info
 from mssql_cdc.sandbox.tds.wire import b_varbyte, b_varchar, us_varchar
@@ -104,9 +104,9 @@ def environment_bytes(kind: EnvironmentType, new: bytes, old: bytes) -> bytes:
     return environment(kind, b_varbyte(new), b_varbyte(old))
 
 
-def login_acknowledged(tds_version: int, program: str) -> bytes:
+def login_acknowledged(tds_version: int, program: str, version: bytes = DEFAULT_VERSION) -> bytes:
     """LOGINACK; the version is echoed in the other byte order."""
-    body = b"\x01" + tds_version.to_bytes(4, "big") + b_varchar(program) + SERVER_VERSION
+    body = b"\x01" + tds_version.to_bytes(4, "big") + b_varchar(program) + version
     return struct.pack("<BH", _LOGINACK, len(body)) + body
 
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.sandbox.cdc.job_settings import CAPTURE_DEFAULTS, JobChange, JobSettings, changed, check_change
+from mssql_cdc.sandbox.cdc.job_settings import JobChange, JobSettings, changed, check_change, defaults
 from mssql_cdc.sandbox.cdc.masks import full_mask, is_bit_set, mask_of, union
 from mssql_cdc.sandbox.cdc.names import bracket_list, split_column_list
 from mssql_cdc.sandbox.cdc.net_changes import ChangeRow, net_changes
+from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.errors import SqlError
 
 FULL_MASKS = {"[est] nine columns": (9, "01ff"), "[fab] five columns": (5, "1f"), "[est] with computed": (4, "0f")}
@@ -73,7 +74,7 @@ def test_job_settings_out_of_range_are_refused(job_type: str, change: JobChange,
 
 
 def test_job_made_one_shot_stops_polling() -> None:
-    assert changed(CAPTURE_DEFAULTS, JobChange(continuous=False)).pollinginterval == 0
+    assert changed(defaults(ProductVersion())["capture"], JobChange(continuous=False)).pollinginterval == 0
 
 
 def test_polling_interval_alone_makes_a_job_continuous() -> None:

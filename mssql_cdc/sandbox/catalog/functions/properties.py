@@ -29,12 +29,15 @@ def variant(value: str | int | None) -> tuple[SqlType, object] | None:
 
 def _server_property(scope: Scope, name: str | None) -> object:
     server, key = scope.server, (name or "").strip().casefold()
-    own: dict[str, str | int] = {
+    own: dict[str, str | int | None] = {
         "servername": server.name,
         "machinename": server.name,
         "computernamephysicalnetbios": server.name,
         "processid": 41,
         "productversion": server.version.version,
+        "productbuild": str(server.version.numbers[2]),
+        "productupdatereference": server.version.update_reference,
+        "resourceversion": f"{server.version.major:02}.00.{server.version.numbers[2]}",
         "productlevel": server.version.level,
         "productupdatelevel": server.version.update_level,
         "productmajorversion": str(server.version.major),
@@ -52,7 +55,7 @@ _DATABASE: dict[str, Callable[[Database], str | int | None]] = {
     "status": lambda db: db.options.state,
     "useraccess": lambda db: db.options.user_access,
     "updateability": lambda db: "READ_ONLY" if db.options.read_only else "READ_WRITE",
-    "version": lambda _: 957,
+    "version": lambda db: db.server.version.database_version,
     "comparisonstyle": lambda _: 196609,
     "lcid": lambda db: db.collation.lcid,
     "sqlsortorder": lambda db: db.collation.sort_id,

@@ -18,7 +18,7 @@ _WHO = columns(
 )
 _ATTRIBUTES = (
     (1, "DBMS_NAME", "Microsoft SQL Server"),
-    (2, "DBMS_VER", "Microsoft SQL Server 2022 - {version}"),
+    (2, "DBMS_VER", "Microsoft SQL Server {year} - {version}"),
     (10, "OWNER_TERM", "owner"),
     (11, "TABLE_TERM", "table"),
     (12, "MAX_OWNER_NAME_LENGTH", "128"),
@@ -51,9 +51,11 @@ _ATTRIBUTES = (
 
 async def _server_info(call: Call) -> AsyncIterator[Event]:
     wanted = call.number("attribute_id")
-    version = call.scope.server.version.version
+    version, year = call.scope.server.version.version, call.scope.server.version.year
     rows = [
-        (number, name, value.format(version=version)) for number, name, value in _ATTRIBUTES if wanted in (None, number)
+        (number, name, value.format(version=version, year=year))
+        for number, name, value in _ATTRIBUTES
+        if wanted in (None, number)
     ]
     for event in result_set(_INFO, rows):
         yield event

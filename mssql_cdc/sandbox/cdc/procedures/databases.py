@@ -9,17 +9,23 @@ from mssql_cdc.sandbox.cdc.enable_database import disable_database, enable_datab
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import SCHEMA
 from mssql_cdc.sandbox.cdc.messages import MESSAGES, cdc_error
-from mssql_cdc.sandbox.cdc.procedures.common import require_sysadmin, run, service
+from mssql_cdc.sandbox.cdc.procedures.common import require_owner, require_sysadmin, run, service
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 
 _ENABLE = "sp_cdc_enable_db_internal"
 
 
+def _require_rights(call: Call, *, procedure: str) -> None:
+    """Sysadmin; db_owner is enough in Azure SQL Database [doc]."""
+    check = require_owner if call.scope.server.version.is_azure else require_sysadmin
+    check(call, procedure=procedure)
+
+
 async def _enable_db(call: Call) -> AsyncIterator[Event]:
     """Checks in the server's order [sys]: rights, system database, already enabled (a message only), names taken."""
     database = call.scope.database
-    require_sysadmin(call, procedure="sp_cdc_enable_db")
+    _require_rights(call, procedure="sp_cdc_enable_db")
     if database.is_system:
         raise cdc_error(22989, database.name, procedure=_ENABLE)
     if database.options.cdc_enabled:
@@ -41,7 +47,7 @@ async def _enable_db(call: Call) -> AsyncIterator[Event]:
 
 async def _disable_db(call: Call) -> AsyncIterator[Event]:
     database = call.scope.database
-    require_sysadmin(call, procedure="sp_cdc_disable_db")
+    _require_rights(call, procedure="sp_cdc_disable_db")
     if not database.options.cdc_enabled:
         _, text = MESSAGES[22901]
         yield Message(22901, 1, 10, text % database.name, "sp_cdc_disable_db", 1)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure, result_set
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JobChange, JobType, changed, check_change, check_job_type
+from mssql_cdc.sandbox.cdc.job_settings import JobChange, JobType, changed, check_change, check_job_type, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobRow, JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, cdc_error
@@ -40,7 +40,7 @@ def _change(call: Call) -> JobChange:
 
 def _job(call: Call, jobs: JobTable, job_type: JobType, *, procedure_name: str) -> JobRow:
     """The job; errors 22993 (no job table), 22997 (no such job)."""
-    if not jobs.exists:
+    if not jobs.exists(call.scope.database):
         raise cdc_error(22993, call.scope.database.name, procedure=procedure_name)
     job = jobs.job(call.scope.database, job_type)
     if job is None:
@@ -63,7 +63,7 @@ async def _add_job(call: Call) -> AsyncIterator[Event]:
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
     change = _change(call)
     check_change(job_type, change, procedure=name)
-    settings = changed(DEFAULTS[job_type], change)
+    settings = changed(defaults(call.scope.server.version)[job_type], change)
 
     def add(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)

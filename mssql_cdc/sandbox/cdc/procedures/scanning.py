@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
-from mssql_cdc.sandbox.catalog.definitions import Call, procedure
+from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure
 from mssql_cdc.sandbox.cdc.agent import run_scans
 from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance
 from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
 from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.product import ProductVersion
 
 _CLEANUP = "sp_cdc_cleanup_change_table"
 
@@ -61,12 +63,26 @@ async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
     yield  # an async generator without events
 
 
+_OF_VERSION: dict[str, Callable[[ProductVersion], object]] = {
+    "maxtrans": lambda version: version.capture.scan_maxtrans,
+    "maxscans": lambda version: version.capture.scan_maxscans,
+}
+
+
+def _with_version(declared: SystemProcedure) -> SystemProcedure:
+    """The procedure with the defaults that differ between versions."""
+    parameters = tuple(replace(p, by_version=_OF_VERSION.get(p.name)) for p in declared.parameters)
+    return replace(declared, parameters=parameters)
+
+
 PROCEDURES = (
-    procedure(
-        "sys.sp_cdc_scan",
-        "@maxtrans int = 500, @maxscans int = 10, @continuous tinyint = 0, @pollinginterval bigint = 0, "
-        "@is_from_job int = 0",
-        _scan,
+    _with_version(
+        procedure(
+            "sys.sp_cdc_scan",
+            "@maxtrans int = 500, @maxscans int = 10, @continuous tinyint = 0, @pollinginterval bigint = 0, "
+            "@is_from_job int = 0",
+            _scan,
+        )
     ),
     procedure(
         "sys.sp_cdc_cleanup_change_table",

@@ -8,7 +8,7 @@ from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure
 from mssql_cdc.sandbox.cdc.enable_table import EnableRequest, enable_table
 from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import DEFAULTS, JOB_TYPES, JobType
+from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, JobType, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
@@ -59,22 +59,25 @@ def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transac
     jobs = JobTable(call.scope.server, transaction)
     missing: list[JobType] = [kind for kind in JOB_TYPES if jobs.job(capture.database, kind) is None]
     for kind in missing:
-        jobs.add(capture.database, kind, DEFAULTS[kind])
+        jobs.add(capture.database, kind, defaults(call.scope.server.version)[kind])
     return missing
 
 
 def _start_jobs(call: Call, capture: DatabaseCapture, added: list[JobType]) -> Iterator[Event]:
     """Start what was added and say so; with the Agent down its four refusals are sent instead [fab]."""
     server, agent = call.scope.server, service(call).agent
+    settings = defaults(server.version)
     if added and not server.agent_running:
         for _ in range(4):
             yield information(AGENT_NOT_RUNNING)
         return
     for kind in added:
         if kind == "capture":
-            agent.start(capture, "capture", DEFAULTS["capture"])
+            agent.start(capture, "capture", settings["capture"])
         else:
-            agent.schedule_cleanup(capture, DEFAULTS["cleanup"])
+            agent.schedule_cleanup(capture, settings["cleanup"])
+        if server.version.is_azure:
+            continue
         yield information(f"Job '{job_name(capture.database.name, kind)}' started successfully.")
 
 

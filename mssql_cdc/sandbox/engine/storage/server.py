@@ -13,6 +13,7 @@ from typing import Any
 from mssql_cdc.sandbox.engine.clock import Clock
 from mssql_cdc.sandbox.engine.collation import Collation, collation_named
 from mssql_cdc.sandbox.engine.locks import LockManager
+from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.engine.replica import Replica
 from mssql_cdc.sandbox.engine.storage.database import SYSTEM_DATABASES, Database
 from mssql_cdc.sandbox.engine.storage.objects import NameMap
@@ -38,23 +39,6 @@ class Login:
     create_date: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProductVersion:
-    """What the server says it is."""
-
-    version: str = "16.0.4149.4"
-    level: str = "RTM"
-    update_level: str = "CU15"
-    edition: str = "Developer Edition (64-bit)"
-    engine_edition: int = 3
-    year: int = 2022
-
-    @property
-    def major(self) -> int:
-        """Major version: 16 for SQL Server 2022."""
-        return int(self.version.split(".")[0])
-
-
 class Server:
     """All state of one stand-in server."""
 
@@ -74,6 +58,8 @@ class Server:
         self.transactions = TransactionManager(self.clock, self.locks)
         self.databases: NameMap[Database] = NameMap(self.collation)
         self.logins: NameMap[Login] = NameMap(self.collation)
+        self.messages: dict[int, tuple[int, str]] = {}
+        """Messages of sp_addmessage: number to severity and text."""
         self.config: dict[str, int] = {
             "max text repl size (B)": 65536, "clr enabled": 0, "show advanced options": 0, "user options": 0,
             "default language": 0, "nested triggers": 1, "max degree of parallelism": 0,
@@ -89,6 +75,7 @@ class Server:
         self._next_principal_id = 2
         for number, system in enumerate(SYSTEM_DATABASES, 1):
             self.databases[system] = Database(self, system, number, collation=self.collation)
+            self.databases[system].options.compatibility_level = self.version.compatibility_level
         self.databases["tempdb"].options.recovery_model = "SIMPLE"
 
     def _reads_only(self, spid: int) -> bool:
@@ -127,6 +114,7 @@ class Server:
         taken = {database.id for database in self.databases.values()}
         number = next(n for n in range(_FIRST_USER_DATABASE_ID, 32767) if n not in taken)
         database = Database(self, name, number, collation=collation or self.collation)
+        database.options.compatibility_level = self.version.compatibility_level
         self.databases[name] = database
         return database
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion_columns import lifted
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
+from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import sessionfunctions, values
@@ -28,6 +29,7 @@ def function(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     name = node.name[-1]
     if len(node.name) == 1:
         upper = name.upper()
+        require_function(compiler.session.server.version, name)
         special = _SPECIALS.get(upper)
         if special is not None:
             return special(compiler, node, scope)
@@ -194,6 +196,10 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
         if found is not None:
             return _system(compiler, found, node, scope)
     first, shown = node.name[0], ".".join(node.name)
+    if len(node.name) > 1 and node.name[-2].upper() == "$PARTITION":
+        from mssql_cdc.sandbox.exec.statements.places import partition_number
+
+        return partition_number(compiler, node, scope)
     if len(node.name) == 1:
         raise error(195, name=first, kind="built-in function name")
     module = compiler.names.find(node.name)

@@ -28,9 +28,7 @@ def _option(name: str) -> Read:
 
 
 def _version(session: Session) -> str:
-    from mssql_cdc.sandbox.catalog.product import version_text
-
-    return version_text(session.server)
+    return session.server.version.text
 
 
 GLOBALS: dict[str, tuple[SqlType, Read]] = {
