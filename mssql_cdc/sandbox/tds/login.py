@@ -34,6 +34,8 @@ class Login:
     read_only_intent: bool
     integrated_security: bool
     features: Mapping[int, bytes]
+    client_version: int = 0
+    process_id: int = 0
 
     @property
     def negotiated_packet_size(self) -> int:
@@ -55,7 +57,8 @@ def parse_login(payload: bytes) -> Login:
     if version < TDS_7_3_B:
         raise ProtocolError(f"the client speaks TDS version 0x{version:08X}; expected 7.3 (SQL Server 2008) or 7.4")
     packet_size = reader.u32()
-    reader.skip(12)  # version and process id of the client, connection id
+    client_version, process_id = reader.u32(), reader.u32()
+    reader.skip(4)  # connection id
     _, flags2, type_flags, flags3 = reader.take(4)
     reader.position = _FIXED_PART
     fields = [_field(reader) for _ in range(9)]
@@ -74,6 +77,8 @@ def parse_login(payload: bytes) -> Login:
         read_only_intent=bool(type_flags & _READ_ONLY_INTENT),
         integrated_security=bool(flags2 & _INTEGRATED_SECURITY),
         features=_features(payload, extension) if flags3 & _HAS_EXTENSION else {},
+        client_version=client_version,
+        process_id=process_id,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
+from mssql_cdc.sandbox.engine.clients import ConnectionFacts
 from mssql_cdc.sandbox.engine.events import BulkData, Event, RpcParameter, TmRequest
 from mssql_cdc.sandbox.tds.login import Login
 
@@ -12,6 +13,9 @@ class Session(Protocol):
 
     on_kill: Callable[[], None] | None
     """Set by the connection: what a KILL of the session has to call, from the event loop's thread."""
+
+    connection: ConnectionFacts
+    """Set by the connection: how the client has come."""
 
     @property
     def spid(self) -> int:

@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.catalog.views import (
     sessions,
     tables,
     transactions,
+    system,
 )
 
 VIEWS = (
@@ -24,3 +25,4 @@ VIEWS = (
     *transactions.VIEWS,
 )
 TABLE_FUNCTIONS = {item.name.casefold(): item for item in server.TABLE_FUNCTIONS}
+    *system.VIEWS,

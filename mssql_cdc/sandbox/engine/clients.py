@@ -1,0 +1,25 @@
+"""What a server knows of the other end of a session's connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionFacts:
+    """How a client has come; sessions without a socket (scripts, jobs) come through shared memory."""
+
+    transport: str = "Shared memory"
+    protocol_version: int = 0x74000004
+    encrypted: bool = False
+    packet_size: int = 4096
+    client_address: str = "<local machine>"
+    client_port: int | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    process_id: int | None = None
+    library: str = ".Net SqlClient Data Provider"
+    client_version: int = 7
+
+
+IN_PROCESS = ConnectionFacts()
