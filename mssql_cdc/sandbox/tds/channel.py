@@ -3,6 +3,8 @@
 import asyncio
 import ssl
 
+from mssql_cdc.sandbox.engine.clients import ConnectionFacts
+from mssql_cdc.sandbox.tds.login import Login
 from mssql_cdc.sandbox.tds.packets import Message, MessageAssembler, PacketType, PacketWriter
 from mssql_cdc.sandbox.tds.tls import TlsChannel
 from mssql_cdc.sandbox.tds.wire import ProtocolError
@@ -85,6 +87,23 @@ class Channel:
     def abort(self) -> None:
         """Cut the connection at once; what was not sent is lost."""
         self._writer.transport.abort()
+
+    def facts(self, login: Login, *, encrypted: bool) -> ConnectionFacts:
+        """Both ends of the socket, and what the client said of itself."""
+        client, server = self._writer.get_extra_info("peername"), self._writer.get_extra_info("sockname")
+        return ConnectionFacts(
+            transport="TCP",
+            protocol_version=login.tds_version,
+            encrypted=encrypted,
+            packet_size=login.negotiated_packet_size,
+            client_address=client[0] if client else "",
+            client_port=client[1] if client else None,
+            server_address=server[0] if server else None,
+            server_port=server[1] if server else None,
+            process_id=login.process_id,
+            library=login.library,
+            client_version=login.client_version,
+        )
 
     def _send(self, data: bytes | bytearray) -> None:
         if data:
