@@ -60,6 +60,8 @@ class ObjectRow:
 def all_objects(database: Database) -> Iterator[ObjectRow]:
     """Objects and constraints, in no particular order."""
     for item in database.objects():
+        if item.type_code == "TYPE":
+            continue  # types of CREATE TYPE … FROM are no objects: sys.types has them
         yield _row_of(item)
         if isinstance(item, Table):
             yield from constraint_rows(item)

@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.catalog.definitions import (
     SystemTableFunction,
     SystemView,
 )
+from mssql_cdc.sandbox.catalog.views.compatibility import NAMES as OLD_TABLES
 from mssql_cdc.sandbox.cdc import functions as cdc_functions
 from mssql_cdc.sandbox.cdc import procedures as cdc_procedures
 from mssql_cdc.sandbox.cdc import views as cdc_views
@@ -168,7 +169,9 @@ class Catalog:
         self.faults = faults.Faults()
 
     def view(self, database: Database, schema: str, name: str) -> VirtualTable | None:
-        """A view of `sys` or `INFORMATION_SCHEMA`; an empty schema finds nothing."""
+        """A view of `sys` or `INFORMATION_SCHEMA`; without a schema, or with `dbo`, only the old system tables."""
+        if name.casefold() in OLD_TABLES and schema.casefold() in ("", "dbo"):
+            schema = "sys"
         found = _VIEWS.get((schema.casefold(), name.casefold()))
         if found is None or not product.exists(self.server.version, f"{schema}.{name}".lower()):
             return None

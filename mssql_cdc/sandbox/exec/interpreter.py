@@ -20,7 +20,9 @@ from mssql_cdc.sandbox.exec.statements import (
     inserts,
     merging,
     messages,
+    places,
     queries,
+    schemas,
     settings,
     tables,
 )
@@ -306,5 +308,7 @@ _HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     **administration.HANDLERS,
     **definitions.HANDLERS,
     **alterations.HANDLERS,
+    **places.HANDLERS,
+    **schemas.HANDLERS,
     st.CreateTable: tables.create_table,
 }

@@ -11,7 +11,8 @@ from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
+from mssql_cdc.sandbox.exec.expressions.base import NULL, Expr, coerce, derived
+from mssql_cdc.sandbox.exec.expressions.values import DEFAULT, call_argument
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
@@ -47,6 +48,7 @@ def inside(compiler: Compiler, found: SchemaObject) -> Compiler:
         raise error(217)
     own = Compiler(compiler.session)
     own.names.database = found.definition.database
+    own.names.module_schema = found.schema.name
     own.names.dependencies = compiler.names.dependencies
     own.module_depth = compiler.module_depth + 1
     return own
@@ -93,7 +95,8 @@ def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[
     for declaration, expr in zip(parameters, given, strict=True):
         type_ = own.type_of(declaration.type)
         own.variables.declare(declaration.name, type_)
-        result.append(coerce(expr, type_))
+        missing = NULL if declaration.default is None else own.value(declaration.default)
+        result.append(coerce(missing if expr.value is DEFAULT else expr, type_))
     return result
 
 
@@ -141,7 +144,9 @@ class FunctionRunner:
         self.session = session
         self.name = found.name
         self.database = found.definition.database
-        self._make = lambda: Routine(session, statements, declared, name=found.name, object_id=found.object_id)
+        self._make = lambda: Routine(
+            session, statements, declared, name=found.name, object_id=found.object_id, schema=found.schema.name
+        )
         self.routine: Routine = self._make()
 
     def run(self, context: Context, values: list[Any]) -> Any:
@@ -181,7 +186,7 @@ class FunctionRunner:
 def scalar_function(compiler: Compiler, found: SchemaObject, node: ast.Function, scope: Scope) -> Expr:
     """A call of a user's scalar function."""
     own = inside(compiler, found)
-    given = [compiler.value(argument, scope) for argument in node.arguments]
+    given = [call_argument(compiler, argument, scope) for argument in node.arguments]
     arguments = arguments_of(found, own, node, given)
     module: Module = found.definition
     assert module.node.returns is not None
@@ -242,8 +247,9 @@ def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any
     outside, session.current_database = session.current_database, found.definition.database
     try:
         routine = Routine(
-            session, node.body, node.parameters, name=found.name, object_id=found.object_id, virtual=virtual
-        )
+            session, node.body, node.parameters, name=found.name, object_id=found.object_id, virtual=virtual,
+            schema=found.schema.name,
+        )  # fmt: skip
     finally:
         session.current_database = outside
     session.routines[key] = routine

@@ -40,7 +40,7 @@ class Names:
         self.server = session.server
         self.database: Database = session.current_database
         self.module_schema = ""
-        """Schema of the view, procedure, function or trigger whose text is compiled: bare names are looked for there."""
+        """Schema of the module whose text is compiled: bare names are looked for there."""
         self.dependencies: list[Dependency] = []
 
     def place(self, name: Name) -> Place:

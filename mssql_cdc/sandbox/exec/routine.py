@@ -26,7 +26,8 @@ class Routine:
     """Statements, variables, and what has been compiled of them. Belongs to one session and one database."""
 
     __slots__ = (
-        "active", "database", "name", "object_id", "parameters", "plans", "scope", "sets", "statements", "virtual",
+        "active", "database", "name", "object_id", "parameters", "plans", "schema", "scope", "sets", "statements",
+        "virtual",
     )  # fmt: skip
 
     def __init__(
@@ -38,8 +39,10 @@ class Routine:
         name: str = "",
         object_id: int = 0,
         virtual: dict[str, Any] | None = None,
+        schema: str = "",
     ) -> None:
         self.statements = statements
+        self.schema = schema
         self.name = name
         self.object_id = object_id
         self.database = session.current_database
@@ -50,6 +53,7 @@ class Routine:
         """Whether a statement sets options of the session."""
         self.virtual = virtual or {}
         compiler = Compiler(session, self.scope)
+        compiler.names.module_schema = schema
         self.parameters: list[tuple[Slot, st.VariableDeclaration]] = []
         for ordinal, declaration in enumerate(parameters, 1):
             slot = self._declare(compiler, declaration, ordinal)
@@ -121,6 +125,7 @@ class Frame:
         """A compiler that knows the frame's variables."""
         compiler = Compiler(self.session, self.routine.scope)
         compiler.virtual_tables = self.routine.virtual
+        compiler.names.module_schema = self.routine.schema
         return compiler
 
     def compiled(self, node: Any, build: Callable[[Compiler], T]) -> T:

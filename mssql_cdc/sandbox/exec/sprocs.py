@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.locks import LockMode, MustWait, Resource
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec import extended_properties, schema_procedures
 from mssql_cdc.sandbox.exec.flow import StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.renaming import rename
@@ -80,4 +81,6 @@ OWN: dict[str, Own] = {
     "sp_getapplock": _get_lock,
     "sp_releaseapplock": _release_lock,
     "sp_configure": _configure,
+    **schema_procedures.OWN,
+    **extended_properties.OWN,
 }

@@ -1,10 +1,10 @@
-"""Databases, schemas, principals, permissions, DROP, and statements that only administer."""
+"""Principals, permissions, DROP, and statements that only administer."""
 
 from __future__ import annotations
 
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.control import ControlParser
+from mssql_cdc.sandbox.tsql.databases import DatabaseParser
 
 _DROPPABLE = {
     "TABLE": "table",
@@ -22,12 +22,11 @@ _DROPPABLE = {
     "USER": "user",
     "ROLE": "role",
 }
-_TERMINATIONS = ("ROLLBACK", "NO_WAIT")
 
 _PERMISSION_ACTIONS: dict[str, st.PermissionAction] = {"GRANT": "grant", "DENY": "deny", "REVOKE": "revoke"}
 
 
-class AdministrationParser(ControlParser):
+class AdministrationParser(DatabaseParser):
     """Adds what administrators write."""
 
     __slots__ = ()
@@ -50,6 +49,13 @@ class AdministrationParser(ControlParser):
         self.expect("DROP")
         if self.accept("INDEX"):
             return self.drop_index(line)
+        if self.accept("STATISTICS"):
+            names = [self.name()]
+            while self.accept(","):
+                names.append(self.name())
+            return st.Maintenance("drop statistics", tuple(".".join(name) for name in names), line=line)
+        if self.accept("PARTITION"):
+            return st.Drop(f"partition {self.expect_one('FUNCTION', 'SCHEME').lower()}", (self.name(),), line=line)
         kind = "role" if self.accept("SERVER", "ROLE") else _DROPPABLE[self.expect_one(*_DROPPABLE)]
         if_exists = self.accept("IF", "EXISTS")
         names = [self.name()]
@@ -58,85 +64,6 @@ class AdministrationParser(ControlParser):
         if kind == "trigger" and self.accept("ON"):
             self.advance()
         return st.Drop(kind, tuple(names), if_exists, line=line)
-
-    def create_database(self, line: int) -> st.Statement:
-        """CREATE DATABASE name …; CREATE DATABASE has been read."""
-        name = self.identifier()
-        collation = ""
-        while True:
-            if self.accept("COLLATE"):
-                collation = self.word_as_written()
-            elif self.accept("CONTAINMENT"):
-                self.expect("=")
-                self.word()
-            elif self.accept("WITH"):
-                self.word()
-                if self.accept("="):
-                    self.word()
-            elif self.text == "ON" or self.at("LOG", "ON") or self.text == ",":
-                self.advance()
-                self.accept("ON")
-                self.accept("PRIMARY")
-                self.skip_parentheses()
-            else:
-                return st.CreateDatabase(name, collation, line=line)
-
-    def alter_database(self, line: int) -> st.Statement:
-        """ALTER DATABASE name | CURRENT …; ALTER DATABASE has been read."""
-        if self.accept("SCOPED"):
-            self.expect("CONFIGURATION")
-            start = self.token.start
-            self.expect_one("SET", "CLEAR")
-            while self.token.kind != "e" and self.text != ";":
-                self.advance()
-            return st.Maintenance("scoped configuration", (self.source.text[start : self.peek(-1).end],), line=line)
-        name = "" if self.accept("CURRENT") else self.identifier()
-        if self.accept("COLLATE"):
-            return st.AlterDatabase(name, collation=self.word_as_written(), line=line)
-        if self.accept("MODIFY"):
-            self.expect("NAME", "=")
-            return st.AlterDatabase(name, new_name=self.identifier(), line=line)
-        self.expect("SET")
-        return st.AlterDatabase(name, self._database_options(), line=line)
-
-    def _database_options(self) -> tuple[tuple[str, str], ...]:
-        found = []
-        while True:
-            option = self.word().upper()
-            value = ""
-            self.accept("=")
-            if self.text == "(":
-                value = f"({self.skip_parentheses()})"
-            elif self.token.kind in ("i", "s", "n"):
-                value = str(self.advance().value)
-                self.accept_one("MINUTES", "SECONDS")
-            elif self.token.kind == "w" and self.text != "WITH" and self.text in (
-                "ON", "OFF", "FULL", "SIMPLE", "BULK_LOGGED", "NONE", "CHECKSUM", "TORN_PAGE_DETECTION", "LOCAL",
-                "GLOBAL", "ALLOWED", "DISABLED", "FORCED", "AUTO",
-            ):  # fmt: skip
-                value = self.advance().text
-                if self.text == "(":
-                    self.skip_parentheses()
-            found.append((option, value))
-            if not self.accept(","):
-                break
-        if self.accept("WITH"):
-            if self.accept("ROLLBACK"):
-                if self.accept("AFTER"):
-                    self.integer()
-                    self.accept_one("SECONDS")
-                else:
-                    self.expect("IMMEDIATE")
-                found.append(("ROLLBACK IMMEDIATE", ""))
-            else:
-                self.expect("NO_WAIT")
-        return tuple(found)
-
-    def create_schema(self, line: int) -> st.Statement:
-        """CREATE SCHEMA name [AUTHORIZATION owner]; CREATE SCHEMA has been read."""
-        name = "" if self.text == "AUTHORIZATION" else self.identifier()
-        owner = self.identifier() if self.accept("AUTHORIZATION") else ""
-        return st.CreateSchema(name or owner, owner, line=line)
 
     def principal(self, action: str, kind: str, line: int) -> st.Statement:
         """LOGIN, USER, ROLE …; the words before the name have been read."""
@@ -254,11 +181,25 @@ class AdministrationParser(ControlParser):
             self.skip_parentheses()
         elif self.at_name():
             words.append(self.identifier())
-        if self.accept("WITH"):
-            words.append(self.word())
-            while self.token.kind == "i" or self.text in ("PERCENT", "ROWS", ","):
-                self.advance()
+        self.statistics_options()
         return st.Maintenance("update statistics", tuple(words), line=line)
+
+    def statistics_options(self) -> None:
+        """[WHERE filter] [WITH FULLSCAN | SAMPLE n …]: there are no statistics here, so only the form is checked."""
+        if self.accept("WHERE"):
+            self.expression()
+        if not self.accept("WITH"):
+            return
+        while True:
+            word = self.expect_one("FULLSCAN", "SAMPLE", "RESAMPLE", "NORECOMPUTE", "ALL", "COLUMNS", "INDEX",
+                                   "INCREMENTAL", "MAXDOP", "PERSIST_SAMPLE_PERCENT", "AUTO_DROP")  # fmt: skip
+            if word == "SAMPLE":
+                self.integer()
+                self.expect_one("PERCENT", "ROWS")
+            elif self.accept("="):
+                self.advance()
+            if not self.accept(","):
+                return
 
     def trigger_switch(self) -> st.Statement:
         """ENABLE | DISABLE TRIGGER names ON table."""

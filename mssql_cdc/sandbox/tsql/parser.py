@@ -151,6 +151,8 @@ class Parser(AdministrationParser):
             return self.create_database(line)
         if self.accept("SCHEMA"):
             return self.create_schema(line)
+        if self.accept("PARTITION"):
+            return self.create_partition(line)
         if self.accept("TYPE"):
             return self.create_type(line)
         if self.accept("SEQUENCE"):
@@ -164,6 +166,7 @@ class Parser(AdministrationParser):
             self.expect("ON")
             self.name()
             self.names()
+            self.statistics_options()
             return st.Maintenance("create statistics", (name,), line=line)
         return self._principal_of("create", line)
 
@@ -183,6 +186,8 @@ class Parser(AdministrationParser):
             return dataclasses.replace(found, start=start, end=self.peek(-1).end)
         if self.accept("DATABASE"):
             return self.alter_database(line)
+        if self.accept("SCHEMA"):
+            return self.alter_schema(line)
         if self.accept("INDEX"):
             return self.alter_index(line)
         if self.accept("SEQUENCE"):

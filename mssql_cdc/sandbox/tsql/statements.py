@@ -519,28 +519,64 @@ class AlterIndex(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema(Statement):
-    """CREATE SCHEMA name [AUTHORIZATION owner]."""
+    """CREATE SCHEMA name [AUTHORIZATION owner] with tables, views and permissions made along with it."""
 
     name: str
     owner: str = ""
+    elements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSchema(Statement):
+    """ALTER SCHEMA name TRANSFER object."""
+
+    name: str
+    kind: str
+    object: Name
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionFunction(Statement):
+    """CREATE PARTITION FUNCTION name (type) AS RANGE LEFT | RIGHT FOR VALUES (…)."""
+
+    name: str
+    type: TypeName
+    boundaries: tuple[Expression, ...]
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionScheme(Statement):
+    """CREATE PARTITION SCHEME name AS PARTITION function [ALL] TO (filegroups)."""
+
+    name: str
+    function: str
+    filegroups: tuple[str, ...]
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase(Statement):
-    """CREATE DATABASE name [COLLATE c]."""
+    """CREATE DATABASE name [COLLATE c] with its filegroups and options."""
 
     name: str
     collation: str = ""
+    filegroups: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase(Statement):
-    """ALTER DATABASE name SET options | COLLATE c | MODIFY NAME = n; an empty name is CURRENT."""
+    """ALTER DATABASE name SET options | COLLATE c | MODIFY NAME = n | a filegroup; an empty name is CURRENT.
+
+    `filegroup` is what happens (add, remove, modify; use: a file is put there) and the name.
+    """
 
     name: str
     options: tuple[tuple[str, str], ...] = ()
     collation: str = ""
     new_name: str = ""
+    filegroup: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,12 +244,12 @@ class TableParser(ChangeParser):
         return include, where
 
     def storage_options(self) -> tuple[tuple[str, str], ...]:
-        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text)."""
+        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text), places as (ON, name)."""
         options: tuple[tuple[str, str], ...] = ()
         while True:
             if self.at("WITH", "("):
                 self.advance()
-                options = self.option_list()
+                options += self.option_list()
             elif self.at("WITH", "FILLFACTOR"):
                 self.expect("WITH", "FILLFACTOR", "=")
                 self.advance()
@@ -259,11 +259,11 @@ class TableParser(ChangeParser):
                 and self.peek().text not in ("DELETE", "UPDATE")
             ):
                 self.advance()
-                self.advance()
+                options += (("ON", str(self.advance().value)),)
                 if self.text == "(":
                     self.skip_parentheses()
             elif self.accept("TEXTIMAGE_ON") or self.accept("FILESTREAM_ON"):
-                self.advance()
+                options += (("ON", str(self.advance().value)),)
             else:
                 return options
 

@@ -2,27 +2,31 @@
 
 from mssql_cdc.sandbox.catalog.views import (
     columns,
+    compatibility,
     information_schema,
     keys,
     recovery,
     security,
     server,
     sessions,
+    spaces,
+    system,
     tables,
     transactions,
-    system,
 )
 
 VIEWS = (
     *columns.VIEWS,
+    *compatibility.VIEWS,
     *information_schema.VIEWS,
     *keys.VIEWS,
     *recovery.VIEWS,
     *security.VIEWS,
     *server.VIEWS,
     *sessions.VIEWS,
+    *spaces.VIEWS,
+    *system.VIEWS,
     *tables.VIEWS,
     *transactions.VIEWS,
 )
-TABLE_FUNCTIONS = {item.name.casefold(): item for item in server.TABLE_FUNCTIONS}
-    *system.VIEWS,
+TABLE_FUNCTIONS = {item.name.casefold(): item for item in (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)}

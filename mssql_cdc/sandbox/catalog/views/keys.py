@@ -22,8 +22,12 @@ def column_id(table: Table, name: str) -> int:
 
 def _indexes(scope: Scope) -> Iterator[tuple]:
     for table in scope.database.tables():
-        if table.clustered is None:
+        columnstores = table.properties.get("columnstores", {})
+        if table.clustered is None and not any(clustered for _, clustered in columnstores.values()):
             yield (table.object_id, None, 0, 0, "HEAP", 0, 0, 0, 0, 0, 0, None)
+        for name, (index_id, clustered) in columnstores.items():
+            kind = (5, "CLUSTERED COLUMNSTORE") if clustered else (6, "NONCLUSTERED COLUMNSTORE")
+            yield (table.object_id, name, index_id, *kind, 0, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
             yield (
                 table.object_id,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mssql_cdc.sandbox.catalog.definitions import Scope, view
+from mssql_cdc.sandbox.catalog.columns import column_type, columns
+from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction, view
 from mssql_cdc.sandbox.catalog.names import ObjectRow, all_objects
 
 _OBJECT = (
@@ -126,8 +127,44 @@ def _periods(scope: Scope) -> Iterator[tuple]:
             yield (table.object_id, *(table.columns[place].column_id for place in table.period_at))
 
 
-def _extended(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - nothing stores extended properties
-    return iter(())
+_CLASSES = {0: "DATABASE", 1: "OBJECT_OR_COLUMN", 2: "PARAMETER", 3: "SCHEMA", 4: "DATABASE_PRINCIPAL", 6: "TYPE",
+            7: "INDEX", 20: "DATASPACE", 21: "PARTITION_FUNCTION"}  # fmt: skip
+
+
+def _extended(scope: Scope) -> Iterator[tuple]:
+    for (class_, major, minor, _), (name, _, value) in scope.database.properties.get("extended properties", {}).items():
+        yield (class_, _CLASSES[class_], major, minor, name, value)
+
+
+def _listed(
+    scope: Scope, name: str | None, type0: str | None, name0: str | None, type1: str | None, name1: str | None,
+    type2: str | None, name2: str | None,
+) -> Iterator[list[tuple]]:  # fmt: skip
+    """fn_listextendedproperty: properties of one object, or of all of a type when its name is NULL or DEFAULT."""
+    kinds = [kind.upper() for kind in (type0, type1, type2) if kind]
+    names = [name0, name1, name2][: len(kinds)]
+    found = []
+    for own, place, value in scope.database.properties.get("extended properties", {}).values():
+        if name is not None and own.lower() != name.lower():
+            continue
+        path = place.path
+        if [kind for kind, _ in path] != kinds:
+            continue
+        if all(
+            wanted is None or wanted.lower() == shown.lower() for wanted, (_, shown) in zip(names, path, strict=True)
+        ):
+            found.append((path[-1][0] if path else None, path[-1][1] if path else None, own, value))
+    yield found
+
+
+TABLE_FUNCTIONS = (
+    SystemTableFunction(
+        "fn_listextendedproperty",
+        columns("objtype sysname?, objname sysname?, name sysname, value sql_variant?"),
+        tuple(column_type(text) for text in ("sysname", *("nvarchar(128)",) * 6)),
+        _listed,
+    ),
+)
 
 
 VIEWS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import Collation
@@ -29,6 +29,10 @@ from mssql_cdc.sandbox.exec.expressions.base import (
 )  # fmt: skip
 from mssql_cdc.sandbox.exec.expressions.conditions import common_collation, comparison, require_condition
 from mssql_cdc.sandbox.tsql import ast
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.scope import Scope
 
 
 def literal(node: ast.Literal, collation: Collation | None) -> Expr:
@@ -248,3 +252,14 @@ def collated(operand: Expr, collation: Collation) -> Expr:
     if operand.type.name not in t.STRINGS or operand.type.name == "xml":
         raise error(447, type=t.reported_name(operand.type))
     return replace(operand, type=t.with_collation(operand.type, collation), rank=2)
+
+
+DEFAULT = object()
+"""Value of an argument that is the word DEFAULT."""
+
+
+def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
+    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the mark above)."""
+    if isinstance(node, ast.Literal) and node.kind == "default":
+        return replace(NULL, value=DEFAULT)
+    return compiler.value(node, scope)

@@ -174,6 +174,13 @@ def is_aggregate(node: Any) -> bool:
     )  # fmt: skip
 
 
+def _known(node: ast.Function, scope: Scope) -> bool:
+    """Whether an aggregate was computed by grouping already, so that a window may go over it: SUM(SUM(n)) OVER ()."""
+    from mssql_cdc.sandbox.exec.compiler import canonical
+
+    return canonical(node, scope) in scope.replacements
+
+
 def compile_aggregate(compiler: Compiler, node: ast.Function, scope: Scope) -> Aggregate:
     """An aggregate over rows of `scope`; 130 for aggregates inside aggregates."""
     name = node.name[0].lower()
@@ -181,10 +188,14 @@ def compile_aggregate(compiler: Compiler, node: ast.Function, scope: Scope) -> A
         return aggregate(name, None)
     if not node.arguments:
         raise error(174, name=name, count=1)
-    if any(
-        is_aggregate(part) or isinstance(part, ast.ScalarSubquery) for arg in node.arguments for part in own_nodes(arg)
-    ):
-        raise error(130)
+    for part in (part for argument in node.arguments for part in own_nodes(argument)):
+        if isinstance(part, ast.Function) and part.over is not None:
+            raise SqlError(
+                4109, "Windowed functions cannot be used in the context of another windowed function or aggregate.",
+                severity=15,
+            )  # fmt: skip
+        if isinstance(part, ast.ScalarSubquery) or (is_aggregate(part) and not _known(part, scope)):
+            raise error(130)
     argument = compiler.value(node.arguments[0], scope)
     if name == "string_agg":
         if argument.type.name not in t.STRINGS:

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
+from mssql_cdc.sandbox.exec.expressions.values import call_argument
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
@@ -24,7 +25,7 @@ def plan_function(compiler: Compiler, node: ast.FunctionTable, parent: Scope | N
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
-    arguments = [compiler.value(argument, scope) for argument in node.arguments]
+    arguments = [call_argument(compiler, argument, scope) for argument in node.arguments]
     name = node.name[-1]
     alias = node.alias or name
     if len(node.name) == 1:

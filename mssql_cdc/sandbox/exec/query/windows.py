@@ -79,6 +79,7 @@ def plan_windows(
         return plan, scope
     named = {compiler.fold(name): over for name, over in node.windows}
     functions = []
+    width = len(plan.fields)
     extended: list[Field] = list(plan.fields)
     for part in found.values():
         assert part.over is not None
@@ -87,7 +88,7 @@ def plan_windows(
         functions.append(function)
         extended.append(Field("", function.type, function.nullable, hidden=True))
     scope.fields[:] = extended
-    for place, (key, function) in enumerate(zip(found, functions, strict=True), len(plan.fields)):
+    for place, (key, function) in enumerate(zip(found, functions, strict=True), width):
         scope.replacements[key] = column(place, function.type, nullable=function.nullable)
     return Window(plan, functions, extended), scope
 

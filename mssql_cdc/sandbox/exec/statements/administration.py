@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
     session = frame.session
     _refuse_in_transaction(session, "CREATE DATABASE")
     collation = collation_named(node.collation) if node.collation else None
-    session.server.create_database(node.name, collation=collation)
+    database = session.server.create_database(node.name, collation=collation)
+    places.filegroups(database).extend(node.filegroups)
+    for name, value in node.options:
+        _set_option(database, name, value)
     yield session.done(frame, None, "create database")
     return None
 
@@ -40,6 +44,9 @@ def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
     _refuse_in_transaction(session, "ALTER DATABASE")
     if node.collation:
         database.recollate(collation_named(node.collation))
+    action, filegroup = node.filegroup
+    if filegroup:
+        places.change_filegroup(database, action, filegroup)
     if node.new_name:
         session.server.rename_database(database, node.new_name)
     options, state = dict(node.options), database.options.state

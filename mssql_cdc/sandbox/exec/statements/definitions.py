@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
 from mssql_cdc.sandbox.exec.sequences import Sequence
+from mssql_cdc.sandbox.exec.statements import columnstores, places
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.exec.tableparameters import check_module
@@ -61,7 +62,9 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             from mssql_cdc.sandbox.exec.query.commontables import named
 
             assert node.query is not None
-            plan = frame.compiler().query(node.query)
+            inner = frame.compiler()
+            inner.names.module_schema = inner.names.schema_for_new(node.name)[1]
+            plan = inner.query(node.query)
             named(plan.fields, node.columns, node.name[-1], node.name[-1])
         if found is not None:
             _replace(transaction, found, code, definition, node.text)
@@ -101,9 +104,9 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
 
     def work(transaction: Transaction) -> None:
         table = _existing(compiler, node.table)
+        places.check_places(table.database, node.options)
         if node.index.columnstore:
-            if node.index.clustered:
-                table.properties["clustered columnstore"] = node.index.name
+            columnstores.add(table, transaction, node.index, node.options)
             return
         builder = TableBuilder(compiler, table.database, table.name)
         drops = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in node.options)
@@ -131,6 +134,8 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
 
     def work(transaction: Transaction) -> None:
         found = compiler.names.find(node.table)
+        if isinstance(found, Table) and columnstores.drop(found, transaction, node.index):
+            return
         index = found.index(node.index) if isinstance(found, Table) else None
         if index is None or not isinstance(found, Table):
             if node.if_exists:
@@ -163,16 +168,6 @@ def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
             refuse_captured_key(table, index)
             index.disabled = True
     yield frame.session.done(frame, None, "alter index")
-    return None
-
-
-def _create_schema(frame: Frame, node: st.CreateSchema) -> Steps:
-    session = frame.session
-    database = session.current_database
-    yield from session.transactions.run(
-        lambda transaction: database.create_schema(transaction, node.name, owner=node.owner or "dbo")
-    )
-    yield session.done(frame, None, "create schema")
     return None
 
 
@@ -249,6 +244,11 @@ _CODES = {
 
 def _drop(frame: Frame, node: st.Drop) -> Steps:
     session = frame.session
+    if node.kind.startswith("partition"):
+        for name in node.names:
+            places.drop_partition(session.current_database, node.kind, name[-1])
+        yield session.done(frame, None, "drop")
+        return None
     if node.kind in ("database", "login", "user", "role"):
         from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 
@@ -314,7 +314,6 @@ HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.CreateIndex: _create_index,
     st.DropIndex: _drop_index,
     st.AlterIndex: _alter_index,
-    st.CreateSchema: _create_schema,
     st.CreateType: _create_type,
     st.CreateSequence: _create_sequence,
     st.CreateSynonym: _create_synonym,

@@ -67,13 +67,18 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     severity = int(frame.evaluate(node.severity))
     state = int(frame.evaluate(node.state))
     arguments = [frame.evaluate(argument) for argument in node.arguments]
-    if isinstance(first, int):
+    if isinstance(first, int) and first in session.server.messages:
+        default, template = session.server.messages[first]
+        number, text = first, formatted(template, arguments)
+        severity = default if severity < 0 else severity
+    elif isinstance(first, int):
         raise SqlError(
             18054, f"Error {first}, severity {severity}, state {state} was raised, but no message with that error "
             "number was found in sys.messages. If error is larger than 50000, make sure the user-defined message "
             "is added using sp_addmessage."
         )  # fmt: skip
-    number, text = 50000, formatted("" if first is None else str(first), arguments)
+    else:
+        number, text = 50000, formatted("" if first is None else str(first), arguments)
     if severity <= 10:
         session.last_error = number if "SETERROR" in node.options else 0
         yield Message(number, max(state, 0), max(severity, 0), text, frame.routine.name, node.line)

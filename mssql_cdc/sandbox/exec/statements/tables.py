@@ -22,6 +22,7 @@ from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.statements import columnstores, places
 from mssql_cdc.sandbox.exec.statements.constraint_names import key_name, rule_name
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
@@ -246,7 +247,9 @@ def finish_table(
     for constraint, column_name in clustered_first:
         builder.add_constraint(table, transaction, constraint, column_name)
     for index in definition.indexes:
-        if not index.columnstore:
+        if index.columnstore:
+            columnstores.add(table, transaction, index)
+        else:
             alter.add_index(table, transaction, builder.index(table, index))
 
 
@@ -260,6 +263,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
             session.temporary.add(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
             return
         database, schema = compiler.names.schema_for_new(node.name)
+        places.check_places(database, node.options)
         builder = TableBuilder(compiler, database, node.name[-1])
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
         _note_shared(session, table)

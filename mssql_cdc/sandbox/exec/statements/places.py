@@ -1,0 +1,165 @@
+"""Where tables would lie: filegroups, partition functions and schemes. Rows lie in memory; the names must be right.
+
+Partitions are known by number only (`$PARTITION`): nothing is switched, merged or split.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.comparison import sort_key
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
+from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+    from mssql_cdc.sandbox.exec.routine import Frame
+
+PRIMARY = "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFunction:
+    """A partition function: boundaries in order, in storage form of the type."""
+
+    name: str
+    function_id: int
+    type: SqlType
+    boundaries: tuple[Any, ...]
+    right: bool
+
+    def number(self, value: Any) -> int:
+        """The partition of a value, from 1; NULL is in the first."""
+        if value is None:
+            return 1
+        key = sort_key(self.type) or (lambda item: item)
+        keys = [key(boundary) for boundary in self.boundaries]
+        return (bisect_right if self.right else bisect_left)(keys, key(value)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionScheme:
+    """A partition scheme: its function and a filegroup for each partition."""
+
+    name: str
+    data_space_id: int
+    function: PartitionFunction
+    filegroups: tuple[str, ...]
+
+
+def filegroups(database: Database) -> list[str]:
+    """Filegroups of a database, PRIMARY first."""
+    return database.properties.setdefault("filegroups", [PRIMARY])
+
+
+def functions(database: Database) -> dict[str, PartitionFunction]:
+    """Partition functions by lower-case name."""
+    return database.properties.setdefault("partition functions", {})
+
+
+def schemes(database: Database) -> dict[str, PartitionScheme]:
+    """Partition schemes by lower-case name."""
+    return database.properties.setdefault("partition schemes", {})
+
+
+def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None:
+    """Error 1921 when ON names neither a filegroup nor a partition scheme."""
+    known = {name.lower() for name in filegroups(database)} | schemes(database).keys() | {"default"}
+    for option, name in options:
+        if option == "ON" and name.lower() not in known:
+            raise SqlError(1921, f"Invalid filegroup '{name}' specified.")
+
+
+def change_filegroup(database: Database, action: str, name: str) -> None:
+    """ALTER DATABASE … ADD | REMOVE | MODIFY FILEGROUP, or a file put into one."""
+    groups = filegroups(database)
+    known = name.lower() in {group.lower() for group in groups}
+    if action == "add":
+        if known:
+            raise SqlError(1828, f'The logical file name "{name}" is already in use. Choose a different name.')
+        groups.append(name)
+    elif not known:
+        raise SqlError(5050, f"Cannot change the properties of empty filegroup '{name}'. The filegroup must contain at "
+                       "least one file.")  # fmt: skip
+    elif action == "remove":
+        groups[:] = [group for group in groups if group.lower() != name.lower()]
+
+
+def _create_function(frame: Frame, node: st.CreatePartitionFunction) -> Steps:
+    session = frame.session
+    known = functions(session.current_database)
+    if node.name.lower() in known:
+        raise SqlError(7704, f"The partition function '{node.name}' already exists.")
+    compiler = frame.compiler()
+    type_ = compiler.type_of(node.type)
+    context = frame.context()
+    values = [coerce(compiler.value(value), type_).fn((), context) for value in node.boundaries]
+    key = sort_key(type_) or (lambda item: item)
+    ordered = tuple(sorted(values, key=key))
+    if len(set(map(key, ordered))) < len(ordered):
+        raise SqlError(7708, "Duplicate range boundary values are not allowed in partition function boundary values "
+                       "list.")  # fmt: skip
+    known[node.name.lower()] = PartitionFunction(node.name, 65536 + len(known), type_, ordered, node.right)
+    yield session.done(frame, None, "create partition function")
+    return None
+
+
+def _create_scheme(frame: Frame, node: st.CreatePartitionScheme) -> Steps:
+    session = frame.session
+    database = session.current_database
+    function = functions(database).get(node.function.lower())
+    if function is None:
+        raise SqlError(7715, f'The specified partition function "{node.function}" does not exist.')
+    check_places(database, [("ON", name) for name in node.filegroups])
+    wanted = len(function.boundaries) + 1
+    groups = node.filegroups * wanted if node.every else node.filegroups
+    if len(groups) < wanted:
+        raise SqlError(7707, f"The associated partition function '{function.name}' generates more partitions than "
+                             "there "
+                       f"are file groups mentioned in the scheme '{node.name}'.")  # fmt: skip
+    known = schemes(database)
+    known[node.name.lower()] = PartitionScheme(node.name, 65601 + len(known), function, groups[:wanted])
+    yield session.done(frame, None, "create partition scheme")
+    return None
+
+
+def drop_partition(database: Database, kind: str, name: str) -> None:
+    """DROP PARTITION FUNCTION | SCHEME; 7710 for what a scheme still uses, 3701 for unknown names."""
+    table: dict[str, Any] = functions(database) if kind.endswith("function") else schemes(database)
+    found = table.get(name.lower())
+    if found is None:
+        raise SqlError(3701, f"Cannot drop the {kind} '{name}', because it does not exist or you do not have "
+                       "permission.", severity=11, state=5)  # fmt: skip
+    if any(scheme.function is found for scheme in schemes(database).values()):
+        raise SqlError(7706, f"Partition function '{name}' is being used by one or more partition schemes.")
+    del table[name.lower()]
+
+
+def partition_number(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
+    """$PARTITION.function(value)."""
+    function = functions(compiler.names.database).get(node.name[-1].lower())
+    if function is None or len(node.arguments) != 1:
+        raise SqlError(7715, f'The specified partition function "{node.name[-1]}" does not exist.')
+    value = coerce(compiler.value(node.arguments[0], scope), function.type).fn
+
+    def fn(row: tuple, context: Context) -> int:
+        return function.number(value(row, context))
+
+    return Expr(t.INT, fn, False)
+
+
+HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
+    st.CreatePartitionFunction: _create_function,
+    st.CreatePartitionScheme: _create_scheme,
+}
