@@ -95,7 +95,7 @@ def find_sarg(node: ast.Expression, left: Compile, right: Compile) -> Sarg | Non
         if value.null or value.predicate:
             continue
         usable = seek_value(column.type, value, column)
-        if usable is not None:
+        if usable is not None and (operator == "=" or not _ordered_otherwise(column.type, value.type)):
             return Sarg(column.column, operator, usable, node=node)
     return None
 
@@ -122,6 +122,13 @@ def seek_value(type_: SqlType, value: Expr, column: Expr) -> Expr | None:
     if common.name != type_.name:
         return None
     return hoist(coerce(value, common))
+
+
+def _ordered_otherwise(stored: SqlType, value: SqlType) -> bool:
+    """Whether an index on the column has another order than the comparison: it is one by Unicode rules then."""
+    if stored.name not in t.SINGLE_BYTE or value.name not in t.NATIONAL or stored.collation is None:
+        return False
+    return stored.collation.narrow_key is not stored.collation.key
 
 
 def or_bounds(node: ast.Expression, compile_sarg: Callable[[ast.Expression], Sarg | None]) -> list[OrBound]:
