@@ -1,5 +1,7 @@
 """The command line of the stand-in server: `python -m mssql_cdc.sandbox`, `mssql-cdc sandbox`."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import json
@@ -8,20 +10,18 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
-from mssql_cdc.sandbox.scripts import ScriptError
-from mssql_cdc.sandbox.server import SandboxServer
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.server import SandboxServer
 
 _FAILED, _WRONG_USAGE = 1, 2
 
 
-def argument_parser() -> argparse.ArgumentParser:
-    """The options of the command."""
-    parser = argparse.ArgumentParser(
-        prog="mssql-cdc sandbox",
-        description="A stand-in SQL Server with change data capture, in memory. The user is sa.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command, also as a part of another one."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 lets the system pick one (default)")
     parser.add_argument("--password", help="password of sa (default: a random one)")
@@ -29,7 +29,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--script", action="append", type=Path, default=[], metavar="FILE.sql", help="T-SQL to run first; repeatable"
     )
     parser.add_argument(
-        "--capture-interval", type=float, metavar="SECONDS", help="sleep of the capture job between two scans"
+        "--capture-interval", type=float, metavar="SECONDS", help="pause of the capture job (default: its own, 5 s)"
     )
     parser.add_argument("--encrypt", choices=("off", "login", "on"), default="login", help="TLS (default: %(default)s)")
     parser.add_argument(
@@ -39,30 +39,51 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-remote", action="store_true", help="allow an address that others can reach; needs --password"
     )
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """The command line of `python -m mssql_cdc.sandbox`."""
+    parser = argparse.ArgumentParser(
+        prog="mssql-cdc sandbox",
+        description="A stand-in SQL Server with change data capture, in memory. The user is sa.",
+    )
+    add_options(parser)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; the exit status."""
-    options = argument_parser().parse_args(argv)
-    try:
-        server = SandboxServer(
-            host=options.host,
-            port=options.port,
-            password=options.password,
-            encrypt=options.encrypt,
-            capture_interval=options.capture_interval,
-            scripts=options.script,
-            allow_remote=options.allow_remote,
-            version=options.server_version,
+    return serve(argument_parser().parse_args(argv))
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve as the parsed options say; 2 when they, or one of the scripts, are wrong."""
+    # Imported here: whoever only wants the options need not load a server.
+    from mssql_cdc.sandbox.scripts import ScriptError
+    from mssql_cdc.sandbox.server import SandboxServer, reachable_by_others
+
+    if reachable_by_others(options.host) and not (options.allow_remote and options.password):
+        sys.stderr.write(
+            f"{options.host} can be reached by others: name a loopback address, or --allow-remote with --password\n"
         )
-    except ValueError as error:
-        sys.stderr.write(f"{error}\n")
         return _WRONG_USAGE
+    server = SandboxServer(
+        host=options.host,
+        port=options.port,
+        password=options.password,
+        encrypt=options.encrypt,
+        capture_interval=options.capture_interval,
+        scripts=options.script,
+        allow_remote=options.allow_remote,
+        version=options.server_version,
+    )
     try:
         asyncio.run(_serve(server, options.ready_file))
-    except (ScriptError, OSError) as error:
+    except ScriptError as error:
         sys.stderr.write(f"{error}\n")
+        return _WRONG_USAGE
+    except OSError as error:
+        sys.stderr.write(f"{options.host}:{options.port}: {error}\n")
         return _FAILED
     return 0
 

@@ -143,20 +143,21 @@ def _same(left: str, right: str) -> bool:
 
 
 def _check_address(host: str, password: str | None, *, allow_remote: bool) -> None:
-    if host == "localhost" or _is_loopback(host):
-        return
-    if not allow_remote or not password:
+    if reachable_by_others(host) and (not allow_remote or not password):
         raise ValueError(
             f"{host} can be reached by others; expected a loopback address, or remote access allowed explicitly "
             "together with a password"
         )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
+def reachable_by_others(host: str) -> bool:
+    """Whether an address is anything but loopback; names other than localhost are."""
+    if host == "localhost":
         return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return True
 
 
 @contextmanager

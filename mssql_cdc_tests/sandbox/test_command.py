@@ -47,8 +47,8 @@ def test_failing_script_names_file_and_line_and_nothing_listens(
 ) -> None:
     script = tmp_path / "bad.sql"
     script.write_text("SELECT 1\nGO\nSELECT 2\nSELECT * FROM absent\n", encoding="utf-8")
-    assert main(["--script", str(script), "--ready-file", str(tmp_path / "ready")]) == 1
-    assert f"{script}:4: Msg 208" in capsys.readouterr().err
+    assert main(["--script", str(script), "--ready-file", str(tmp_path / "ready")]) == 2
+    assert f"{script}:4: Msg 208, Level 16, State 1: Invalid object name 'absent'." in capsys.readouterr().err
     assert not (tmp_path / "ready").exists()
 
 
@@ -60,7 +60,20 @@ def test_reachable_address_needs_permission_and_password(
     options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(options) == 2
-    assert "remote access allowed explicitly together with a password" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"{options[1]} can be reached by others: name a loopback address, or --allow-remote with --password"
+
+
+def test_script_that_is_not_there_ends_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--script", str(tmp_path / "none.sql")]) == 2
+    assert "none.sql: the script cannot be read" in capsys.readouterr().err
+
+
+def test_port_in_use_is_no_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve_in_thread() as server:
+        port = server.port
+        assert main(["--port", str(port)]) == 1
+    assert f"127.0.0.1:{port}: " in capsys.readouterr().err
 
 
 def test_random_passwords_differ() -> None:
