@@ -9,6 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver.signals import signal_table
+from mssql_cdc.spark.tasks import side_by_side
 from mssql_cdc.stream.gather import Survey
 from mssql_cdc.stream.signals import apply_signals
 
@@ -49,24 +51,25 @@ def merge_current(
     if cut is None:
         return Merged()
     history = load_history(database.layout, database.storage)
-    done: dict[TableId, CurrentResult] = {}
-    errors: dict[TableId, MssqlCdcError] = {}
+    due: dict[TableId, int] = {}
     for table, member in members.items():
         up_to = mergeable_batch(table, offsets, cut)
         if up_to is None or not _is_behind(database, member, history, up_to):
             continue
-        if due_only and not _is_due(database, member):
-            continue
-        try:
-            result = _merge(database, member, history, up_to)
-        except FencedError:
+        if not due_only or _is_due(database, member):
+            due[table] = up_to
+    if not due:
+        return Merged()
+    done: dict[TableId, CurrentResult] = {}
+    errors: dict[TableId, MssqlCdcError] = {}
+    merges = [partial(_merge, database, members[table], history, up_to) for table, up_to in due.items()]
+    for table, result in zip(due, side_by_side(database.spark(), merges), strict=True):
+        if isinstance(result, FencedError):
             continue  # Another run merged the same rows; its result stands.
-        except MssqlCdcError as error:
-            errors[table] = error
+        if isinstance(result, MssqlCdcError):
+            errors[table] = result
             continue
         done[table] = result
-        if result.rows:
-            database.log(f"{table}: {result.rows} change rows merged into the current table")
     return Merged(done, errors)
 
 
@@ -181,7 +184,7 @@ def _tally(
 
 
 def _merge(database: Database, member: Member, history: SchemaHistory, up_to: int) -> CurrentResult:
-    return apply(
+    result = apply(
         database.spark(),
         member.home,
         history.versions[member.table.text],
@@ -190,6 +193,9 @@ def _merge(database: Database, member: Member, history: SchemaHistory, up_to: in
         deletion_vectors="true" if database.connector.delta.deletion_vectors else "false",
         storage=database.storage,
     )
+    if result.rows:
+        database.log(f"{member.table}: {result.rows} change rows merged into the current table")
+    return result
 
 
 def _is_behind(database: Database, member: Member, history: SchemaHistory, up_to: int) -> bool:

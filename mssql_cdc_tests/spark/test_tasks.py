@@ -18,7 +18,7 @@ from mssql_cdc.spark.session import (
     start_session,
     verify_session,
 )
-from mssql_cdc.spark.tasks import interruptible, run_tasks
+from mssql_cdc.spark.tasks import interruptible, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,37 @@ def test_interrupt_ends_the_jobs_and_the_session_lives_on(spark: SparkSession):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         interruptible(spark, frame.collect)
+    timer.cancel()
+    assert spark.range(5).count() == 5
+
+
+def test_side_by_side_actions_meet_and_one_error_harms_no_other(spark: SparkSession):
+    meeting = threading.Barrier(2, timeout=60)
+
+    def meet() -> int:
+        meeting.wait()  # Passes only when both are under way at the same time.
+        return spark.range(3).count()
+
+    def fail() -> int:
+        raise SourceUnavailableError("away")
+
+    first, second, third = side_by_side(spark, [meet, meet, fail])
+    assert (first, second) == (3, 3)
+    assert isinstance(third, SourceUnavailableError)
+
+
+def test_side_by_side_ends_with_an_interrupt(spark: SparkSession):
+    def never_ends(batches: Any) -> Any:
+        import time
+
+        time.sleep(120)
+        yield from batches
+
+    actions = [spark.range(1).mapInArrow(never_ends, "id long").collect] * 3
+    timer = threading.Timer(3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(spark, actions)
     timer.cancel()
     assert spark.range(5).count() == 5
 
