@@ -56,12 +56,13 @@ def _candidates(names: Names, path: Name, text: str, new: str) -> Iterator[tuple
     item = names.find(path) if _may_be_object(names.database, path) else None
     if item is not None:
         yield "OBJECT", lambda transaction: names.database.rename(transaction, item, new)
-    table = names.find(path[:-1]) if len(path) > 1 else None
+    *outer, last = path
+    table = names.find(tuple(outer)) if outer else None
     if not isinstance(table, Table):
         return
-    if table.ordinal(path[-1]) is not None:
-        yield "COLUMN", lambda transaction: _rename_column(table, transaction, path[-1], text, new)
-    index = table.index(path[-1])
+    if table.ordinal(last) is not None:
+        yield "COLUMN", lambda transaction: _rename_column(table, transaction, last, text, new)
+    index = table.index(last)
     if index is not None:
         yield "INDEX", lambda transaction: _rename_index(index, transaction, new)
 
