@@ -65,7 +65,8 @@ def fitter(target: SqlType) -> Callable[[str], str]:
         if not text.isascii():
             if collation.multi_byte:
                 return _cut_bytes(text, length, collation, fixed=fixed)
-            text = collation.to_code_page(text)
+            kept = collation.to_code_page(text)
+            text = text if kept == text else kept  # many rows may share one text
         if length != MAX and len(text) > length:
             text = text[:length]
         return text.ljust(length) if fixed else text

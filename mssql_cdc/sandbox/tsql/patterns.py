@@ -11,5 +11,5 @@ _CELL = rf"(?:{TEXT}|{BINARY}|[+-]?{NUMBER}|[Nn][Uu][Ll][Ll])(?=\s*+[,)])"
 _ROW = rf"\(\s*+{_CELL}(?:\s*+,\s*+{_CELL})*+\s*+\)"
 ROWS = re.compile(rf"\s*+({_ROW}(?:\s*+,\s*+{_ROW})++)")
 """Two or more rows of literals."""
-CELLS = re.compile(rf"((?:\(\s*+)?+{_CELL})")
-"""The literals of `ROWS`; the first of a row keeps its parenthesis."""
+CELLS = re.compile(rf"\(\s*+(?:{TEXT}|[^\s,()']++)|{TEXT}|[^\s,()']++")
+"""The literals of text that `ROWS` has matched; the first of a row keeps its parenthesis."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal as OneOf
 
 from mssql_cdc.sandbox.tsql.expression_nodes import Expression, Function, Name, OrderItem, Over, TypeName
@@ -81,9 +82,10 @@ class LiteralRows(QueryBody):
     def cells(self, width: int) -> list[str] | None:
         """The literals as written, row after row; None unless every row has `width` of them."""
         found: list[str] = CELLS.findall(self.text)
-        if not width or len(found) % width or any(cell[0] != "(" for cell in found[::width]):
+        if not width or len(found) % width:
             return None
-        if sum(cell[0] == "(" for cell in found) * width != len(found):
+        marks = list(map(itemgetter(0), found))
+        if not marks.count("(") == marks[::width].count("(") == len(found) // width:
             return None
         found[::width] = [cell[1:].lstrip() for cell in found[::width]]
         return found

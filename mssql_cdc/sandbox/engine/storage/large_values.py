@@ -32,9 +32,10 @@ def check_replicated_sizes(table: Table, row: tuple) -> None:
     limit = table.database.server.config[OPTION]
     if limit < 0:
         return
-    for column, value in zip(table.columns, row, strict=True):
-        if not isinstance(value, str | bytes) or 2 * len(value) <= limit:
+    for place in table.large_at:
+        column, value = table.columns[place], row[place]
+        if value is None:
             continue
         length = len(value) * (2 if column.type.name in _TWO_BYTES else 1)
-        if length > limit and column.replicated and is_large_object(column.type):
+        if length > limit and column.replicated:
             raise error(7139, length=length, maximum=limit)

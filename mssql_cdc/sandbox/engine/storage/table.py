@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.engine.storage import writing
 from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.large_values import is_large_object
 from mssql_cdc.sandbox.engine.storage.objects import Schema, SchemaObject
 from mssql_cdc.sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_cdc.sandbox.engine.storage.views import ReadView, row_view
@@ -36,7 +37,7 @@ class Table(SchemaObject):
 
     __slots__ = (
         "checks", "columns", "computed_at", "database", "fills", "foreign_keys", "free", "heap", "history", "indexes",
-        "kind", "next_column_id", "period_at", "private", "referenced_by", "resource", "rowversion_at",
+        "kind", "large_at", "next_column_id", "period_at", "private", "referenced_by", "resource", "rowversion_at",
         "schema_sequence", "tracked",
         "triggers", "versions",
     )  # fmt: skip
@@ -80,6 +81,7 @@ class Table(SchemaObject):
         self.rowversion_at = -1
         self.computed_at: list[int] = []
         self.period_at: tuple[int, int] | None = None
+        self.large_at: list[int] = []
         self._bind()
 
     # -- definition ---------------------------------------------------------------------------------------------
@@ -88,6 +90,7 @@ class Table(SchemaObject):
         places = [i for i, column in enumerate(self.columns) if column.is_rowversion]
         self.rowversion_at = places[0] if places else -1
         self.computed_at = [i for i, column in enumerate(self.columns) if column.computed and column.computed.stored]
+        self.large_at = [i for i, column in enumerate(self.columns) if is_large_object(column.type)]
         period = {column.generated: i for i, column in enumerate(self.columns) if column.generated}
         self.period_at = (period["start"], period["end"]) if len(period) == 2 else None
         self.fills = self.rowversion_at >= 0 or bool(self.computed_at) or self.period_at is not None
@@ -240,11 +243,11 @@ class Table(SchemaObject):
 
         Errors 515, 547, 2627/2601; raises `MustWait` when another transaction decides about the key.
         """
-        return writing.insert(self, transaction, row, statement)
+        return writing.insert(self, transaction, (row,), statement)[0]
 
     def insert_many(self, transaction: Transaction, rows: Sequence[tuple], *, statement: str = "INSERT") -> list[int]:
         """Insert rows in the given order."""
-        return [writing.insert(self, transaction, row, statement) for row in rows]
+        return writing.insert(self, transaction, rows, statement) if rows else []
 
     def update(
         self, transaction: Transaction, changes: Sequence[tuple[int, tuple]], *, statement: str = "UPDATE",

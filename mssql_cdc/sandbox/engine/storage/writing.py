@@ -6,7 +6,7 @@ Functions take the table first; `Table` offers them as methods. What does not be
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.locks import LockMode
@@ -28,44 +28,57 @@ SINGLETON_UPDATES = 8207
 _WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})
 
 
-def insert(table: Table, transaction: Transaction, row: tuple, statement: str) -> int:
-    """Insert one row; see `Table.insert`."""
+def insert(table: Table, transaction: Transaction, rows: Sequence[tuple], statement: str) -> list[int]:
+    """Insert rows in their order; see `Table.insert`."""
     _lock_table(table, transaction)
-    if table.fills:
-        row = _filled(table, transaction, row)
-    _check_row(table, row, statement)
-    if table.tracked:
-        check_replicated_sizes(table, row)
-    entries: list[tuple[Index, Any]] = []
-    for index in table.indexes:
-        if not index.disabled and index.covers(row):
-            key = index.key(row)
-            if index.unique:
-                _check_unique(table, transaction, index, key, row, own=-1)
-            entries.append((index, key))
-    version = Version(row, transaction, None)
-    heap = table.heap
-    if table.free:
-        rowid = table.free.pop()
-        heap[rowid] = version
-    else:
-        rowid = len(heap)
-        heap.append(version)
-    table.versions += 1
-    for index, key in entries:
-        index.entries.add(key if index.unique else (*key, rowid), rowid)
-    transaction.undo.append((table, rowid, version))
-    if table.private:
-        transaction.variable_writes |= table.kind == "variable"
-    else:
-        part = transaction.log_part(table.database)
-        if table.tracked:
+    large = table.tracked and table.large_at
+    indexes = [index for index in table.indexes if not index.disabled]
+    part = None if table.private else transaction.log_part(table.database)
+    undo, heap, free = transaction.undo.append, table.heap, table.free
+    rowids: list[int] = []
+    for given in rows:
+        row = _filled(table, transaction, given) if table.fills else given
+        if table.checks or None in row:
+            _check_row(table, row, statement)
+        if large:
+            check_replicated_sizes(table, row)
+        entries = _new_entries(table, transaction, indexes, row)
+        version = Version(row, transaction, None)
+        if free:
+            rowid = free.pop()
+            heap[rowid] = version
+        else:
+            rowid = len(heap)
+            heap.append(version)
+        table.versions += 1
+        for index, key in entries:
+            index.entries.add(key if index.unique else (*key, rowid), rowid)
+        undo((table, rowid, version))
+        if part is None:
+            transaction.variable_writes |= table.kind == "variable"
+        elif table.tracked:
             part.change(table.object_id, "insert", None, row)
         else:
             part.log.append()
-    if table.foreign_keys:
-        references.check_parents(table, transaction, row, None, statement)
-    return rowid
+        if table.foreign_keys:
+            references.check_parents(table, transaction, row, None, statement)
+        rowids.append(rowid)
+    return rowids
+
+
+def _new_entries(
+    table: Table, transaction: Transaction, indexes: Sequence[Index], row: tuple
+) -> list[tuple[Index, Any]]:
+    """Keys of a new row in the indexes that cover it, each found to be free where it must be unique."""
+    entries: list[tuple[Index, Any]] = []
+    for index in indexes:
+        if index.predicate is not None and not index.covers(row):
+            continue
+        key = index.key(row)
+        if index.unique and (taken := index.entries.find(key)):
+            _check_unique(table, transaction, index, key, row, taken, own=-1)
+        entries.append((index, key))
+    return entries
 
 
 def update(
@@ -84,7 +97,7 @@ def update(
             continue
         new = _filled(table, transaction, given) if table.fills else given
         _check_row(table, new, statement)
-        if table.tracked:
+        if table.tracked and table.large_at:
             check_replicated_sizes(table, tuple(n if n is not o else None for n, o in zip(new, old, strict=True)))
         version = Version(new, transaction, table.heap[rowid])
         if type(version.previous) is not Version:
@@ -177,8 +190,9 @@ def _lock_table(table: Table, transaction: Transaction) -> None:
 
 
 def _keep_former(table: Table, history: Table, transaction: Transaction, rows: Sequence[tuple]) -> None:
-    for row in rows:
-        insert(history, transaction, temporal.former_row(table, history, transaction, row), "INSERT")
+    former = [temporal.former_row(table, history, transaction, row) for row in rows]
+    if former:
+        insert(history, transaction, former, "INSERT")
 
 
 def _filled(table: Table, transaction: Transaction, row: tuple) -> tuple:
@@ -229,9 +243,11 @@ def _claim(table: Table, transaction: Transaction, rowid: int) -> tuple | None:
     return newest(slot)
 
 
-def _check_unique(table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, *, own: int) -> None:
-    """Raise 2627/2601 when another current row has the key; wait when another transaction decides about it."""
-    for rowid in index.entries.find(key):
+def _check_unique(
+    table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, rowids: Iterable[int], *, own: int
+) -> None:
+    """Raise 2627/2601 when another current row, among `rowids`, has the key; wait while another transaction decides."""
+    for rowid in rowids:
         if rowid == own:
             continue
         slot: Slot = table.heap[rowid]
@@ -270,7 +286,7 @@ def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple
             if not inside:
                 continue
             if index.unique:
-                _check_unique(table, transaction, index, key, new, own=rowid)
+                _check_unique(table, transaction, index, key, new, index.entries.find(key), own=rowid)
             # The key may still have an entry from an older version of this row.
             index.discard(key, rowid)
             index.add(new, rowid)
