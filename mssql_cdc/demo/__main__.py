@@ -20,12 +20,14 @@ from pathlib import Path
 
 import pyodbc
 
+from mssql_cdc.config import load_connector
 from mssql_cdc.demo import table as live
 from mssql_cdc.demo.caught_up import is_streaming, wait_until_caught_up
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.demo.processes import Processes
 from mssql_cdc.demo.workload import Workload
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.source.sqlserver.connect import connection_string
 
 ROOT = Path(".demo")
 CONNECTOR = "demo"
@@ -80,23 +82,23 @@ def _run(wanted: Arguments, processes: Processes) -> int:
     if not wanted.headless:
         say(f"Dagster's UI: http://127.0.0.1:{port}")
     layout = Layout(str(ROOT.absolute() / "warehouse"), CONNECTOR, DATABASE)
-    workload = Workload(connection_string(server))
+    workload = Workload(odbc(config))
     workload.start()
     say("Workload started; the initial snapshot comes first.")
-    _watch(wanted, processes, server, config, workload, layout)
+    _watch(wanted, processes, config, workload, layout)
     workload.stop()
     if not wanted.headless:
         return 0
     say(f"Workload stopped after {workload.transactions:,} transactions; waiting until the lake has caught up …")
     wait_until_caught_up(config, timeout=CATCH_UP_SECONDS, check=processes.check)
     processes.stop("dagster")
-    return _verify(config, server, layout)
+    return _verify(config, layout)
 
 
-def _verify(config: Path, server: dict[str, str], layout: Layout) -> int:
+def _verify(config: Path, layout: Layout) -> int:
     say("Checking every table, value by value, as `mssql-cdc check` does …")
     checked = _command("check", "--config", str(config), must=False)
-    with pyodbc.connect(connection_string(server), autocommit=True) as connection:
+    with pyodbc.connect(odbc(config), autocommit=True) as connection:
         say(live.render(live.lines(connection, layout)))
     found = findings(layout)
     for finding in found:
@@ -110,7 +112,6 @@ def _verify(config: Path, server: dict[str, str], layout: Layout) -> int:
 def _watch(
     wanted: Arguments,
     processes: Processes,
-    server: dict[str, str],
     config: Path,
     workload: Workload,
     layout: Layout,
@@ -119,7 +120,7 @@ def _watch(
     screen = live.Screen()
     begun = time.monotonic()
     streaming: float | None = None
-    with pyodbc.connect(connection_string(server), autocommit=True) as connection:
+    with pyodbc.connect(odbc(config), autocommit=True) as connection:
         while streaming is None or wanted.seconds is None or time.monotonic() < streaming + wanted.seconds:
             processes.check()
             if workload.error is not None:
@@ -193,12 +194,9 @@ def _start_dagster(processes: Processes, *, headless: bool, port: int) -> None:
     processes.start("dagster", command, environment=environment)
 
 
-def connection_string(server: dict[str, str]) -> str:
-    """ODBC through FreeTDS, as any client would."""
-    return (
-        f"DRIVER=FreeTDS;SERVER={server['host']};PORT={server['port']};DATABASE={DATABASE};UID={server['user']};"
-        f"PWD={server['password']};TDS_Version=7.4;ClientCharset=UTF-8"
-    )
+def odbc(config: Path) -> str:
+    """The connection string of the connector itself: workload and table connect as it does."""
+    return connection_string(load_connector(config).connection, DATABASE)
 
 
 def _command(*arguments: str, must: bool = True) -> int:

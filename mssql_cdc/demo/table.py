@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ from deltalake import DeltaTable
 
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
 
 COUNT_ROWS = """
 SELECT CONCAT(s.name, '.', t.name), SUM(p.rows)
@@ -22,10 +24,18 @@ FROM sys.tables t JOIN sys.schemas s ON s.schema_id = t.schema_id JOIN sys.parti
 WHERE p.index_id IN (0, 1) AND s.name IN ('dbo', 'sales') GROUP BY s.name, t.name
 """
 
+NEWEST_INSTANCE = """
+SELECT TOP (1) capture_instance FROM cdc.change_tables WHERE source_object_id = OBJECT_ID(?) ORDER BY create_date DESC
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One table's numbers; None while a Delta table does not exist (keyless tables never get a current one)."""
+    """One table's numbers; None while a Delta table does not exist (keyless tables never get a current one).
+
+    `lag`: for how many seconds the table's oldest captured change has been waiting that its change log does not hold;
+    0 when there is none, None before the table streams.
+    """
 
     table: str
     source_rows: int
@@ -37,13 +47,31 @@ class Line:
 def lines(connection: pyodbc.Connection, layout: Layout) -> list[Line]:
     """The numbers as they are now, in the order of `TABLES`."""
     counts = {name: int(rows) for name, rows in connection.execute(COUNT_ROWS).fetchall()}
-    found = []
-    for table in TABLES:
-        home = layout.home(table)
-        name = f"{table.schema}.{table.name}"
-        events = row_count(home.changes)
-        found.append(Line(name, counts.get(name, 0), events, row_count(home.current), _lag(home.changes)))
-    return found
+    offsets = load_offsets(layout)
+    return [
+        Line(
+            (name := f"{table.schema}.{table.name}"),
+            counts.get(name, 0),
+            row_count(layout.home(table).changes),
+            row_count(layout.home(table).current),
+            lag(connection, table, offsets),
+        )
+        for table in TABLES
+    ]
+
+
+def lag(connection: pyodbc.Connection, table: TableId, offsets: Offsets) -> float | None:
+    """How far the table's change log is behind its change table, in seconds (`Line.lag`)."""
+    entry = offsets.entry(table.text)
+    if entry is None or entry.status != "streaming" or entry.to is None:
+        return None
+    instance = connection.execute(NEWEST_INSTANCE, f"{table.schema}.{table.name}").fetchval()
+    first_missing = connection.execute(
+        "SELECT DATEDIFF_BIG(millisecond, sys.fn_cdc_map_lsn_to_time(MIN(__$start_lsn)), GETDATE()) / 1000.0 "
+        f"FROM cdc.[{instance}_CT] WHERE __$start_lsn > ?",
+        Lsn.parse(entry.to).raw,
+    ).fetchval()
+    return max(0.0, float(first_missing)) if first_missing is not None else 0.0
 
 
 def row_count(uri: str) -> int | None:
@@ -56,19 +84,11 @@ def row_count(uri: str) -> int | None:
     return rows - sum(pc.sum(actions.column(name)).as_py() or 0 for name in hidden)
 
 
-def _lag(uri: str) -> float | None:
-    """Seconds since the log's last commit: how old the newest thing is that a reader can see."""
-    if not DeltaTable.is_deltatable(uri):
-        return None
-    newest = DeltaTable(uri, without_files=True).history(1)[0]["timestamp"]
-    return max(0.0, dt.datetime.now(dt.UTC).timestamp() - newest / 1000)
-
-
 def render(found: Sequence[Line], *, note: str = "") -> str:
     """The numbers as text, one line a table."""
-    rows = [("table", "source rows", "events", "current rows", "last commit")]
+    rows = [("table", "source rows", "events", "current rows", "lag")]
     rows += [
-        (line.table, _number(line.source_rows), _number(line.events), _number(line.current_rows), _age(line.lag))
+        (line.table, _number(line.source_rows), _number(line.events), _number(line.current_rows), _seconds(line.lag))
         for line in found
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -86,8 +106,8 @@ def _number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _age(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{seconds:.0f} s ago"
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} s"
 
 
 @dataclass

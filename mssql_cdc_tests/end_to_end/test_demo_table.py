@@ -1,0 +1,43 @@
+"""The demo's live table: numbers that a person can believe."""
+
+from __future__ import annotations
+
+from mssql_cdc.demo.table import Line, lag, render
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.end_to_end.kit import Place
+
+
+def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missing_change(place: Place):
+    table = TableId(place.database, "dbo", "t")
+    layout = Layout(str(place.warehouse), "shop", place.database)
+
+    def now() -> float | None:
+        return lag(place.control.raw, table, load_offsets(layout))
+
+    place.create("t", "id int PRIMARY KEY, v int")
+    place.configure(snapshot_mode="no_data")
+    assert now() is None, "the table does not stream yet"
+    place.settle()
+    assert place.catch_up() == 0
+    assert now() == 0
+    place.sql("INSERT dbo.t VALUES (1, 1)")
+    place.settle()
+    first = now()
+    place.sql("WAITFOR DELAY '00:00:01'", "INSERT dbo.t VALUES (2, 2)")
+    place.settle()
+    assert first is not None
+    assert now() >= first + 1, "the newer change does not make the older one younger"
+    assert place.catch_up() == 0
+    assert now() == 0
+
+
+def test_table_shows_a_dash_for_what_there_is_not():
+    shown = render([Line("dbo.t", 1_200, 30_000, None, None), Line("dbo.u", 1, 1, 1, 2.4)], note="streaming")
+    assert shown.splitlines() == [
+        "table  source rows  events  current rows  lag",
+        "dbo.t        1,200  30,000             –    –",
+        "dbo.u            1       1             1  2 s",
+        "streaming",
+    ]
