@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format typing test bench demo clean
+.PHONY: help setup lint format typing test bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -42,6 +42,11 @@ typing: $(STAMP)  ## pyright
 
 bench: $(ORACLE)  ## benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
+
+# Needs Maven and a JDK; Maven fetches Debezium's test jars.
+CLASSES ?= fast
+debezium-its: $(STAMP)  ## Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
+	@$(PYTHON) -m mssql_cdc_tests.conformance.debezium_its --classes "$(CLASSES)" $(ARGS)
 
 clean:  ## remove the virtual environment and everything that was generated
 	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
