@@ -143,8 +143,8 @@ class ModuleParser(AlterTableParser):
         options = self._module_options()
         self.expect("AS")
         query = self.query()
-        if self.at("WITH", "CHECK"):
-            self.expect("WITH", "CHECK", "OPTION")
+        if self.accept("WITH", "CHECK", "OPTION"):
+            options += ("CHECK OPTION",)
         return st.CreateModule(
             "view",
             form,

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.planner import with_common_tables
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.cells import cell, default, nothing, stored
+from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_target
 from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
+from mssql_cdc.sandbox.exec.statements.updatable import base_column, check_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -30,14 +33,44 @@ if TYPE_CHECKING:
 
 def compile_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource | None, where: ast.Expression | None,
-    hints: Sequence[str], permission: str,
+    hints: Sequence[str], permission: str, wanted: Sequence[str] | None = None,
 ) -> Target:  # fmt: skip
-    """Find the target of UPDATE or DELETE; with FROM it may be named by its alias there."""
+    """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias there."""
     lowered = frozenset(hint.lower() for hint in hints)
-    if source is None:
-        table = target_table(compiler, name, permission)
-        return single_target(compiler, table, "", where, lowered)
-    return joined_target(compiler, name, source, where, lowered, permission)
+    if source is not None:
+        return joined_target(compiler, name, source, where, lowered, permission, wanted)
+    view = view_of(compiler, name, permission)
+    if view is not None:
+        return view_target(compiler, view, where)
+    if not name[0].startswith("@"):
+        common = len(name) == 1 and compiler.fold(name[0]) in compiler.common_tables
+        found = None if common else compiler.names.find(name)
+        if common or (found is not None and found.type_code == "V"):
+            return joined_target(compiler, name, ast.NamedTable(name), where, lowered, permission, wanted)
+    table = target_table(compiler, name, permission)
+    return single_target(compiler, table, "", where, lowered)
+
+
+RowLimit = Callable[[list[Any], Context], list[Any]]
+
+
+def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
+    """TOP (n) [PERCENT] of a change: which of the rows found are changed. 1060 for a negative number, 1031."""
+    if top is None:
+        return lambda rows, _context: rows
+    count = hoist(coerce(compiler.value(top.count), t.FLOAT if top.percent else t.BIGINT)).fn
+
+    def limited(rows: list[Any], context: Context) -> list[Any]:
+        number = count((), context)
+        if number is None or number < 0:
+            raise error(1060)
+        if top.percent:
+            if number > 100:
+                raise error(1031)
+            number = -int(-(len(rows) * float(number)) // 100)
+        return rows[:number]
+
+    return limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +81,28 @@ class UpdatePlan:
     cells: tuple[tuple[int, Fn], ...]
     variables: tuple[tuple[int, Fn, int], ...]
     output: OutputPlan | None
-    top: Fn | None
+    top: RowLimit
 
 
 def compile_update(compiler: Compiler, node: st.Update) -> UpdatePlan:
     """Compile an UPDATE."""
     with with_common_tables(compiler, node.ctes):
-        target = compile_target(compiler, node.target, node.source, node.where, node.hints, "UPDATE")
-        cells, variables = assignments(compiler, node.assignments, target.table, target.scope)
+        wanted = [assignment.column[-1] for assignment in node.assignments if assignment.column]
+        target = compile_target(compiler, node.target, node.source, node.where, node.hints, "UPDATE", wanted)
+        cells, variables = assignments(compiler, node.assignments, target.table, target.scope, target.names)
         output = (
             compile_output(compiler, node.output, target.table, inserted=True, deleted=True, source=target.scope)
             if node.output else None
         )  # fmt: skip
-    top = hoist(coerce(compiler.value(node.top.count), t.BIGINT)).fn if node.top is not None else None
-    return UpdatePlan(target, cells, variables, output, top)
+    return UpdatePlan(target, cells, variables, output, row_limit(compiler, node.top))
 
 
 def assignments(
-    compiler: Compiler, nodes: Sequence[st.Assignment], table: Table, scope: Scope
+    compiler: Compiler,
+    nodes: Sequence[st.Assignment],
+    table: Table,
+    scope: Scope,
+    names: Mapping[object, str | None] | None = None,
 ) -> tuple[tuple[tuple[int, Fn], ...], tuple[tuple[int, Fn, int], ...]]:
     """SET elements: (place, new value) and (variable slot, value, place of the column it follows or -1)."""
     cells: dict[int, Fn] = {}
@@ -79,9 +116,12 @@ def assignments(
                 value = ast.Binary(node.operator[:-1], ast.Variable(node.variable), value)
             variables.append((slot.place, coerce(compiler.value(value, scope), slot.type).fn, -1))
             continue
-        place = table.ordinal(node.column[-1])
+        written = node.column[-1]
+        if names is not None:
+            written = base_column(names, written, compiler, table.name)
+        place = table.ordinal(written)
         if place is None:
-            raise error(207, name=node.column[-1])
+            raise error(207, name=written)
         column = table.columns[place]
         if place in cells:
             raise error(264, name=column.name)
@@ -141,10 +181,13 @@ def update(frame: Frame, node: st.Update) -> Steps:
     def work(transaction: Transaction) -> tuple[list[tuple], list[tuple], list[tuple]]:
         context = frame.context(transaction)
         entries = plan.target.entries(context)
-        if plan.top is not None:
-            entries = entries[: plan.top((), context)]
+        entries = plan.top(entries, context)
         changes = changed_rows(entries, plan.cells, plan.variables, context)
+        if instead is not None:
+            rows = {rowid: row for rowid, row, _ in entries}
+            return [new for _, new in changes], [rows[rowid] for rowid, _ in changes], []
         pairs = table.update(transaction, changes, assigned=[place for place, _ in plan.cells])
+        check_rows(plan.target.checks, [after for _, after in pairs], context)
         joined = [entry[2] for entry in entries]
         new, old = [after for _, after in pairs], [before for before, _ in pairs]
         if plan.output is not None:
@@ -153,7 +196,8 @@ def update(frame: Frame, node: st.Update) -> Steps:
 
     table = plan.target.table
     columns = [table.columns[place].name for place, _ in plan.cells]
-    then = triggers.after(frame, table, "UPDATE", lambda result: result[:2], columns) if table.triggers else None
+    instead = instead_of(session, plan.target.changed, "UPDATE")
+    then = triggers.then(frame, table, "UPDATE", lambda result: result[:2], columns, instead)
     new, old, joined = yield from session.transactions.run(work, then)
     yield from finish(frame, "update", len(new), plan.output, new, old, joined)
     return None
@@ -165,7 +209,7 @@ class DeletePlan:
 
     target: Target
     output: OutputPlan | None
-    top: Fn | None
+    top: RowLimit
 
 
 def compile_delete(compiler: Compiler, node: st.Delete) -> DeletePlan:
@@ -176,8 +220,7 @@ def compile_delete(compiler: Compiler, node: st.Delete) -> DeletePlan:
             compile_output(compiler, node.output, target.table, inserted=False, deleted=True, source=target.scope)
             if node.output else None
         )  # fmt: skip
-    top = hoist(coerce(compiler.value(node.top.count), t.BIGINT)).fn if node.top is not None else None
-    return DeletePlan(target, output, top)
+    return DeletePlan(target, output, row_limit(compiler, node.top))
 
 
 def delete(frame: Frame, node: st.Delete) -> Steps:
@@ -188,11 +231,13 @@ def delete(frame: Frame, node: st.Delete) -> Steps:
     def work(transaction: Transaction) -> tuple[list[tuple], list[tuple]]:
         context = frame.context(transaction)
         found: dict[int, tuple] = {}
-        for rowid, _, whole in plan.target.entries(context):
+        rows: dict[int, tuple] = {}
+        for rowid, row, whole in plan.target.entries(context):
             found.setdefault(rowid, whole)
-        rowids = list(found)
-        if plan.top is not None:
-            rowids = rowids[: plan.top((), context)]
+            rows.setdefault(rowid, row)
+        rowids = plan.top(list(found), context)
+        if instead is not None:
+            return [rows[rowid] for rowid in rowids], []
         gone = table.delete(transaction, rowids)
         joined = [found[rowid] for rowid in rowids]
         if plan.output is not None:
@@ -200,7 +245,8 @@ def delete(frame: Frame, node: st.Delete) -> Steps:
         return gone, joined
 
     table = plan.target.table
-    then = triggers.after(frame, table, "DELETE", lambda result: ([], result[0]), ()) if table.triggers else None
+    instead = instead_of(session, plan.target.changed, "DELETE")
+    then = triggers.then(frame, table, "DELETE", lambda result: ([], result[0]), (), instead)
     gone, joined = yield from session.transactions.run(work, then)
     yield from finish(frame, "delete", len(gone), plan.output, None, gone, joined)
     return None
@@ -210,6 +256,7 @@ def truncate(frame: Frame, node: st.Truncate) -> Steps:
     """TRUNCATE TABLE."""
     session = frame.session
     table = frame.compiled(node, lambda compiler: target_table(compiler, node.table))
+    require_alter(session, table)
     if table.history is not None:
         raise SqlError(
             13545, f"Truncate failed on table '{table.long_name}' because it is not a supported operation on "

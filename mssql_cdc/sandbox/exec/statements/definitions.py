@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
@@ -12,11 +13,13 @@ from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_alter, require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
 from mssql_cdc.sandbox.exec.sequences import Sequence
 from mssql_cdc.sandbox.exec.statements import columnstores, places
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
+from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.exec.tableparameters import check_module
 from mssql_cdc.sandbox.tsql import ast
@@ -52,6 +55,9 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
     def work(transaction: Transaction) -> None:
         code = _module_code(node)
+        require_create(
+            session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
+        )
         place = compiler.names.place(node.name)
         found = None if node.form == "create" else compiler.names.find(node.name)
         if found is None and node.form == "alter":
@@ -69,19 +75,35 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
         if found is not None:
             _replace(transaction, found, code, definition, node.text)
             return
-        parent = compiler.names.table(node.table) if node.kind == "trigger" and node.table else None
-        if node.kind == "trigger" and node.timing == "instead of":
-            raise SqlError(102, "Incorrect syntax near 'INSTEAD': this server knows AFTER triggers only.", severity=15)
+        parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
         item = new_object(compiler, transaction, node.name, code, definition, node.text,
                           parent.object_id if parent is not None else 0)  # fmt: skip
         if parent is not None:
             definition.parent = parent
-            parent.triggers.append(item)
-            transaction.on_undo(lambda: parent.triggers.remove(item))
+            triggers = triggers_of(parent)
+            triggers.append(item)
+            transaction.on_undo(lambda: triggers.remove(item))
+            _retrigger(parent)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create")
     return None
+
+
+def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
+    """The table or view that a trigger hangs on."""
+    found = compiler.names.find(node.table)
+    if found is None or found.type_code not in ("U", "V"):
+        raise SqlError(8197, f"The object '{'.'.join(node.table)}' does not exist or is invalid for this operation.",
+                       state=4)  # fmt: skip
+    check_new(found, node.events, node.name[-1], node.timing)
+    return found
+
+
+def _retrigger(parent: Any) -> None:
+    """Make compiled statements notice a view's new trigger: they compare definitions by identity."""
+    if not isinstance(parent, Table):
+        parent.definition = replace(parent.definition)
 
 
 def _replace(transaction: Transaction, found: SchemaObject, code: str, definition: Module, text: str) -> None:
@@ -104,6 +126,7 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
 
     def work(transaction: Transaction) -> None:
         table = _existing(compiler, node.table)
+        require_alter(session, table)
         places.check_places(table.database, node.options)
         if node.index.columnstore:
             columnstores.add(table, transaction, node.index, node.options)
@@ -158,6 +181,7 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
 def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
     compiler = frame.compiler()
     table = _existing(compiler, node.table)
+    require_alter(frame.session, table)
     chosen = table.indexes if node.index == "ALL" else [table.index(node.index)]
     for index in chosen:
         if index is None:
@@ -180,8 +204,6 @@ def _create_type(frame: Frame, node: st.CreateType) -> Steps:
             new_object(compiler, transaction, node.name, "TT", node.table)
             return
         assert node.base is not None
-        from dataclasses import replace
-
         made = replace(compiler.type_of(node.base), alias=node.name[-1])
         item = new_object(compiler, transaction, node.name, "TYPE", made)
         item.properties["nullable"] = node.nullable is not False
@@ -288,6 +310,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         session.temporary.drop(found.name)
         session.routines.clear()
         return
+    if not may_drop(session, compiler.names.place(name).database, found.schema.name, found.name):
+        raise error(3701, kind=node.kind, name=".".join(name), state=20)
     database: Database = compiler.names.place(name).database
     if isinstance(found, Table):
         if "temporal_type" in found.properties:
@@ -300,9 +324,10 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         for trigger in list(found.triggers):
             database.drop_object(transaction, trigger)
     elif found.type_code == "TR" and found.definition.parent is not None:
-        parent: Table = found.definition.parent
-        parent.triggers.remove(found)
-        transaction.on_undo(lambda: parent.triggers.append(found))
+        parent = found.definition.parent
+        triggers_of(parent).remove(found)
+        transaction.on_undo(lambda: triggers_of(parent).append(found))
+        _retrigger(parent)
     database.drop_object(transaction, found)
     catalog = session.server.catalog
     if isinstance(found, Table) and found.tracked and catalog is not None:

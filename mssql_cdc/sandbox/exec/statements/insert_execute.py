@@ -9,8 +9,10 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
 from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
+from mssql_cdc.sandbox.exec.statements.instead import instead_of
 from mssql_cdc.sandbox.exec.statements.output import finish
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import statements as st
@@ -49,9 +51,10 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
         session.try_depth -= 1
         session.inserting_execute = False  # type: ignore[attr-defined]
 
+    table = target_table(frame.compiler(), node.target, "INSERT")
+    instead = instead_of(session, table, "INSERT")
+
     def work(transaction: Transaction) -> list[tuple]:
-        compiler = frame.compiler()
-        table = target_table(compiler, node.target, "INSERT")
         places = insert_columns(table, node.columns)
         context = frame.context(transaction)
         identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
@@ -61,9 +64,13 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
             fields = [Field(col.name, col.type, col.nullable) for col in columns.columns]
             cells = row_builder(table, places, fields, named=False)
             made = [tuple([cell(row, context) for cell in cells]) for row in rows]
-            stored.extend(insert_rows(session, plan, transaction, made) if made else [])
+            if instead is not None:
+                stored.extend(made)
+            elif made:
+                stored.extend(insert_rows(session, plan, transaction, made))
         return stored
 
-    rows = yield from session.transactions.run(work)
+    then = triggers.then(frame, table, "INSERT", lambda rows: (rows, []), (), instead)
+    rows = yield from session.transactions.run(work, then)
     yield from finish(frame, "insert", len(rows), None, rows, None)
     return None

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
+from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.operators import gather
@@ -23,9 +22,12 @@ from mssql_cdc.sandbox.exec.statements.cells import (
     row_builder,
     stored,
 )
+from mssql_cdc.sandbox.exec.statements.changes import RowLimit, row_limit
+from mssql_cdc.sandbox.exec.statements.instead import instead_of, shape_of, view_of
 from mssql_cdc.sandbox.exec.statements.literal_rows import literal_rows
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.exec.statements.updatable import check_rows, insert_target
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_rows
@@ -44,15 +46,23 @@ class InsertPlan:
     identity: int
     explicit_identity: bool
     output: OutputPlan | None
-    top: Fn | None
+    top: RowLimit | None
+    checks: tuple[Fn, ...] = ()
+    owner: Any = None
 
 
 def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     """Compile INSERT … VALUES, SELECT or DEFAULT VALUES."""
     session = compiler.session
-    table = target_table(compiler, node.target, "INSERT")
+    names, checks, owner = node.columns, (), view_of(compiler, node.target, "INSERT")
+    through = None if owner is not None else insert_target(compiler, node.target, names)
+    if owner is not None:
+        table = shape_of(compiler, owner)
+    elif through is not None:
+        table, names, checks = through
+    else:
+        table = target_table(compiler, node.target, "INSERT")
     on = session.identity_insert is table
-    names = node.columns
     places = insert_columns(table, names, implicit=node.source is not None)
     identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
     explicit = identity in places
@@ -64,7 +74,7 @@ def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     if on and not explicit and identity >= 0:
         raise error(545, table=table.name)
     output = compile_output(compiler, node.output, table, inserted=True, deleted=False) if node.output else None
-    top = hoist(coerce(compiler.value(node.top.count), t.BIGINT)).fn if node.top is not None else None
+    top = row_limit(compiler, node.top)
     source = node.source
     if isinstance(source, ast.Query) and isinstance(source.body, ast.Values) and not source.order:
         rows = _values(compiler, table, places, source.body, named=bool(names))
@@ -77,7 +87,7 @@ def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     else:
         assert isinstance(source, ast.Query)
         rows = _queried(compiler, table, places, source, named=bool(names))
-    return InsertPlan(table, rows, identity, explicit, output, top)
+    return InsertPlan(table, rows, identity, explicit, output, top, checks, owner)
 
 
 def _queried(
@@ -143,17 +153,28 @@ def insert(frame: Frame, node: st.Insert) -> Steps:
         assert plan.rows is not None
         rows = plan.rows(context)
         if plan.top is not None:
-            rows = rows[: plan.top((), context)]
+            rows = plan.top(rows, context)
+        if instead is not None:
+            return rows if plan.identity < 0 else [_without_identity(row, plan) for row in rows]
         rows = insert_rows(session, plan, transaction, rows)
+        check_rows(plan.checks, rows, context)
         if plan.output is not None:
             plan.output.store(context, "INSERT", rows, None)
         return rows
 
     table = plan.table
-    then = triggers.after(frame, table, "INSERT", lambda rows: (rows, []), ()) if table.triggers else None
+    instead = instead_of(session, table if plan.owner is None else plan.owner, "INSERT")
+    then = triggers.then(frame, table, "INSERT", lambda rows: (rows, []), (), instead)
     rows = yield from session.transactions.run(work, then)
     yield from finish(frame, "insert", len(rows), plan.output, rows, None)
     return None
+
+
+def _without_identity(row: tuple, plan: InsertPlan) -> tuple:
+    """A row as an INSTEAD OF trigger sees it: identity values are not given yet, it shows 0."""
+    if plan.explicit_identity:
+        return row
+    return (*row[: plan.identity], 0, *row[plan.identity + 1 :])
 
 
 def insert_rows(session: Any, plan: InsertPlan, transaction: Transaction, rows: list[tuple]) -> list[tuple]:

@@ -5,83 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.query.leaves import Leaf
-from mssql_cdc.sandbox.exec.query.operators import Rows, gather
-from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
-from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
-from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
+from mssql_cdc.sandbox.exec.statements.updatable import ROWID, TargetPlanner, leaves_of, target_source
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
 
-ROWID = "$rowid"
-
-
-class TargetPlanner(SourcePlanner):
-    """Plans FROM so that rows of the target come with their row id as last column, read for update."""
-
-    def __init__(self, compiler: Compiler, target: ast.TableSource, table: Table, hints: frozenset[str]) -> None:
-        super().__init__(compiler, None)
-        self._target = target
-        self._table = table
-        self._hints = hints
-
-    def leaf(self, source: ast.TableSource) -> Leaf:
-        """The target reads entries, everything else as usual."""
-        if source is not self._target:
-            return super().leaf(source)
-        plain = super().leaf(source)
-        table, hints = self._table, self._hints | plain.hints
-        fields = [*plain.fields, Field(ROWID, t.BIGINT, False, (ROWID,), hidden=True)]
-
-        def rows(context: Context) -> list[tuple]:
-            access = Access()
-            return [(*row, rowid) for slice_ in scan_entries(table, context, access, hints) for rowid, row in slice_]
-
-        return Leaf(fields, operator=Rows(fields, rows))
-
 
 def joined_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource, where: ast.Expression | None, hints: frozenset[str],
-    permission: str,
+    permission: str, wanted: Sequence[str] | None = None,
 ) -> Target:  # fmt: skip
-    """The target of UPDATE or DELETE among the tables of FROM, by alias or by name."""
+    """The target of UPDATE or DELETE among the sources of FROM, by alias or by name; else it is joined to them."""
     node = find_target(compiler, name, source)
     if node is None:
-        table = target_table(compiler, name)
-        raise SqlError(
-            4104, f"The multi-part identifier \"{'.'.join(name)}\" could not be bound: table '{table.name}' "
-            "does not stand in FROM, and this server needs it there."
-        )  # fmt: skip
-    table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), permission)
-    if node is source:
+        node = ast.VariableTable(name[0]) if name[0].startswith("@") else ast.NamedTable(name)
+        source = ast.Join("CROSS", node, source)
+    if node is source and _is_table(compiler, node):
+        table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), permission)
         return single_target(compiler, table, node.alias, where, hints | _hints_of(node))
-    planner = TargetPlanner(compiler, node, table, hints)
+    found = target_source(compiler, node, hints, wanted, permission)
+    planner = TargetPlanner(compiler, node, found)
     plan = planner.plan(source, where, None, prefer_order=False)
     place = next(i for i, field in enumerate(plan.fields) if field.name == ROWID)
-    first = place - len(table.columns)
+    first = place - len(found.table.columns)
 
     def entries(context: Context) -> list[tuple[int, tuple, tuple]]:
         return [(row[place], row[first:place], row) for row in gather(plan.open(context)) if row[place] is not None]
 
-    return Target(table, entries, planner.scope(plan.fields))
+    return Target(found.table, entries, planner.scope(plan.fields), found.names, found.checks)
+
+
+def _is_table(compiler: Compiler, node: Any) -> bool:
+    if isinstance(node, ast.NamedTable):
+        if len(node.name) == 1 and compiler.fold(node.name[0]) in compiler.common_tables:
+            return False
+        return isinstance(compiler.names.find(node.name), Table)
+    return isinstance(node, ast.VariableTable)
 
 
 def _hints_of(node: Any) -> frozenset[str]:
     return frozenset(hint.lower() for hint in getattr(node, "hints", ()))
 
 
-def find_target(
-    compiler: Compiler, name: ast.Name, source: ast.TableSource
-) -> ast.NamedTable | ast.VariableTable | None:
+def find_target(compiler: Compiler, name: ast.Name, source: ast.TableSource) -> Any:
     """The source that the target's name means: first by alias, then by table; 8154 when it is ambiguous."""
-    leaves = list(_leaves(source))
+    leaves = [one for one in leaves_of(source) if isinstance(one, _TARGETS)]
     fold = compiler.fold
     if len(name) == 1:
         by_alias = [leaf for leaf in leaves if leaf.alias and fold(leaf.alias) == fold(name[0])]
@@ -93,16 +67,17 @@ def find_target(
     return matching[0] if matching else None
 
 
+_TARGETS = (ast.NamedTable, ast.VariableTable, ast.DerivedTable)
+
+
 def _same_table(compiler: Compiler, leaf: Any, name: ast.Name, fold: Callable[[str], object]) -> bool:
+    if isinstance(leaf, ast.DerivedTable):
+        return False
     if isinstance(leaf, ast.VariableTable):
         return len(name) == 1 and leaf.name.lower() == name[0].lower()
     if fold(leaf.name[-1]) != fold(name[-1]):
         return False
+    if len(name) == 1 and fold(name[0]) in compiler.common_tables:
+        return len(leaf.name) == 1
     one, other = compiler.names.find(leaf.name), compiler.names.find(name)
     return one is not None and one is other
-
-
-def _leaves(source: ast.TableSource) -> Sequence[Any]:
-    if isinstance(source, ast.Join):
-        return [*_leaves(source.left), *_leaves(source.right)]
-    return [source] if isinstance(source, (ast.NamedTable, ast.VariableTable)) else []

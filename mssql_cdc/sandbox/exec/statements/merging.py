@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.flow import Steps
@@ -22,9 +22,10 @@ from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.cells import complete, insert_columns, stored
 from mssql_cdc.sandbox.exec.statements.changes import assignments
 from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
-from mssql_cdc.sandbox.exec.statements.joined import ROWID
+from mssql_cdc.sandbox.exec.statements.instead import instead_of
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output
 from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.exec.statements.updatable import ROWID
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -63,6 +64,13 @@ def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
 
     with with_common_tables(compiler, node.ctes):
         table = target_table(compiler, node.target, *sorted({clause.action.upper() for clause in node.clauses}))
+        for clause in node.clauses:
+            if instead_of(compiler.session, table, clause.action.upper()) is not None:
+                raise SqlError(
+                    5316, f"The target '{table.full_name}' of the MERGE statement has an INSTEAD OF trigger, which "
+                          "this "
+                    "server does not fire for MERGE. Use INSERT, UPDATE and DELETE."
+                )  # fmt: skip
         planner = SourcePlanner(compiler, None)
         source = planner.plan(node.source, None, None, prefer_order=False)
         qualifier = (node.alias or table.name,)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -36,8 +36,8 @@ def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table
         return found
     if found is not None and found.type_code == "V":
         raise SqlError(
-            4406, f"Update or insert of view or function '{'.'.join(name)}' failed: this server changes tables only, "
-            "not views."
+            4406, f"Update or insert of view or function '{'.'.join(name)}' failed: this server changes views with "
+            "INSERT, UPDATE and DELETE only."
         )  # fmt: skip
     if found is None and compiler.session.server.catalog is not None:
         place = compiler.names.place(name)
@@ -65,12 +65,21 @@ def refuse_history(table: Table, actions: Sequence[str]) -> None:
 class Target:
     """The rows that UPDATE or DELETE touches: a scan of the target, or a plan over FROM that gives row ids.
 
-    `rows` gives (row id, row of the target, whole joined row).
+    `entries` gives (row id, row of the target, whole joined row). `names` maps the columns of a view, common table or
+    derived table to those of the base table, `checks` are what WITH CHECK OPTION asks of new rows.
     """
 
     table: Table
     entries: Callable[[Context], list[tuple[int, tuple, tuple]]]
     scope: Scope
+    names: Mapping[object, str | None] | None = None
+    checks: tuple[Fn, ...] = ()
+    owner: Any = None
+
+    @property
+    def changed(self) -> Any:
+        """Whose triggers fire: the table, or the view whose INSTEAD OF trigger takes over."""
+        return self.table if self.owner is None else self.owner
 
 
 def single_target(

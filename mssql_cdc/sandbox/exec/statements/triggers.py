@@ -1,4 +1,4 @@
-"""AFTER triggers: fired once per statement, inside its transaction, with `inserted` and `deleted`."""
+"""Triggers: fired once per statement, inside its transaction, with `inserted` and `deleted`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ if TYPE_CHECKING:
 MAX_LEVEL = 32
 
 
+def then(
+    frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
+    columns: Sequence[str], instead: Any,
+) -> Callable[[Any], Steps] | None:  # fmt: skip
+    """What runs behind the work of a statement: the trigger that stands in for it, else the AFTER triggers."""
+    if instead is None:
+        return after(frame, table, action, rows_of, columns) if table.triggers else None
+
+    def fire(result: Any) -> Steps:
+        new, old = rows_of(result)
+        touched = tuple(column.name for column in table.columns) if action == "INSERT" else tuple(columns)
+        yield from _fire(frame, table, instead, new, old, touched)
+        return None
+
+    return fire
+
+
 def after(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str],
@@ -28,7 +45,7 @@ def after(
         touched = tuple(col.name for col in table.columns) if action == "INSERT" else tuple(columns)
         for trigger in list(table.triggers):
             definition = trigger.definition
-            if action not in definition.events or definition.disabled:
+            if action not in definition.events or definition.disabled or definition.node.timing == "instead of":
                 continue
             yield from _fire(frame, table, trigger, new, old, touched)
         return None
