@@ -12,8 +12,8 @@ from mssql_cdc_tests.sandbox.processes import SandboxProcess, sandbox_process
 
 PASSWORD = "Password!"
 """What the tests connect with, and give to the login that one of them creates."""
-CAPTURE_SECONDS = "1"
-"""Pause of the capture job. The tests ask for 1 where they ask; with the job's own 5 all takes longer."""
+CAPTURE_SECONDS = "0.5"
+"""Pause of the capture job: that of the connector between its polls. With the job's own 5 all takes longer."""
 WANTED_PORTS = {"OpenLineageIT": 1433}
 """That test compares the port in an event with SQL Server's usual one."""
 _JVM = (
@@ -24,13 +24,13 @@ _JVM = (
 
 
 def run_class(jars: Jars, name: str, pattern: str, folder: Path, *, seconds: int) -> ClassResult:
-    """Run the tests of a class whose names match the pattern; its log is `<folder>/<name>.log`."""
+    """Run the tests of a class whose names match the pattern; logs are `<folder>/<name>.log` and `.sandbox.log`."""
     scratch = folder / "scratch" / name
     scratch.mkdir(parents=True, exist_ok=True)
     port = str(WANTED_PORTS.get(name, 0))
     options = ("--port", port, "--password", PASSWORD, "--capture-interval", CAPTURE_SECONDS)
     began = time.monotonic()
-    with sandbox_process(_fresh(scratch), *options) as server:
+    with sandbox_process(_fresh(scratch), *options, log=folder / f"{name}.sandbox.log") as server:
         problem = _run_jvm(jars, name, pattern, scratch, folder / f"{name}.log", server, seconds)
     with (folder / f"{name}.log").open(encoding="utf-8", errors="replace") as log:
         tests = read_tests(log)

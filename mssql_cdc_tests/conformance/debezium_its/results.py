@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Status = Literal["passed", "failed", "skipped"]
+_STATUSES: dict[str, Status] = {status: status for status in get_args(Status)}
 _EVENT = re.compile(r"^@@ (planned|started|passed|failed|skipped) (\S+) ?(.*)$")
 _SKIPPED_BY_RULE = re.compile(r"^Skipped (\w+)\(")
 """Debezium's own rule lets a test pass after this line; such a pass shows nothing."""
@@ -67,7 +68,7 @@ def read_tests(lines: Iterable[str]) -> tuple[TestResult, ...]:
         elif what == "passed" and ruled_out == name:
             found[name] = TestResult(name, "skipped", "by Debezium's rule for this connector")
         else:
-            found[name] = TestResult(name, what, cause.strip())
+            found[name] = TestResult(name, _STATUSES[what], cause.strip())
     not_run = [name for name, test in found.items() if whole_class and test.cause == "not run"]
     return tuple({**found, **{name: TestResult(name, "failed", whole_class) for name in not_run}}.values())
 
