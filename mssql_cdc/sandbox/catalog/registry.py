@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox import faults, incidents
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
-from mssql_cdc.sandbox.catalog import procedures, views
+from mssql_cdc.sandbox.catalog import procedures, state_views, views
 from mssql_cdc.sandbox.catalog.definitions import (
     REQUIRED,
     Call,
@@ -61,7 +61,8 @@ class VirtualTable:
     database: Database
 
     def rows(self, session: Session, transaction: Transaction | None = None) -> Iterable[tuple]:
-        """The rows as of now."""
+        """The rows as of now; error 297 without the permission that views of state need."""
+        state_views.check(session, self.database, f"{self.definition.schema}.{self.definition.name}".lower())
         return self.definition.rows(Scope(self.database.server, self.database, session, transaction))
 
 
@@ -97,6 +98,7 @@ class BoundTableFunction:
 
     def slices(self, session: Session, transaction: Transaction | None, *values: object) -> Iterable[list[tuple]]:
         """The rows for arguments in storage form of the argument types, in slices."""
+        state_views.check(session, self.database, f"sys.{self.definition.name}".lower())
         return self.definition.rows(Scope(self.database.server, self.database, session, transaction), *values)
 
 

@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -264,6 +265,7 @@ def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[R
     if session.nest_level >= MAX_NESTING:
         raise error(217)
     routine = module_routine(session, found)
+    require(session, found.definition.database, "EXECUTE", found.schema.name, found.name)
     frame = Frame(session, routine, in_procedure=True)
     declared = found.definition.node.parameters
     outside, session.current_database = session.current_database, found.definition.database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,14 @@ class Field:
     origin: ResultColumn | None = None
     hidden: bool = False
     special: str = ""
+    denied: bool = False
+    """Whether the session may not SELECT the column (230)."""
+
+    def require(self) -> None:
+        """Error 230 for a column that is denied."""
+        if self.denied and self.origin is not None:
+            database, schema, table = self.origin.table
+            raise error(230, permission="SELECT", column=self.name, name=table, database=database, schema=schema)
 
 
 class Scope:
@@ -85,6 +93,7 @@ class Scope:
         while scope is not None:
             place = scope.find(parts)
             if place is not None:
+                scope.fields[place].require()
                 for inner in passed:
                     inner.passed_by()
                 return scope, place
@@ -115,7 +124,7 @@ class Scope:
     def star(self, qualifier: tuple[str, ...]) -> list[int]:
         """Places that `*` or `t.*` stands for; 107 when no table matches."""
         if not qualifier:
-            return [place for place, field in enumerate(self.fields) if not field.hidden]
+            return self._shown(range(len(self.fields)))
         matching = [place for place, field in enumerate(self.fields) if self._matches(qualifier, field)]
         if not matching:
             name = ".".join(qualifier)
@@ -123,4 +132,11 @@ class Scope:
                 107, f"The column prefix '{name}' does not match with a table name or alias name used in the query.",
                 severity=15,
             )  # fmt: skip
-        return [place for place in matching if not self.fields[place].hidden]
+        return self._shown(matching)
+
+    def _shown(self, places: Iterable[int]) -> list[int]:
+        """The places whose columns are not hidden; 230 when one is denied."""
+        shown = [place for place in places if not self.fields[place].hidden]
+        for place in shown:
+            self.fields[place].require()
+        return shown

@@ -5,6 +5,7 @@ Only questions; logins, users and grants are kept by storage and changed by the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.errors import error
@@ -12,6 +13,7 @@ from mssql_cdc.sandbox.errors import error
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.objects import Principal
+    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.exec.session import Session
 
 
@@ -68,25 +70,24 @@ def is_owner(session: Session, database: Database) -> bool:
 
 
 _READING, _WRITING = ("db_datareader", "db_denydatareader"), ("db_datawriter", "db_denydatawriter")
-_ROLES = {"SELECT": _READING, "INSERT": _WRITING, "UPDATE": _WRITING, "DELETE": _WRITING}
+_DEFINING = ("db_ddladmin", "")
+_ROLES = {"SELECT": _READING, "INSERT": _WRITING, "UPDATE": _WRITING, "DELETE": _WRITING, "ALTER": _DEFINING}
 """The fixed roles that give and that deny a permission on all objects of a database."""
 
 
 def may_select(session: Session, database: Database, schema: str, name: str) -> bool:
-    """Whether the session may SELECT from an object: owners, readers, and those with a grant and no denial."""
-    return may(session, database, "SELECT", schema, name)
+    """Whether the session may SELECT every column of an object."""
+    return may(session, database, "SELECT", schema, name) and not denied_columns(session, database, schema, name)
 
 
 def require(session: Session, database: Database, permission: str, schema: str, name: str) -> None:
     """Error 229 unless the session may do it; in procedures and triggers the owner's rights count (ownership chain)."""
-    if session.procedure_id or session.trigger_stack:
-        return
-    if not may(session, database, permission, schema, name):
+    if not _chained(session) and not may(session, database, permission, schema, name):
         raise error(229, permission=permission, name=name, database=database.name, schema=schema)
 
 
 def may(session: Session, database: Database, permission: str, schema: str, name: str) -> bool:
-    """Whether the session may SELECT, INSERT, UPDATE or DELETE rows of an object."""
+    """Whether the session has a permission on an object, or on the database when `schema` is empty."""
     if is_sysadmin(session) or database.name == "tempdb":
         return True
     user = user_of(session, database)
@@ -94,16 +95,63 @@ def may(session: Session, database: Database, permission: str, schema: str, name
         return False
     if user.name == "dbo":
         return True
-    roles = roles_of(database, user) | {"public"}
-    gives, denies = _ROLES[permission]
+    holders, roles = _holders(database, user)
+    gives, denies = _ROLES.get(permission, ("", ""))
     if denies in roles:
         return False
-    holders = [user, *(found for role in roles if (found := database.principals.get(role)) is not None)]
+    wanted = (permission, "CONTROL", "ALL")
+    targets = ("", schema.casefold(), f"{schema}.{name}".casefold())
     states = {
         state
         for holder in holders
-        for state, granted, _, target in holder.permissions
-        if granted.upper() in (permission, "CONTROL", "ALL")
-        and target.casefold() in ("", schema.casefold(), f"{schema}.{name}".casefold())
+        for state, granted, kind, target in holder.permissions
+        if kind != "COLUMN" and granted.upper() in wanted and target.casefold() in targets
     }
     return "DENY" not in states and ("GRANT" in states or bool(roles & {"db_owner", gives}))
+
+
+def _holders(database: Database, user: Principal) -> tuple[list[Principal], set[str]]:
+    """A user with all roles that lend it their permissions, and the names of the roles."""
+    roles = roles_of(database, user) | {"public"}
+    return [user, *(found for role in roles if (found := database.principals.get(role)) is not None)], roles
+
+
+def column_rules(session: Session, database: Database, schema: str, name: str) -> dict[str, set[str]]:
+    """What was granted and denied to the session on single columns of a table: states by column name, case-folded."""
+    user = user_of(session, database)
+    if user is None or user.name == "dbo" or is_sysadmin(session):
+        return {}
+    prefix = f"{schema}.{name}.".casefold()
+    rules: dict[str, set[str]] = {}
+    for holder in _holders(database, user)[0]:
+        for state, _, kind, target in holder.permissions:
+            if kind == "COLUMN" and target.casefold().startswith(prefix):
+                rules.setdefault(target.casefold()[len(prefix) :], set()).add(state)
+    return rules
+
+
+def denied_columns(session: Session, database: Database, schema: str, name: str) -> set[str]:
+    """The columns, case-folded, which a DENY on the column keeps from a session that may SELECT the table [doc]."""
+    rules = column_rules(session, database, schema, name)
+    return {column for column, states in rules.items() if "DENY" in states}
+
+
+def selectable_columns(session: Session, table: Table) -> Callable[[str], bool]:
+    """Which columns of a table the session may SELECT: a grant on a column counts without one on the table.
+
+    Raises:
+        SqlError: 229, none at all.
+    """
+    database, schema, name = table.database, table.schema.name, table.name
+    rules = {} if _chained(session) else column_rules(session, database, schema, name)
+    granted = {column for column, states in rules.items() if states == {"GRANT"}}
+    if not granted:
+        require(session, database, "SELECT", schema, name)
+    elif not may(session, database, "SELECT", schema, name):
+        return lambda column: column.casefold() in granted
+    denied = {column for column, states in rules.items() if "DENY" in states}
+    return lambda column: column.casefold() not in denied
+
+
+def _chained(session: Session) -> bool:
+    return bool(session.procedure_id or session.trigger_stack)

@@ -24,6 +24,7 @@ from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.prepared import PreparedStatements
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.security import user_of
 from mssql_cdc.sandbox.exec.statements.bulk import BulkTarget, bulk_load
 from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
@@ -344,6 +345,8 @@ class Session:
             raise error(942, name=database.name)
         if database is not self.current_database:
             refuse_use(self.server.version)
+        if user_of(self, database) is None:
+            raise error(916, login=self.login, database=database.name)
         old = self.current_database.name
         self.current_database = database
         yield EnvChange("database", new=database.name, old=old)

@@ -112,9 +112,10 @@ class AdministrationParser(DatabaseParser):
         action: st.PermissionAction = _PERMISSION_ACTIONS[self.advance().text]
         if action == "revoke":
             self.accept("GRANT", "OPTION", "FOR")
-        permissions = [self._permission_words()]
+        columns: list[str] = []
+        permissions = [self._permission_words(columns)]
         while self.accept(","):
-            permissions.append(self._permission_words())
+            permissions.append(self._permission_words(columns))
         securable_class, securable = "", ()
         if self.accept("ON"):
             if self.peek().text == "::" or self.peek(2).text == "::":
@@ -124,7 +125,7 @@ class AdministrationParser(DatabaseParser):
                 securable_class = " ".join(words)
             securable = self.name()
             if self.text == "(":
-                self.names()
+                columns.extend(self.names())
         self.expect_one("TO", "FROM")
         principals = [self.word_as_written()]
         while self.accept(","):
@@ -140,17 +141,19 @@ class AdministrationParser(DatabaseParser):
             securable_class,
             securable,
             tuple(principals),
+            tuple(columns),
             line=line,
         )
 
-    def _permission_words(self) -> str:
+    def _permission_words(self, columns: list[str]) -> str:
+        """The words of one permission; columns in parentheses behind it are added to `columns`."""
         words = []
         while self.token.kind == "w" and self.text not in ("ON", "TO", "FROM"):
             words.append(self.advance().text)
         if not words:
             self.fail()
         if self.text == "(":
-            self.names()
+            columns.extend(self.names())
         return " ".join(words)
 
     def maintenance(self) -> st.Statement:

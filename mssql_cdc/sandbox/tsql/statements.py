@@ -663,6 +663,8 @@ class Permission(Statement):
     securable_class: str
     securable: Name
     principals: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    """The columns of the table which the permissions are limited to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ def test_views_and_procedures_read_with_the_rights_of_their_owner(sql: Client, u
     sql("CREATE VIEW v AS SELECT a FROM dbo.t")
     sql("CREATE PROCEDURE p AS SELECT a FROM dbo.t")
     sql("GRANT SELECT ON dbo.v TO reader")
+    assert user("EXEC p").errors == [229]
+    sql("GRANT EXECUTE ON dbo.p TO reader")
     assert user("SELECT a FROM v").errors == []
     assert user("EXEC p").errors == []
     assert user("SELECT a FROM t").errors == [229]

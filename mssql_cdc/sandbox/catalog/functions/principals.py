@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.functions.objects import resolve_object
+from mssql_cdc.sandbox.exec.definition_rights import may_view_state
 from mssql_cdc.sandbox.exec.security import (
     is_member,
     is_owner,
     is_server_role_member,
     is_sysadmin,
+    may,
     may_select,
     roles_of,
     user_of,
@@ -91,8 +93,11 @@ def _is_rolemember(scope: Scope, role: str | None, principal: str | None = None)
     return int(role.casefold() in roles_of(scope.database, user))
 
 
+_STATES = frozenset({"VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE"})
+
+
 def _has_perms(scope: Scope, securable: str | None, kind: str | None, permission: str | None, *_: object) -> int | None:
-    """Owners may everything; SELECT on an object follows roles and grants, all else only what is granted to nobody."""
+    """Whether the session has a permission on the server, on the database or on an object: roles, grants, denials."""
     if permission is None:
         return None
     session, database = scope.session, scope.database
@@ -107,8 +112,17 @@ def _has_perms(scope: Scope, securable: str | None, kind: str | None, permission
         found = resolve_object(scope, securable)
         if found is None:
             return None
-        if permission.casefold() in ("select", "any"):
+        wanted = "SELECT" if permission.casefold() == "any" else permission.upper()
+        if wanted == "SELECT":
             return int(may_select(session, found[0], found[1].schema.name, found[1].name))
+        return int(may(session, found[0], wanted, found[1].schema.name, found[1].name))
+    if wanted == "database":
+        named = scope.server.databases.get(securable) if securable else database
+        if named is None:
+            return None
+        if permission.upper() in _STATES:
+            return int(may_view_state(session, named, "database"))
+        return int(may(session, named, permission.upper(), "", ""))
     return 0
 
 

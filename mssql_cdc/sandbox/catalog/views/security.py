@@ -68,7 +68,12 @@ def _role_members(scope: Scope) -> Iterator[tuple]:
                 yield (role.principal_id, principal.principal_id)
 
 
-_CLASSES = {"DATABASE": (0, "DATABASE"), "OBJECT": (1, "OBJECT_OR_COLUMN"), "SCHEMA": (3, "SCHEMA")}
+_CLASSES = {
+    "DATABASE": (0, "DATABASE"),
+    "OBJECT": (1, "OBJECT_OR_COLUMN"),
+    "COLUMN": (1, "OBJECT_OR_COLUMN"),
+    "SCHEMA": (3, "SCHEMA"),
+}
 
 
 def _permissions(scope: Scope) -> Iterator[tuple]:
@@ -76,9 +81,14 @@ def _permissions(scope: Scope) -> Iterator[tuple]:
     for principal in database.principals.values():
         for state, permission, kind, target in principal.permissions:
             number, description = _CLASSES[kind]
-            major = 0
+            major = minor = 0
             schema, _, name = target.partition(".")
-            if kind == "OBJECT":
+            if kind == "COLUMN":
+                name, _, column_name = name.rpartition(".")
+                table = database.table(schema, name)
+                column = table.column(column_name) if table is not None else None
+                minor = column.column_id if column is not None else 0
+            if kind in ("OBJECT", "COLUMN"):
                 item = database.find(schema, name)
                 major = item.object_id if item is not None else 0
             elif kind == "SCHEMA":
@@ -89,6 +99,7 @@ def _permissions(scope: Scope) -> Iterator[tuple]:
                 number,
                 description,
                 major,
+                minor,
                 principal.principal_id,
                 code if " " in permission else permission[:2].upper(),
                 permission,
@@ -117,7 +128,7 @@ VIEWS = (
     view("sys.database_role_members", "role_principal_id int, member_principal_id int", _role_members),
     view(
         "sys.database_permissions",
-        "class tinyint, class_desc nvarchar(60)?, major_id int, minor_id int = 0, grantee_principal_id int, "
+        "class tinyint, class_desc nvarchar(60)?, major_id int, minor_id int, grantee_principal_id int, "
         "grantor_principal_id int = 1, type char(4), permission_name nvarchar(128)?, state char(1), "
         "state_desc nvarchar(60)?",
         _permissions,

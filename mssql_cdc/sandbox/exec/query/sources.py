@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
 from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import Field, Scope
-from mssql_cdc.sandbox.exec.security import require
+from mssql_cdc.sandbox.exec.security import require, selectable_columns
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -105,15 +105,20 @@ class SourcePlanner:
         compiler.reads_tables = True
         found = compiler.names.find(name)
         if isinstance(found, Table):
+            may_select: Callable[[str], bool] | None = None
             place = compiler.names.place(name)
             if not found.private and not compiler.module_depth:
-                require(compiler.session, place.database, "SELECT", found.schema.name, found.name)
+                may_select = selectable_columns(compiler.session, found)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             hints = frozenset(hint.lower() for hint in source.hints)
             if source.system_time is not None:
                 plan = plan_history(self, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
-            return self._stored(found, qualifier, hints)
+            leaf = self._stored(found, qualifier, hints)
+            if may_select is not None:
+                fields = [field if may_select(field.name) else replace(field, denied=True) for field in leaf.fields]
+                leaf = replace(leaf, fields=fields) if any(field.denied for field in fields) else leaf
+            return leaf
         if source.system_time is not None:
             raise SqlError(
                 13544, "Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "

@@ -9,6 +9,12 @@ from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.definition_rights import (
+    require_database,
+    require_new_database,
+    require_principals,
+    require_sysadmin,
+)
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.tsql import statements as st
@@ -28,6 +34,7 @@ def _refuse_in_transaction(session: Session, statement: str) -> None:
 
 def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
     session = frame.session
+    require_new_database(session)
     _refuse_in_transaction(session, "CREATE DATABASE")
     collation = collation_named(node.collation) if node.collation else None
     database = session.server.create_database(node.name, collation=collation)
@@ -41,6 +48,7 @@ def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
 def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
     session = frame.session
     database = session.server.database(node.name) if node.name else session.current_database
+    require_database(session, database)
     _refuse_in_transaction(session, "ALTER DATABASE")
     if node.collation:
         database.recollate(collation_named(node.collation))
@@ -136,6 +144,10 @@ def _drop_database(session: Session, name: str, *, if_exists: bool) -> None:
 def _principal(frame: Frame, node: st.Principal) -> Steps:
     session = frame.session
     options = dict(node.options)
+    if node.kind in ("login", "server role"):
+        require_sysadmin(session)
+    else:
+        require_principals(session, session.current_database)
     if node.kind == "login":
         _login(session, node, options)
     elif node.kind == "server role":
@@ -202,6 +214,7 @@ def _database_principal(database: Database, node: st.Principal, options: dict[st
 def _permission(frame: Frame, node: st.Permission) -> Steps:
     session = frame.session
     database = session.current_database
+    require_principals(session, database)
     for name in node.principals:
         principal = database.principals.get(name)
         if principal is None:
@@ -212,10 +225,11 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
                 (login.permissions.discard if node.action != "grant" else login.permissions.add)(permission)
             continue
         for permission in node.permissions:
-            entry = (permission, *_securable(session, node))
-            principal.permissions[:] = [known for known in principal.permissions if known[1:] != entry]
-            if node.action != "revoke":
-                principal.permissions.append((node.action.upper(), *entry))
+            for securable in _securables(session, node):
+                entry = (permission, *securable)
+                principal.permissions[:] = [known for known in principal.permissions if known[1:] != entry]
+                if node.action != "revoke":
+                    principal.permissions.append((node.action.upper(), *entry))
     _forget_plans(frame)
     yield session.done(frame, None, node.action)
     return None
@@ -226,6 +240,23 @@ def _forget_plans(frame: Frame) -> None:
     for session in frame.session.server.sessions.values():
         session.routines.clear()
     frame.routine.plans.clear()
+
+
+def _securables(session: Session, node: st.Permission) -> list[tuple[str, str]]:
+    """What the permission is on: one securable, or columns of one.
+
+    Raises:
+        SqlError: 1020 for columns of a permission which has none [doc], 50000 for those that are not known here.
+    """
+    kind, target = _securable(session, node)
+    if not node.columns:
+        return [(kind, target)]
+    if kind != "OBJECT":
+        raise SqlError(1020, "Sub-entity lists (such as column or security expressions) cannot be specified for "
+                       "entity-level permissions.", severity=15)  # fmt: skip
+    if any(permission != "SELECT" for permission in node.permissions):
+        raise SqlError(50000, "This server knows permissions on columns for SELECT only.")
+    return [("COLUMN", f"{target}.{column}") for column in node.columns]
 
 
 def _securable(session: Session, node: st.Permission) -> tuple[str, str]:

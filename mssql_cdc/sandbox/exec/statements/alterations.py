@@ -16,6 +16,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -37,6 +38,7 @@ def _altered(frame: Frame, name: ast.Name, work: Callable[[Compiler, Table, Tran
         found = compiler.names.find(name)
         if not isinstance(found, Table):
             raise error(4902, name=".".join(name))
+        require_alter(session, found)
         work(compiler, found, transaction)
 
     yield from session.transactions.run(run)

@@ -16,6 +16,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.definition_rights import require_create
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
@@ -263,6 +264,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
             session.temporary.add(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
             return
         database, schema = compiler.names.schema_for_new(node.name)
+        require_create(session, database, "TABLE", schema)
         places.check_places(database, node.options)
         builder = TableBuilder(compiler, database, node.name[-1])
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))

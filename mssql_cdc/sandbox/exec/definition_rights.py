@@ -1,0 +1,144 @@
+"""Who may change definitions and see the server's state: what administrators' permissions mean, and their errors.
+
+Texts and numbers: "Database engine events and errors" [doc]. Rows are `security`'s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.engine.events import Message
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_member, is_sysadmin, may
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.database import Database
+    from mssql_cdc.sandbox.engine.storage.table import Table
+    from mssql_cdc.sandbox.exec.session import Session
+
+State = Literal["server", "database"]
+SERVER_READERS = frozenset({"##ms_serverstatereader##", "##ms_serverperformancestatereader##"})
+"""Server roles of 2022 whose members see the state of the server."""
+
+
+def require_alter(session: Session, table: Table) -> None:
+    """ALTER on a table: 1088 without it.
+
+    Raises:
+        SqlError: 1088; 22914 where change data capture is enabled and the permission comes from no fixed role [doc].
+    """
+    database, schema = table.database, table.schema.name
+    if table.private or session.procedure_id or session.trigger_stack:
+        return
+    if not may(session, database, "ALTER", schema, table.name):
+        raise error(1088, name=f"{schema}.{table.name}")
+    defining = is_owner(session, database) or is_member(session, database, "db_ddladmin")
+    if database.options.cdc_enabled and not defining:
+        raise cdc_error(22914, procedure="sp_cdc_ddl_event_internal")
+
+
+def require_create(session: Session, database: Database, kind: str, schema: str) -> None:
+    """CREATE TABLE, VIEW, PROCEDURE … in a database, and ALTER on the schema in which the object will stand.
+
+    Raises:
+        SqlError: 262 without the first, 2760 without the second.
+    """
+    if database.is_system or session.procedure_id or session.trigger_stack or is_owner(session, database):
+        return
+    defining = is_member(session, database, "db_ddladmin")
+    if not defining and not may(session, database, f"CREATE {kind}", "", ""):
+        raise error(262, permission=f"CREATE {kind}", database=database.name)
+    if not defining and not may(session, database, "ALTER", schema, ""):
+        raise error(2760, name=schema)
+
+
+def may_drop(session: Session, database: Database, schema: str, name: str) -> bool:
+    """Whether the session may drop an object: ALTER on its schema, or CONTROL of it; 3701 is the caller's."""
+    if session.procedure_id or session.trigger_stack:
+        return True
+    return may(session, database, "ALTER", schema, "") or may(session, database, "CONTROL", schema, name)
+
+
+def require_principals(session: Session, database: Database) -> None:
+    """Users, roles, members and grants of a database.
+
+    Raises:
+        SqlError: 15247.
+    """
+    allowed = ("db_securityadmin", "db_accessadmin")
+    if not is_owner(session, database) and not any(is_member(session, database, role) for role in allowed):
+        raise error(15247)
+
+
+def require_database(session: Session, database: Database) -> None:
+    """ALTER DATABASE is its owners'.
+
+    Raises:
+        SqlError: 5011.
+    """
+    if not is_owner(session, database):
+        raise error(5011, name=database.name)
+
+
+def require_new_database(session: Session) -> None:
+    """CREATE DATABASE: sysadmin, dbcreator, or the permission of that name.
+
+    Raises:
+        SqlError: 262.
+    """
+    login = session.server.logins.get(session.login)
+    held = {name.upper() for name in login.permissions} if login is not None else set()
+    if (
+        not is_server_role_member(session, "dbcreator")
+        and not is_sysadmin(session)
+        and "CREATE ANY DATABASE" not in held
+    ):
+        raise error(262, permission="CREATE DATABASE", database="master")
+
+
+def require_sysadmin(session: Session) -> None:
+    """What only members of sysadmin do: logins, server roles, configuration.
+
+    Raises:
+        SqlError: 15247.
+    """
+    if not is_sysadmin(session):
+        raise error(15247)
+
+
+def may_view_state(session: Session, database: Database, state: State) -> bool:
+    """Whether dynamic management views of the server or of one database show anything to the session."""
+    login = session.server.logins.get(session.login)
+    if is_sysadmin(session):
+        return True
+    ending = session.server.version.view_state
+    held = {name.upper() for name in login.permissions} if login is not None else set()
+    if held & {"CONTROL SERVER", "VIEW SERVER STATE", f"VIEW SERVER {ending}"}:
+        return True
+    if login is not None and SERVER_READERS & {role.casefold() for role in login.server_roles}:
+        return True
+    if state == "server":
+        return False
+    wanted = ("VIEW DATABASE STATE", f"VIEW DATABASE {ending}")
+    return is_owner(session, database) or any(may(session, database, name, "", "") for name in wanted)
+
+
+def require_state(session: Session, database: Database, state: State) -> None:
+    """Error 297 unless the session may see such state; the error before it names the permission that lacks.
+
+    Raises:
+        SqlError: 297.
+    """
+    if may_view_state(session, database, state):
+        return
+    ending = session.server.version.view_state
+    if state == "server":
+        first = SqlError(
+            300, f"VIEW SERVER {ending} permission was denied on object 'server', database 'master'.", severity=14
+        )
+    else:
+        first = error(262, permission=f"VIEW DATABASE {ending}", database=database.name)
+    if not session.try_depth:
+        session.pending.append(Message(first.number, first.state, first.severity, first.message, "", 1))
+    raise error(297)

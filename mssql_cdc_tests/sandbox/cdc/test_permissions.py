@@ -1,0 +1,276 @@
+"""Who may see changes, and what the least is that a connector needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from mssql_cdc.sandbox.engine.clock import Clock
+from mssql_cdc.sandbox.engine.product import VERSIONS
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
+
+USER = "connector"
+ALL = (
+    "SELECT id FROM cdc.fn_cdc_get_all_changes_dbo_t(sys.fn_cdc_get_min_lsn('dbo_t'), sys.fn_cdc_get_max_lsn(), N'all')"
+)
+
+
+@pytest.fixture
+def tracked(world: World) -> World:
+    """A tracked table with a gating role, and a user without any permission."""
+    world.execute("CREATE TABLE dbo.t (id int PRIMARY KEY, a int, secret int)")
+    world.enable("t", role_name="N'gate'")
+    world.stop_capture()
+    world.execute("INSERT t VALUES (1, 1, 1)")
+    world.capture()
+    world.add_user(USER)
+    return world
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What the user is given, and what it sees: the change function's answer, and whether there is a minimum."""
+
+    given: tuple[str, ...]
+    function: list[tuple] | int
+    minimum: bool
+
+
+GATES = {
+    "[doc] role and SELECT on all captured columns": Gate(
+        ("ALTER ROLE gate ADD MEMBER connector", "GRANT SELECT ON dbo.t TO connector"), [(1,)], True
+    ),
+    "[doc] SELECT on the schema": Gate(
+        ("ALTER ROLE gate ADD MEMBER connector", "GRANT SELECT ON SCHEMA::dbo TO connector"), [(1,)], True
+    ),
+    "[doc] db_datareader": Gate(
+        ("ALTER ROLE gate ADD MEMBER connector", "ALTER ROLE db_datareader ADD MEMBER connector"), [(1,)], True
+    ),
+    "[doc] the role alone": Gate(("ALTER ROLE gate ADD MEMBER connector",), 229, False),
+    "[doc] SELECT alone": Gate(("GRANT SELECT ON dbo.t TO connector",), 229, False),
+    "[doc] one captured column is denied": Gate(
+        (
+            "ALTER ROLE gate ADD MEMBER connector",
+            "GRANT SELECT ON dbo.t TO connector",
+            "DENY SELECT ON dbo.t (secret) TO connector",
+        ),
+        229,
+        False,
+    ),
+    "[doc] db_owner is gated by nothing": Gate(("ALTER ROLE db_owner ADD MEMBER connector",), [(1,)], True),
+    "nothing": Gate((), 229, False),
+}
+
+
+@pytest.mark.parametrize("gate", GATES.values(), ids=GATES)
+def test_changes_are_for_members_of_the_role_who_may_select_all_columns(tracked: World, gate: Gate) -> None:
+    """Others get 229 from the function, zeros for the minimum, and no row from the help procedure."""
+    for statement in gate.given:
+        tracked.execute(statement)
+    answer = tracked.send(ALL, login=USER)
+    assert (answer.errors[0] if answer.errors else answer.sets[-1]) == gate.function
+    assert (tracked.value("SELECT sys.fn_cdc_get_min_lsn('dbo_t')", login=USER) != bytes(10)) == gate.minimum
+    assert bool(tracked.rows("EXEC sys.sp_cdc_help_change_data_capture", login=USER)) == gate.minimum
+
+
+def test_the_change_table_itself_follows_ordinary_permissions(tracked: World) -> None:
+    """[doc] the gate is in the functions; who reads the table needs SELECT on it or its schema."""
+    read = "SELECT id FROM cdc.dbo_t_CT"
+    assert tracked.error(read, login=USER).number == 229
+    tracked.execute(f"GRANT SELECT ON SCHEMA::cdc TO {USER}")
+    assert tracked.rows(read, login=USER) == [(1,)]
+
+
+COLUMNS = {
+    "[doc] denied column": (
+        ("GRANT SELECT ON dbo.t TO connector", "DENY SELECT ON dbo.t (secret) TO connector"),
+        {"id", "a"},
+    ),
+    "[doc] granted columns": (("GRANT SELECT (id, a) ON dbo.t TO connector",), {"id", "a"}),
+    "[doc] grant on a column and denial of the table": (
+        ("DENY SELECT ON dbo.t TO connector", "GRANT SELECT ON dbo.t (id) TO connector"),
+        {"id"},
+    ),
+    "whole table": (("GRANT SELECT ON dbo.t TO connector",), {"id", "a", "secret"}),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), COLUMNS.values(), ids=COLUMNS)
+def test_columns_may_be_granted_and_denied(tracked: World, given: tuple[str, ...], expected: set[str]) -> None:
+    """230 names the column; `*` needs all of them. A column's grant wins over the table's denial."""
+    for statement in given:
+        tracked.execute(statement)
+    allowed = set()
+    for column in ("id", "a", "secret"):
+        failure = tracked.send(f"SELECT {column} FROM dbo.t", login=USER)
+        if not failure.errors:
+            allowed.add(column)
+            continue
+        text = (
+            f"The SELECT permission was denied on the column '{column}' of the object 't', "
+            f"database '{tracked.database}', schema 'dbo'."
+        )
+        assert [(m.number, m.text) for m in failure.messages] == [(230, text)]
+    assert allowed == expected
+    star = tracked.send("SELECT * FROM dbo.t", login=USER).errors
+    assert star == ([] if len(expected) == 3 else [230])
+    assert tracked.send("SELECT id FROM dbo.t WHERE secret = 1", login=USER).errors == (
+        [] if "secret" in expected else [230]
+    )
+
+
+def test_the_documented_login_is_enough_to_read_changes(tracked: World) -> None:
+    """The least: SELECT on the tables and on schema cdc, the gating role, VIEW DATABASE STATE."""
+    for statement in (
+        f"ALTER ROLE gate ADD MEMBER {USER}",
+        f"GRANT SELECT ON SCHEMA::dbo TO {USER}",
+        f"GRANT SELECT ON SCHEMA::cdc TO {USER}",
+        f"GRANT VIEW DATABASE STATE TO {USER}",
+    ):
+        tracked.execute(statement)
+    for statement in (
+        "SELECT * FROM dbo.t",
+        "SELECT * FROM cdc.dbo_t_CT",
+        ALL,
+        "SELECT sys.fn_cdc_get_max_lsn(), sys.fn_cdc_get_min_lsn('dbo_t')",
+        "SELECT * FROM cdc.lsn_time_mapping",
+        "SELECT * FROM cdc.change_tables",
+        "SELECT * FROM cdc.captured_columns",
+        "EXEC sys.sp_cdc_help_change_data_capture",
+        "SELECT * FROM sys.dm_cdc_log_scan_sessions",
+        "SELECT * FROM sys.dm_cdc_errors",
+        "SELECT log_end_lsn FROM sys.dm_db_log_stats(DB_ID())",
+    ):
+        assert tracked.rows(statement, login=USER) != [] or "errors" in statement, statement
+    assert tracked.error("INSERT dbo.t VALUES (2, 2, 2)", login=USER).number == 229
+
+
+OWNERS = {
+    "enable_table": "EXEC sys.sp_cdc_enable_table N'dbo', N't', N'x', @role_name = NULL",
+    "disable_table": "EXEC sys.sp_cdc_disable_table N'dbo', N't', N'all'",
+    "help_jobs": "EXEC sys.sp_cdc_help_jobs",
+    "change_job": "EXEC sys.sp_cdc_change_job @maxtrans = 5",
+    "stop_job": "EXEC sys.sp_cdc_stop_job",
+    "scan": "EXEC sys.sp_cdc_scan",
+    "cleanup": "EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', NULL",
+}
+
+
+@pytest.mark.parametrize("statement", OWNERS.values(), ids=OWNERS)
+def test_tables_and_jobs_are_for_owners(tracked: World, statement: str) -> None:
+    """[doc] 22904."""
+    assert tracked.error(statement, login=USER).number == 22904
+
+
+@pytest.mark.parametrize("procedure", ["sp_cdc_enable_db", "sp_cdc_disable_db"])
+def test_databases_are_for_sysadmins_not_for_owners(tracked: World, procedure: str) -> None:
+    """[doc] 22902, but in Azure SQL Database."""
+    tracked.execute(f"ALTER ROLE db_owner ADD MEMBER {USER}")
+    assert tracked.error(f"EXEC sys.{procedure}", login=USER).number == 22902
+
+
+DEFINITIONS = {
+    "[doc] nothing": ((), 1088),
+    "[doc] ALTER by grant, with change data capture": (("GRANT ALTER ON dbo.t TO connector",), 22914),
+    "[doc] db_ddladmin": (("ALTER ROLE db_ddladmin ADD MEMBER connector",), None),
+    "[doc] db_owner": (("ALTER ROLE db_owner ADD MEMBER connector",), None),
+}
+
+
+@pytest.mark.parametrize(("given", "number"), DEFINITIONS.values(), ids=DEFINITIONS)
+def test_definitions_are_changed_by_fixed_roles(tracked: World, given: tuple[str, ...], number: int | None) -> None:
+    for statement in given:
+        tracked.execute(statement)
+    assert tracked.send("ALTER TABLE dbo.t ADD b int", login=USER).errors == ([] if number is None else [number])
+
+
+CREATIONS = {
+    "CREATE TABLE dbo.n (id int)": 262,
+    "CREATE VIEW dbo.n AS SELECT 1 AS a": 262,
+    "DROP TABLE dbo.t": 3701,
+    "TRUNCATE TABLE dbo.t": 1088,
+    "CREATE INDEX ix ON dbo.t (a)": 1088,
+    "CREATE LOGIN other WITH PASSWORD = 'Aa1-aaaaaaaa'": 15247,
+    "CREATE ROLE other": 15247,
+    "CREATE DATABASE other": 262,
+    "ALTER DATABASE CURRENT SET RECOVERY SIMPLE": 5011,
+}
+
+
+@pytest.mark.parametrize(("statement", "number"), CREATIONS.items(), ids=CREATIONS)
+def test_administration_needs_its_permission(tracked: World, statement: str, number: int) -> None:
+    """[doc] numbers that say no more than that something is missing."""
+    assert tracked.error(statement, login=USER).number == number
+
+
+STATES = {
+    "2019": (
+        "VIEW SERVER STATE permission was denied on object 'server', database 'master'.",
+        "VIEW DATABASE STATE permission denied in database 'testdb'.",
+        ("VIEW SERVER STATE", "VIEW DATABASE STATE"),
+    ),
+    "2022": (
+        "VIEW SERVER PERFORMANCE STATE permission was denied on object 'server', database 'master'.",
+        "VIEW DATABASE PERFORMANCE STATE permission denied in database 'testdb'.",
+        ("VIEW SERVER PERFORMANCE STATE", "VIEW DATABASE PERFORMANCE STATE"),
+    ),
+}
+Make = Callable[[str], LocalWorld]
+
+
+@pytest.fixture
+def of_version() -> Iterator[Make]:
+    """Sandboxes of any version with a user who may nothing."""
+    made: list[LocalWorld] = []
+
+    def make(version: str) -> LocalWorld:
+        made.append(LocalWorld(Server(clock=Clock(), version=VERSIONS[version])))
+        made[-1].enable()
+        made[-1].add_user(USER)
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.mark.parametrize("version", STATES)
+def test_state_is_for_those_who_may_view_it(of_version: Make, version: str) -> None:
+    """[doc] two errors: one names the permission, 297 ends the statement. 2022 has finer permissions."""
+    server, database, finer = STATES[version]
+    world = of_version(version)
+    for statement, number, text in (
+        ("SELECT * FROM sys.dm_server_services", 300, server),
+        ("SELECT * FROM sys.dm_cdc_log_scan_sessions", 262, database),
+        ("SELECT * FROM sys.dm_db_log_stats(DB_ID())", 262, database),
+    ):
+        found = world.send(statement, login=USER).messages
+        assert [(m.number, m.text) for m in found] == [
+            (number, text),
+            (297, "The user does not have permission to perform this action."),
+        ]
+    world.execute(f"GRANT {finer[1]} TO {USER}")
+    assert world.send("SELECT * FROM sys.dm_cdc_log_scan_sessions", login=USER).errors == []
+    assert world.send("SELECT * FROM sys.dm_server_services", login=USER).errors == [300, 297]
+    world.execute(f"USE master; GRANT {finer[0]} TO {USER}; USE testdb")
+    assert world.send("SELECT * FROM sys.dm_server_services", login=USER).errors == []
+
+
+@pytest.mark.parametrize("version", STATES)
+def test_the_older_permissions_count_everywhere(of_version: Make, version: str) -> None:
+    """[doc] VIEW SERVER STATE covers the databases and the finer permissions."""
+    world = of_version(version)
+    world.execute(f"USE master; GRANT VIEW SERVER STATE TO {USER}; USE testdb")
+    for view in ("sys.dm_server_services", "sys.dm_cdc_errors"):
+        assert world.send(f"SELECT * FROM {view}", login=USER).errors == []
+
+
+def test_a_database_without_a_user_is_closed(local_world: LocalWorld) -> None:
+    """[doc] 916."""
+    local_world.add_user(USER)
+    local_world.execute("CREATE DATABASE other")
+    failure = local_world.error("USE other", login=USER)
+    assert (failure.number, failure.severity) == (916, 14)
