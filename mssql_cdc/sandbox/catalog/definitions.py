@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from mssql_cdc.sandbox.catalog.columns import column_type, layout
 from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.product import ProductVersion
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -43,16 +43,30 @@ class Scope:
     session: Session
     transaction: Transaction | None = None
     """The running statement's transaction, where it has one."""
+    object_id: int | None = None
+    """The table that alone is asked about; None: all."""
+
+    def tables(self) -> Iterable[Table]:
+        """The tables that are asked about, system ones included."""
+        if self.object_id is None:
+            return self.database.tables()
+        found = self.database.object_by_id(self.object_id)
+        return (found,) if isinstance(found, Table) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A view whose rows are made when it is read."""
+    """A view whose rows are made when it is read.
+
+    `about` names the column with the id of the table that a row is about, for views whose rows come from
+    `Scope.tables`: a query that fixes the column needs the rows of that table only.
+    """
 
     schema: str
     name: str
     columns: tuple[ResultColumn, ...]
     rows: Callable[[Scope], Iterable[tuple]]
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +148,11 @@ def function(
     return SystemFunction(name, column_type(result), types, compute, optional)
 
 
-def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]]) -> SystemView:
-    """A view `schema.name` with the columns that `specification` spells out."""
+def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]], *, about: str = "") -> SystemView:
+    """A view `schema.name` with the columns that `specification` spells out; `about` as in `SystemView`."""
     schema, _, local = name.rpartition(".")
     shape = layout(specification)
-    return SystemView(schema, local, shape.columns, lambda scope: shape.rows(rows(scope)))
+    return SystemView(schema, local, shape.columns, lambda scope: shape.rows(rows(scope)), about)
 
 
 _PARAMETER = re.compile(

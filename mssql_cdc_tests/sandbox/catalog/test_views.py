@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc.sandbox.catalog import views
+from mssql_cdc.sandbox.catalog.definitions import SystemView
 from mssql_cdc.sandbox.cdc import views as cdc_views
 from mssql_cdc_tests.sandbox.cdc.client import World
 
@@ -36,6 +37,24 @@ def filled(world: World) -> World:
 def test_view_rows_fit_their_columns(filled: World, name: str) -> None:
     answer = filled.execute(f"SELECT * FROM {name}")
     assert all(len(row) == len(answer.names[0]) for row in answer.sets[0])
+
+
+@pytest.mark.parametrize("view", [view for view in views.VIEWS if view.about], ids=lambda view: view.name)
+@pytest.mark.parametrize("table", ["dbo.child", "dbo.parent", "cdc.dbo_child_CT", "dbo.v", "dbo.nothing"])
+def test_view_asked_about_one_table_gives_its_rows_among_all(filled: World, view: SystemView, table: str) -> None:
+    name, about = f"{view.schema}.{view.name}", view.about
+    narrowed = filled.execute(f"SELECT * FROM {name} WHERE {about} = OBJECT_ID(N'{table}')")
+    # An expression of the column is no search argument: all rows are made, and most are left out.
+    whole = filled.execute(f"SELECT * FROM {name} WHERE {about} + 0 = OBJECT_ID(N'{table}')")
+    assert narrowed.sets == whole.sets
+
+
+def test_view_asked_by_an_outer_row_gives_the_rows_of_its_table(filled: World) -> None:
+    answer = filled.execute(
+        "SELECT t.name, (SELECT COUNT(*) FROM sys.columns AS c WHERE c.object_id = t.object_id) FROM sys.tables AS t "
+        "WHERE t.schema_id = 1 AND t.is_ms_shipped = 0 ORDER BY t.name"
+    )
+    assert answer.sets == [[("child", 5), ("parent", 2)]]
 
 
 QUERIES = {

@@ -55,7 +55,7 @@ _GENERATED = {"": (0, "NOT_APPLICABLE"), "start": (1, "AS_ROW_START"), "end": (2
 
 
 def _columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for column in table.columns:
             yield (
                 *column_values(table, column),
@@ -105,7 +105,7 @@ def _system_types() -> Iterator[tuple]:
 
 
 def _identity_columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for column in table.columns:
             if column.identity is not None:
                 type_, last = column.type, column.identity.last
@@ -121,7 +121,7 @@ def _identity_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _computed_columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for column in table.columns:
             if column.computed is not None:
                 yield (*column_values(table, column), 0, 1, column.computed.text, int(column.computed.persisted))
@@ -143,7 +143,7 @@ def _constraint(name: str, object_id: int, table: Table, code: str, description:
 
 
 def _default_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for column in table.columns:
             if (default := column.default) is not None:
                 head = _constraint(default.name, default.object_id, table, "D ", "DEFAULT_CONSTRAINT")
@@ -151,7 +151,7 @@ def _default_constraints(scope: Scope) -> Iterator[tuple]:
 
 
 def _check_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for check in table.checks:
             head = _constraint(check.name, check.object_id, table, "C ", "CHECK_CONSTRAINT")
             column = table.column(check.column) if check.column else None
@@ -172,8 +172,8 @@ CONSTRAINT = (
 )
 
 VIEWS = (
-    view("sys.columns", _COLUMN + _COLUMN_REST, _columns),
-    view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns),
+    view("sys.columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
+    view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
     view(
         "sys.types",
         "name sysname, system_type_id tinyint, user_type_id int, schema_id int, principal_id int? = NULL, "
@@ -187,22 +187,26 @@ VIEWS = (
         _COLUMN + ", is_identity bit, is_computed bit, seed_value sql_variant?, increment_value sql_variant?, "
         "last_value sql_variant?, is_not_for_replication bit?",
         _identity_columns,
+        about="object_id",
     ),
     view(
         "sys.computed_columns",
         _COLUMN + ", is_identity bit, is_computed bit, definition nvarchar(max)?, is_persisted bit, "
         "uses_database_collation bit = 1",
         _computed_columns,
+        about="object_id",
     ),
     view(
         "sys.default_constraints",
         CONSTRAINT + ", parent_column_id int, definition nvarchar(max)?, is_system_named bit",
         _default_constraints,
+        about="parent_object_id",
     ),
     view(
         "sys.check_constraints",
         CONSTRAINT + ", is_disabled bit, is_not_for_replication bit = 0, is_not_trusted bit, parent_column_id int, "
         "definition nvarchar(max)?, uses_database_collation bit? = 1, is_system_named bit",
         _check_constraints,
+        about="parent_object_id",
     ),
 )

@@ -21,7 +21,7 @@ def column_id(table: Table, name: str) -> int:
 
 
 def _indexes(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         columnstores = table.properties.get("columnstores", {})
         if table.clustered is None and not any(clustered for _, clustered in columnstores.values()):
             yield (table.object_id, None, 0, 0, "HEAP", 0, 0, 0, 0, 0, 0, None)
@@ -46,7 +46,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
 
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for index in table.indexes:
             number = 0
             for ordinal, (name, descending) in enumerate(index.columns, 1):
@@ -59,7 +59,7 @@ def _index_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _key_constraints(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for index in table.indexes:
             if index.constraint:
                 primary = index.constraint == "PRIMARY KEY"
@@ -79,7 +79,7 @@ def _key_constraints(scope: Scope) -> Iterator[tuple]:
 
 
 def _foreign_keys(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for key in table.foreign_keys:
             target = next((i for i in key.referenced.indexes if _names(i.columns) == set(key.referenced_columns)), None)
             yield (
@@ -107,7 +107,7 @@ def _names(columns: tuple[tuple[str, bool], ...]) -> set[str]:
 
 
 def _foreign_key_columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         for key in table.foreign_keys:
             pairs = zip(key.columns, key.referenced_columns, strict=True)
             for number, (own, other) in enumerate(pairs, 1):
@@ -130,6 +130,7 @@ VIEWS = (
         "is_ignored_in_optimization bit? = 0, allow_row_locks bit? = 1, allow_page_locks bit? = 1, has_filter bit?, "
         "filter_definition nvarchar(max)?, compression_delay int? = NULL, auto_created bit? = 0",
         _indexes,
+        about="object_id",
     ),
     view(
         "sys.index_columns",
@@ -137,11 +138,13 @@ VIEWS = (
         "partition_ordinal tinyint = 0, is_descending_key bit?, is_included_column bit?, "
         "column_store_order_ordinal tinyint = 0",
         _index_columns,
+        about="object_id",
     ),
     view(
         "sys.key_constraints",
         CONSTRAINT + ", unique_index_id int?, is_system_named bit, is_enforced bit = 1",
         _key_constraints,
+        about="parent_object_id",
     ),
     view(
         "sys.foreign_keys",
@@ -149,11 +152,13 @@ VIEWS = (
         "is_not_trusted bit, delete_referential_action tinyint?, delete_referential_action_desc nvarchar(60)?, "
         "update_referential_action tinyint?, update_referential_action_desc nvarchar(60)?, is_system_named bit",
         _foreign_keys,
+        about="parent_object_id",
     ),
     view(
         "sys.foreign_key_columns",
         "constraint_object_id int, constraint_column_id int, parent_object_id int, parent_column_id int, "
         "referenced_object_id int, referenced_column_id int",
         _foreign_key_columns,
+        about="parent_object_id",
     ),
 )

@@ -73,7 +73,7 @@ def _schemas(scope: Scope) -> Iterator[tuple]:
 
 
 def _partitions(scope: Scope) -> Iterator[tuple]:
-    for table in scope.database.tables():
+    for table in scope.tables():
         indexes = [index.index_id for index in table.indexes if not index.disabled]
         if table.clustered is None:
             indexes = [0, *indexes]
@@ -208,12 +208,14 @@ VIEWS = (
         "filestream_filegroup_id smallint = 0, data_compression tinyint = 0, "
         "data_compression_desc nvarchar(60)? = 'NONE'",
         _partitions,
+        about="object_id",
     ),
     view(
         "sys.dm_db_partition_stats",
         "partition_id bigint, object_id int, index_id int, partition_number int = 1, in_row_data_page_count bigint, "
         "used_page_count bigint, reserved_page_count bigint, row_count bigint",
         _partition_stats,
+        about="object_id",
     ),
     view(
         "sys.extended_properties",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.query.operators import Operator, Slice
+from mssql_cdc.sandbox.exec.expressions.base import Fn
+from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.tsql import ast
 
@@ -23,6 +25,25 @@ class Leaf:
     operator: Operator | None = None
     rename: Callable[[Operator], Operator] | None = None
     filters: list[ast.Expression] = field(default_factory=list)
+    narrow: tuple[int, Callable[[Fn], Operator]] | None = None
+    """A column, and how to make the operator for rows with one value of it, where that is less work."""
+
+
+def view_leaf(view: Any, fields: Sequence[Field]) -> Leaf:
+    """A view of the catalogue, which gives all its rows or, where it can, those about one table."""
+
+    def rows(context: Context) -> Iterable[tuple]:
+        return view.rows(context.session, context.transaction)
+
+    def about(value: Fn) -> Operator:
+        def some(context: Context) -> Iterable[tuple]:
+            object_id = value((), context)
+            return () if object_id is None else view.rows(context.session, context.transaction, object_id=object_id)
+
+        return Rows(fields, some)
+
+    place = next((number for number, one in enumerate(fields) if one.name == view.about), None)
+    return Leaf(fields, operator=Rows(fields, rows), narrow=None if place is None else (place, about))
 
 
 def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
