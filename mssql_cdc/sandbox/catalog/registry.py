@@ -60,10 +60,17 @@ class VirtualTable:
     definition: SystemView
     database: Database
 
-    def rows(self, session: Session, transaction: Transaction | None = None) -> Iterable[tuple]:
-        """The rows as of now; error 297 without the permission that views of state need."""
+    @property
+    def about(self) -> str:
+        """The column that names a row's table, see `SystemView`."""
+        return self.definition.about
+
+    def rows(
+        self, session: Session, transaction: Transaction | None = None, *, object_id: int | None = None
+    ) -> Iterable[tuple]:
+        """The rows as of now, or those about one table; error 297 without the permission that views of state need."""
         state_views.check(session, self.database, f"{self.definition.schema}.{self.definition.name}".lower())
-        return self.definition.rows(Scope(self.database.server, self.database, session, transaction))
+        return self.definition.rows(Scope(self.database.server, self.database, session, transaction, object_id))
 
 
 @dataclass(frozen=True, slots=True)

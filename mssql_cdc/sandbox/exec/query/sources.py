@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
 from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
 from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
-from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields
+from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields, view_leaf
 from mssql_cdc.sandbox.exec.query.matching import Matcher
-from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Rows, Single
+from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Single
 from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
 from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
@@ -105,8 +104,8 @@ class SourcePlanner:
         compiler.reads_tables = True
         found = compiler.names.find(name)
         if isinstance(found, Table):
-            may_select: Callable[[str], bool] | None = None
             place = compiler.names.place(name)
+            may_select: Callable[[str], bool] | None = None
             if not found.private and not compiler.module_depth:
                 may_select = selectable_columns(compiler.session, found)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
@@ -156,23 +155,39 @@ class SourcePlanner:
         qualifier = (alias,) if alias else (place.database.name, place.schema, place.name)
         fields = [Field(col.name, _collated(compiler, col), col.nullable, qualifier, col) for col in view.columns]
 
-        def rows(context: Context) -> Any:
-            return view.rows(context.session, context.transaction)
-
-        return Leaf(fields, operator=Rows(fields, rows))
+        return view_leaf(view, fields)
 
     # ---- entering a leaf with its conditions -------------------------------------------------------------
 
     def _enter(self, leaf: Leaf, conditions: Sequence[ast.Expression], order: Order, *, prefer_order: bool) -> Operator:
         if leaf.table is None:
-            assert leaf.operator is not None
-            return self._filtered(leaf.operator, conditions)
+            operator = self._narrowed(leaf, conditions) or leaf.operator
+            assert operator is not None
+            return self._filtered(operator, conditions)
         scope = self.scope(leaf.fields)
         access, covered, given = self.access(leaf.table, scope, conditions, order, prefer_order=prefer_order)
         scan = TableScan(
             leaf.table, leaf.fields, hints=leaf.hints, access=access, order=given, computed=computed_values(leaf.table)
         )
         return self._filtered(scan, [node for node in conditions if not any(node is done for done in covered)])
+
+    def _narrowed(self, leaf: Leaf, conditions: Sequence[ast.Expression]) -> Operator | None:
+        """The rows of a catalogue view about one table, where a condition names it."""
+        if leaf.narrow is None:
+            return None
+        place, make = leaf.narrow
+        scope = self.scope(leaf.fields)
+        for node in conditions:
+            sarg = find_sarg(node, lambda n: self.compiler.expr(n, scope), lambda n: self._constant(n, scope))
+            if sarg is not None and sarg.column == place and sarg.operator == "=":
+                return make(sarg.value.fn)
+        return None
+
+    def _constant(self, node: ast.Expression, scope: Scope) -> Expr:
+        made = self.compiler.expr(node, scope)
+        if not made.constant:
+            raise error(102, near="column")
+        return made
 
     def access(
         self, table: Table, scope: Scope, conditions: Sequence[ast.Expression], order: Order, *, prefer_order: bool
@@ -183,10 +198,7 @@ class SourcePlanner:
             return self.compiler.expr(node, scope)
 
         def outside(node: ast.Expression) -> Expr:
-            made = self.compiler.expr(node, scope)
-            if not made.constant:
-                raise error(102, near="column")
-            return made
+            return self._constant(node, scope)
 
         sargs = [sarg for node in conditions if (sarg := find_sarg(node, here, outside)) is not None]
         ors = [bound for node in conditions for bound in or_bounds(node, lambda n: find_sarg(n, here, outside))]
