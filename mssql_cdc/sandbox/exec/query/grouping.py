@@ -27,6 +27,7 @@ class Aggregate:
     """One aggregate: the argument's value per row (None for COUNT(*)), and the result of a group's values.
 
     The values a group hands over are without NULL; DISTINCT ones are already single. `order` sorts STRING_AGG's rows.
+    `first` is (place, descending) of an order of rows in which the first value that is not NULL is the result.
     """
 
     type: SqlType
@@ -35,6 +36,7 @@ class Aggregate:
     distinct: Callable[[Any], Any] | None = None
     nullable: bool = True
     order: tuple[SortKey, ...] = ()
+    first: tuple[int, bool] | None = None
 
 
 def aggregate(
@@ -60,7 +62,9 @@ def aggregate(
         return accumulator.result()
 
     fed = argument.fn if separator is None else _paired(argument.fn, separator.fn)
-    return Aggregate(rule.result(call), fed, compute, same, order=order)
+    extreme = name in ("min", "max") and argument.column >= 0
+    first = (argument.column, name == "max") if extreme else None
+    return Aggregate(rule.result(call), fed, compute, same, order=order, first=first)
 
 
 def _paired(argument: Fn, separator: Fn) -> Fn:
@@ -116,6 +120,12 @@ class Group:
             if all(spec.argument is None for spec in specs):
                 count = sum(len(rows) for rows in self._source.open(context))
                 return [(count,) * len(specs)]
+            if (
+                len(specs) == 1
+                and specs[0].first is not None
+                and specs[0].first == next(iter(self._source.order), None)
+            ):
+                return [(_first_value(self._source.open(context), specs[0].first[0]),)]
             rows = [row for slice_ in self._source.open(context) for row in slice_]
             return [tuple([result_of(spec, rows, context) for spec in specs])]
         groups: dict[tuple, tuple[tuple, Slice]] = {}
@@ -125,6 +135,10 @@ class Group:
                 values = tuple([key(row, context) for key in keys])
                 groups.setdefault(equal(values), (values, []))[1].append(row)
         return [values + tuple([result_of(spec, rows, context) for spec in specs]) for values, rows in groups.values()]
+
+
+def _first_value(slices: Slices, place: int) -> Any:
+    return next((row[place] for rows in slices for row in rows if row[place] is not None), None)
 
 
 class GroupingSets:

@@ -51,7 +51,7 @@ class SelectPlanner:
         node = self.node
         grouped = bool(node.group_by or node.grouping_sets) or node.having is not None or self._has_aggregates()
         limited = node.top is not None or (self.query is not None and self.query.offset is not None)
-        wanted = None if grouped or node.distinct or not self.order else self._wanted
+        wanted = None if node.distinct else self._extreme if grouped else self._wanted if self.order else None
         plan = self.sources.plan(node.source, node.where, wanted, prefer_order=limited)
         scope = self.sources.scope(plan.fields)
         if grouped:
@@ -71,11 +71,25 @@ class SelectPlanner:
 
     # ---- ORDER BY ---------------------------------------------------------------------------------------
 
+    def _extreme(self, scope: Scope) -> list[tuple[int, bool]]:
+        """The order in which the only MIN or MAX of a query, without groups, is found in front."""
+        found = [part for node in self._nodes() for part in own_nodes(node) if is_aggregate(part)]
+        alone = len(found) == 1 and found[0].arguments and not self.node.group_by
+        name = found[0].name[0].upper() if alone else ""
+        if name not in ("MIN", "MAX") or self.node.grouping_sets:
+            return []
+        return self._plain_order([ast.OrderItem(found[0].arguments[0], descending=name == "MAX")], scope)
+
     def _wanted(self, scope: Scope) -> list[tuple[int, bool]]:
         """The order that ORDER BY asks for, as far as its items are plain columns of this source."""
+        return self._plain_order(
+            [replace(item, expression=self._order_node(item.expression)) for item in self.order], scope
+        )
+
+    def _plain_order(self, items: Sequence[ast.OrderItem], scope: Scope) -> list[tuple[int, bool]]:
         result = []
-        for item in self.order:
-            node = self._order_node(item.expression)
+        for item in items:
+            node = item.expression
             if not isinstance(node, ast.ColumnRef):
                 return []
             try:
@@ -196,7 +210,9 @@ class SelectPlanner:
         if clause is None:
             return Field(item.name, expr.type, expr.nullable, (), origin, False, special)
         qualifier = item.source if clause.mode == "AUTO" else ()
-        return Field(item.name, expr.type, expr.nullable, qualifier, origin, False, "json" if _is_json(item) else "")
+        return Field(
+            item.name, expr.type, expr.nullable, qualifier, origin, False, "json" if makes_json(item.node) else ""
+        )
 
 
 def delivers(plan: Operator, wanted: Sequence[tuple[int, bool]]) -> bool:
@@ -211,9 +227,8 @@ def _implied_name(node: ast.Expression) -> str:
 _JSON_FUNCTIONS = frozenset({"JSON_QUERY", "JSON_MODIFY", "JSON_OBJECT", "JSON_ARRAY"})
 
 
-def _is_json(item: Item) -> bool:
-    """Whether FOR JSON puts the value in as it is: it is JSON that the server made itself."""
-    node = item.node
+def makes_json(node: ast.Expression | None) -> bool:
+    """Whether JSON is put into JSON as it is: what the server itself has made."""
     if isinstance(node, ast.ScalarSubquery):
         return node.query.for_clause is not None and node.query.for_clause.kind == "JSON"
     return isinstance(node, ast.Function) and node.name[-1].upper() in _JSON_FUNCTIONS
