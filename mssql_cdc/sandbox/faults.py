@@ -210,6 +210,7 @@ async def _clear_faults(call: Call) -> AsyncIterator[Event]:
     call.scope.server.catalog.faults.statements.clear()
     for capture in call.scope.server.catalog.cdc.captures():
         capture.paused, capture.lag_seconds = False, 0.0
+        capture.failures.clear()
     return
     yield
 

@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.security import user_of
 from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.scripts import run_script
 from mssql_cdc.sandbox.tds.connection import ConnectionSettings
@@ -121,14 +122,14 @@ class SandboxServer:
             session.close()
 
     def _open_session(self, login: Login) -> Session:
-        """The session of a client; errors 18456 (login), 4060 (database)."""
+        """The session of a client; errors 18456 (login), 4060 (no such database, or no user in it)."""
         account = self.engine.logins.get(login.user)
         if account is None or account.disabled or not _same(account.password, login.password):
             raise error(18456, login=login.user)
         database = login.database or account.default_database
         if database not in self.engine.databases:
             raise error(4060, name=database)
-        return Session(
+        session = Session(
             self.engine,
             login=account.name,
             database=database,
@@ -136,6 +137,10 @@ class SandboxServer:
             host=login.host,
             read_only_intent=login.read_only_intent,
         )
+        if user_of(session, session.current_database) is None:
+            session.close()
+            raise error(4060, name=database)
+        return session
 
 
 def _same(left: str, right: str) -> bool:

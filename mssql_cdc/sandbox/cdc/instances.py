@@ -6,6 +6,7 @@ source's rows are laid out at the place in the log up to which the job has read.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from mssql_cdc.sandbox.cdc.layout import LEADING
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.log import DdlChange
@@ -98,6 +100,8 @@ class DatabaseCapture:
     history: ScanHistory = field(default_factory=ScanHistory)
     commit_times: dict[bytes, int] = field(default_factory=dict)
     """Times of commits which were looked up: change queries ask for the same LSN on every row. Cleanup empties it."""
+    failures: deque[SqlError] = field(default_factory=deque)
+    """Errors which were ordered for the next scans: one each."""
     paused: bool = False
     lag_seconds: float = 0.0
 

@@ -71,6 +71,8 @@ def scan(capture: DatabaseCapture, maxtrans: int) -> int:
 
 def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[list[CommittedTransaction], _Pass]:
     """Write what the next transactions have changed; the caller commits."""
+    if capture.failures:
+        raise capture.failures.popleft()
     if capture.pending_ddl:
         metadata.insert(DDL_HISTORY, *capture.pending_ddl)
         capture.pending_ddl = []

@@ -66,6 +66,20 @@ def test_capture_error_is_a_row_of_dm_cdc_errors(world: LocalWorld) -> None:
     assert world.rows("SELECT error_number, error_message FROM sys.dm_cdc_errors") == [(22859, "broken")]
 
 
+def test_failing_capture_stands_still_and_goes_on_afterwards(world: LocalWorld) -> None:
+    """[doc] a failed scan is a row of both views; what it had read is read again."""
+    prepared(world)
+    world.execute("EXEC sandbox.capture_fail @number = 22863, @times = 2")
+    world.execute("INSERT t VALUES (1, 1)")
+    world.pass_time(5)
+    world.pass_time(5)
+    assert world.changes("dbo_t") == []
+    assert world.rows("SELECT error_number FROM sys.dm_cdc_errors") == [(22863,), (22863,)]
+    assert world.value("SELECT error_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0") == 2
+    world.pass_time(5)
+    assert world.changes("dbo_t", "id") == [(1,)]
+
+
 ORDERED = {"deadlock": (1205, 13), "lock timeout": (1222, 16), "snapshot conflict": (3960, 16)}
 
 
