@@ -35,13 +35,14 @@ from mssql_cdc.sandbox.tds.response import Response
 from mssql_cdc.sandbox.tds.rowsets import read_bulk_load
 from mssql_cdc.sandbox.tds.session import Session, SessionFactory
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken
-from mssql_cdc.sandbox.tds.wire import ProtocolError
+from mssql_cdc.sandbox.tds.wire import STREAM_INCORRECT, ProtocolError
 
 logger = logging.getLogger(__name__)
 
 _PIPELINED_REQUESTS = 4
 _TURN_SECONDS = 0.05
 _INCORRECT_STREAM = "The incoming tabular data stream (TDS) protocol stream is incorrect. "
+_INCORRECT_CALL = "The incoming tabular data stream (TDS) remote procedure call (RPC) protocol stream is incorrect. "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,10 +210,11 @@ class Connection:
                 await self._write(response, EnvChange("reset"))
             await self._run(session, message, response)
         except ProtocolError as error:
-            await self._write(response, MessageEvent(4002, 2, 16, f"{_INCORRECT_STREAM}{error}"))
+            stream = _INCORRECT_STREAM if error.number == STREAM_INCORRECT else _INCORRECT_CALL
+            await self._write(response, MessageEvent(error.number, 2, 16, f"{stream}{error}"))
             return True
         except InvalidValueError as error:
-            await self._write(response, MessageEvent(8023, 1, 16, f"{_INCORRECT_STREAM}{error}"))
+            await self._write(response, MessageEvent(8023, 1, 16, f"{_INCORRECT_CALL}{error}"))
         except SqlError as error:
             event = MessageEvent(
                 error.number, error.state, error.severity, error.message, error.procedure, max(error.line, 1)

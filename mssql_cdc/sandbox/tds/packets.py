@@ -13,6 +13,7 @@ HEADER_SIZE = 8
 MIN_PACKET_SIZE = 512
 MAX_PACKET_SIZE = 32767
 DEFAULT_PACKET_SIZE = 4096
+_BULK_FACTOR = 4
 _HEADER = struct.Struct(">BBHHBB")
 
 
@@ -125,8 +126,10 @@ class MessageAssembler:
             self._status = status
         elif kind is not self._kind:
             raise ProtocolError(f"a {kind.name} packet inside a {self._kind.name} message")
-        if len(self._payload) + len(body) > self.limit:
-            raise ProtocolError(f"the {kind.name} message is longer than the limit of {self.limit} bytes")
+        # A bulk load is one message however many rows it has.
+        limit = self.limit * _BULK_FACTOR if kind is PacketType.BULK_LOAD else self.limit
+        if len(self._payload) + len(body) > limit:
+            raise ProtocolError(f"the {kind.name} message is longer than the limit of {limit} bytes")
         self._payload += body
         if Status.END_OF_MESSAGE not in status:
             return None

@@ -26,6 +26,7 @@ _SEPARATOR, _SEPARATOR_NO_EXEC = 0xFF, 0xFE
 _NO_METADATA = 0x02
 _BY_REFERENCE, _DEFAULT, _ENCRYPTED = 0x01, 0x02, 0x08
 _MAX_PARAMETERS = 2100
+_TOO_MANY_PARAMETERS = 8003
 _TM_KINDS: Mapping[int, TmKind] = {5: "begin", 7: "commit", 8: "rollback", 9: "save"}
 
 
@@ -96,7 +97,8 @@ def _call(reader: Reader) -> RpcCall:
             execute = reader.u8() == _SEPARATOR
             break
         if len(parameters) == _MAX_PARAMETERS + 3:
-            raise ProtocolError(f"more than {_MAX_PARAMETERS} parameters in a call of {name}")
+            reason = f"more than {_MAX_PARAMETERS} parameters in a call of {name}"
+            raise ProtocolError(reason, number=_TOO_MANY_PARAMETERS)
         parameters.append(_parameter(reader, len(parameters) + 1))
     return RpcCall(name, parameters, not options & _NO_METADATA, execute, last=not reader.remaining)
 
@@ -115,6 +117,8 @@ def _parameter(reader: Reader, position: int) -> RpcParameter:
             type_, value = wire.type, read_value(reader, wire)
     except InvalidValueError as error:
         raise InvalidValueError(f'Parameter {position} ("{name}"): {error}') from error
+    except ProtocolError as error:
+        raise ProtocolError(f'Parameter {position} ("{name}"): {error}', number=error.number) from error
     return RpcParameter(name, type_, value, output=bool(status & _BY_REFERENCE), default=bool(status & _DEFAULT))
 
 

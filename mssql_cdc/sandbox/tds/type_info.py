@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.tds.type_codecs import codec_of, decimal_size, declared_b
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar, us_varchar
 
 VARIANT_MAXIMUM = 8009
+UNKNOWN_TYPE, WRONG_LENGTH = 8009, 8016
 USER_TYPE_ROWVERSION = 0x50
 
 _MAX_LENGTH = 0xFFFF
@@ -121,7 +122,7 @@ def read_type_info(reader: Reader) -> WireType:
     if token in _SCALED:
         scale = reader.u8()
         if scale > 7:
-            raise ProtocolError(f"type 0x{token:02X} with scale {scale}; expected 0 to 7")
+            raise ProtocolError(f"type 0x{token:02X} with scale {scale}; expected 0 to 7", number=WRONG_LENGTH)
         return WireType(_SCALED[token](scale))
     if token in _TEXTS:
         return _read_text(_TEXTS[token], reader)
@@ -134,7 +135,7 @@ def read_type_info(reader: Reader) -> WireType:
 
 def _pick(choices: Mapping[int, SqlType], size: int, token: int) -> SqlType:
     if size not in choices:
-        raise ProtocolError(f"type 0x{token:02X} with size {size}; expected {sorted(choices)}")
+        raise ProtocolError(f"type 0x{token:02X} with size {size}; expected {sorted(choices)}", number=WRONG_LENGTH)
     return choices[size]
 
 
@@ -142,7 +143,8 @@ def _read_exact(token: int, reader: Reader) -> SqlType:
     reader.skip(1)
     precision, scale = reader.u8(), reader.u8()
     if not 1 <= precision <= 38 or scale > precision:
-        raise ProtocolError(f"decimal({precision},{scale}) is no type; expected precision 1 to 38 and scale within it")
+        reason = f"decimal({precision},{scale}) is no type; expected precision 1 to 38 and scale within it"
+        raise ProtocolError(reason, number=WRONG_LENGTH)
     return _EXACT[token](precision, scale)
 
 
@@ -186,4 +188,4 @@ def _read_other(token: int, reader: Reader) -> WireType:
         return WireType(SqlType(name, _UDTS[name][0] if name == "hierarchyid" else MAX))
     if token == _TABLE:
         raise ProtocolError("a table-valued parameter stands where a single value was expected")
-    raise ProtocolError(f"type 0x{token:02X} is not known")
+    raise ProtocolError(f"type 0x{token:02X} is not known", number=UNKNOWN_TYPE)

@@ -10,7 +10,7 @@ from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.tds.collations import collation_of_bytes
 from mssql_cdc.sandbox.tds.decoders import InvalidValueError, time_size
 from mssql_cdc.sandbox.tds.type_codecs import Frame, codec_of, decimal_size
-from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
+from mssql_cdc.sandbox.tds.type_info import WRONG_LENGTH, WireType, read_type_info
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
 
 _SHORT_NULL = 0xFFFF
@@ -55,7 +55,7 @@ def _read_framed(reader: Reader, frame: Frame) -> bytes | None:
     if size == _TEXT_NULL:
         return None
     if size < 0:
-        raise ProtocolError(f"a text value of {size} bytes")
+        raise ProtocolError(f"a text value of {size} bytes", number=WRONG_LENGTH)
     return reader.take(size)
 
 
@@ -89,7 +89,8 @@ def _check_size(size: int, type_: SqlType) -> None:
     else:
         return
     if size not in allowed:
-        raise ProtocolError(f"a {name} value of {size} bytes; expected {', '.join(map(str, allowed))}")
+        expected = ", ".join(map(str, allowed))
+        raise ProtocolError(f"a {name} value of {size} bytes; expected {expected}", number=WRONG_LENGTH)
 
 
 def _read_variant(reader: Reader) -> object:

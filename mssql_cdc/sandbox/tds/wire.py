@@ -12,8 +12,15 @@ _I32 = struct.Struct("<i")
 _U64 = struct.Struct("<Q")
 
 
+STREAM_INCORRECT = 4002
+
+
 class ProtocolError(Exception):
-    """The client sent bytes that are not TDS; its connection cannot go on."""
+    """The client sent bytes that are not TDS; its connection cannot go on. `number` is the server's error for it."""
+
+    def __init__(self, text: str, *, number: int = STREAM_INCORRECT) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 class Reader:
