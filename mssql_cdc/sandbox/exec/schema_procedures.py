@@ -150,7 +150,25 @@ def _drop_message(session: Session, _database: Database, parameters: Sequence[Rp
     yield
 
 
+def _set_context(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """sp_set_session_context @key, @value [, @read_only]; 15664 for a key that was set read-only."""
+    given = named_arguments(("key", "value", "read_only"), parameters)
+    value = next((one for one in parameters if one.name.lower() == "@value"), None)
+    value = parameters[1] if value is None else value
+    key = str(given["key"]).lower()
+    known = session.session_context.get(key)
+    if known is not None and known[1]:
+        raise SqlError(15664, f"Cannot set key '{given['key']}' in the session context. The key has been set as "
+                              "read_only "
+                       "for this session.")  # fmt: skip
+    variant = None if value.value is None else (value.type, value.value)
+    session.session_context[key] = (variant, bool(given.get("read_only")))
+    return 0, []
+    yield
+
+
 OWN: dict[str, Own] = {
+    "sp_set_session_context": _set_context,
     "sp_addtype": _add_type,
     "sp_droptype": _drop_type,
     "sp_sequence_get_range": _sequence_range,

@@ -109,6 +109,8 @@ class CallParser(TypeParser):
         if self.text == "*" and self.peek().text == ")":
             self.advance()
             star = True
+        elif len(name) == 1 and name[0].upper() in ("JSON_OBJECT", "JSON_ARRAY"):
+            arguments = self._json_arguments(pairs=name[0].upper() == "JSON_OBJECT")
         elif name[-1].upper() == "TRIM":
             arguments = self._trim_arguments()
         elif self.text != ")":
@@ -136,6 +138,21 @@ class CallParser(TypeParser):
             text = self.expression()
             return (text, first, ast.Literal(side or "BOTH", "string"))
         return (first,)
+
+    def _json_arguments(self, *, pairs: bool) -> tuple[ast.Expression, ...]:
+        """`key: value` pairs or values, then what NULL becomes (a word, given on as the last argument)."""
+        found: list[ast.Expression] = []
+        while self.text not in (")", "ABSENT") and not self.at("NULL", "ON"):
+            found.append(self.expression())
+            if pairs:
+                self.expect(":")
+                found.append(self.expression())
+            if not self.accept(","):
+                break
+        mode = self.accept_one("NULL", "ABSENT")
+        if mode:
+            self.expect("ON", "NULL")
+        return (*found, ast.Literal(mode, "string"))
 
     def _conversion(self) -> ast.Expression:
         word = self.advance().text

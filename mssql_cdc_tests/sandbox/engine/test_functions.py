@@ -1,7 +1,5 @@
 """Built-in functions: values, result types, arity errors, NULLs."""
 
-# ruff: noqa: E501 - messages stand as the server sends them
-
 import random
 from decimal import Decimal
 
@@ -14,7 +12,7 @@ from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.functions import AGGREGATES, KEYWORD, Call, binary_operator, scalar
 from mssql_cdc.sandbox.engine.functions.json_functions import open_json
 from mssql_cdc.sandbox.engine.functions.patterns import like
-from mssql_cdc.sandbox.engine.functions.strings import string_split
+from mssql_cdc.sandbox.engine.functions.strings_codes import string_split
 from mssql_cdc.sandbox.engine.text import to_text
 from mssql_cdc.sandbox.engine.types import parse_type
 from mssql_cdc.sandbox.errors import SqlError
@@ -174,7 +172,10 @@ def test_scalar_functions(name, arguments, result) -> None:
             "DATEDIFF",
             [k("second"), ("date", "1900-01-01"), ("date", "2020-01-01")],
             535,
-            "The datediff function resulted in an overflow. The number of dateparts separating two date/time instances is too large. Try to use datediff with a less precise datepart.",
+            (
+                "The datediff function resulted in an overflow. The number of dateparts separating two date/time "
+                "instances is too large. Try to use datediff with a less precise datepart."
+            ),
         ),
         (
             "JSON_VALUE",

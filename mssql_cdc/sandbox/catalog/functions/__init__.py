@@ -1,5 +1,5 @@
 """Scalar functions which read the catalogue: objects, properties of server and database, principals."""
 
-from mssql_cdc.sandbox.catalog.functions import objects, principals, properties
+from mssql_cdc.sandbox.catalog.functions import objects, places, principals, properties
 
-FUNCTIONS = (*objects.FUNCTIONS, *principals.FUNCTIONS, *properties.FUNCTIONS)
+FUNCTIONS = (*objects.FUNCTIONS, *places.FUNCTIONS, *principals.FUNCTIONS, *properties.FUNCTIONS)

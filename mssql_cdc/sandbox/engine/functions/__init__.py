@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from mssql_cdc.sandbox.engine.functions import dates, formatting, general, json_functions, numbers, strings
+from mssql_cdc.sandbox.engine.functions import (
+    bits,
+    dates,
+    dates_made,
+    dates_zones,
+    formatting,
+    general,
+    json_functions,
+    numbers,
+    strings,
+    strings_codes,
+)
 from mssql_cdc.sandbox.engine.functions.aggregates import AGGREGATES, Accumulator, Aggregate
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, Environment, ScalarFunction
 from mssql_cdc.sandbox.engine.functions.operators import binary_operator, complement, negation
@@ -23,7 +34,18 @@ from mssql_cdc.sandbox.errors import error
 SCALARS = MappingProxyType(
     {
         name: function
-        for module in (strings, numbers, dates, general, json_functions, formatting)
+        for module in (
+            strings,
+            strings_codes,
+            numbers,
+            dates,
+            dates_made,
+            dates_zones,
+            general,
+            json_functions,
+            formatting,
+            bits,
+        )
         for name, function in module.registry.functions.items()
     }
 )

@@ -1,19 +1,15 @@
-"""Date and time functions: current time, parts, arithmetic, construction, offsets and time zones.
+"""Date and time functions: current time, parts, arithmetic.
 
-What does not belong here: text forms (text.py, formatting.py).
+What does not belong here: text forms (text.py, formatting.py), construction (dates_made.py), zones (dates_zones.py).
 """
 
 from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mssql_cdc.sandbox.engine import parsing
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
-from mssql_cdc.sandbox.engine.functions.windows_zones import WINDOWS_ZONES
+from mssql_cdc.sandbox.engine.functions.definition import Call, Registry
 from mssql_cdc.sandbox.engine.ticks import (
     DAY_TICKS,
     MINUTE_TICKS,
@@ -33,14 +29,12 @@ from mssql_cdc.sandbox.engine.types import (
     DATES,
     DATETIME,
     INT,
-    SMALLDATETIME,
     STRINGS,
     SqlType,
     datetime2,
     datetimeoffset,
     nvarchar,
     reported_name,
-    time,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
 
@@ -60,7 +54,7 @@ PARTS = {
 _MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
                 "November", "December")  # fmt: skip
 _DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_UNITS = {"day": DAY_TICKS, "hour": 60 * MINUTE_TICKS, "minute": MINUTE_TICKS, "second": SECOND_TICKS,
+UNITS = {"day": DAY_TICKS, "hour": 60 * MINUTE_TICKS, "minute": MINUTE_TICKS, "second": SECOND_TICKS,
           "millisecond": 10_000, "microsecond": 10}  # fmt: skip
 
 
@@ -72,7 +66,7 @@ def date_part(word: object, function: str) -> str:
     return found
 
 
-def _dated(call: Call, place: int) -> SqlType:
+def dated(call: Call, place: int) -> SqlType:
     """The date type of an argument; text counts as datetimeoffset or datetime2, numbers as datetime."""
     type_ = call.types[place]
     if type_.name in DATES:
@@ -139,7 +133,7 @@ def _check_part(part: str, type_: SqlType, function: str) -> None:
 def _part_binder(function: str) -> Callable[[Call], Callable[..., Any]]:
     def bind(call: Call) -> Callable[..., Any]:
         part = date_part(call.constant(0), function)
-        type_ = _dated(call, 1)
+        type_ = dated(call, 1)
         if call.types[1].name in DATES:
             _check_part(part, type_, function)
         value = call.to(1, type_)
@@ -173,7 +167,7 @@ add("DATENAME", 2, result=nvarchar(30), environment=True, keywords=(0,))(_part_b
 
 def _single_part(name: str, part: str) -> None:
     def bind(call: Call) -> Callable[..., Any]:
-        type_ = _dated(call, 0)
+        type_ = dated(call, 0)
         value = call.to(0, type_)
         return lambda given: part_value(part, moment(value(given), type_), 7)
 
@@ -226,7 +220,7 @@ def shift(part: str, number: int, point: Moment) -> Moment:
     elif part == "week":
         ticks = number * 7 * DAY_TICKS
     else:
-        ticks = number * _UNITS.get(part, DAY_TICKS)
+        ticks = number * UNITS.get(part, DAY_TICKS)
     day, rest = divmod(point.day * DAY_TICKS + point.ticks + ticks, DAY_TICKS)
     if not 0 <= day <= 3_652_058:
         raise OutOfRangeError
@@ -249,7 +243,7 @@ def difference(part: str, start: Moment, end: Moment) -> int:
     b = end.day * DAY_TICKS + end.ticks - end.offset * MINUTE_TICKS
     if part == "nanosecond":
         return (b - a) * 100
-    return b // _UNITS[part] - a // _UNITS[part]
+    return b // UNITS[part] - a // UNITS[part]
 
 
 def _difference_binder(function: str, *, big: bool) -> Callable[[Call], Callable[..., Any]]:
@@ -257,7 +251,7 @@ def _difference_binder(function: str, *, big: bool) -> Callable[[Call], Callable
         part = date_part(call.constant(0), function)
         if part == "tzoffset":
             raise error(9810, part=part, function=function, type="datetimeoffset")
-        first, second = _dated(call, 1), _dated(call, 2)
+        first, second = dated(call, 1), dated(call, 2)
         one, two = call.to(1, first), call.to(2, second)
         limit = 2**63 if big else 2**31
 
@@ -274,201 +268,3 @@ def _difference_binder(function: str, *, big: bool) -> Callable[[Call], Callable
 
 add("DATEDIFF", 3, result=INT, keywords=(0,))(_difference_binder("datediff", big=False))
 add("DATEDIFF_BIG", 3, result=BIGINT, keywords=(0,))(_difference_binder("datediff_big", big=True))
-
-
-@add("DATETRUNC", 2, result=lambda call: _dated(call, 1), environment=True, keywords=(0,))
-def _datetrunc(call: Call) -> Callable[..., Any]:
-    part = date_part(call.constant(0), "datetrunc")
-    type_ = _dated(call, 1)
-    value = call.to(1, type_)
-
-    def datetrunc(env: Any, _word: Any, given: Any) -> Any:
-        point = moment(value(given), type_)
-        when = civil(point.day)
-        if part in _UNITS and part != "day":
-            return from_moment(point._replace(ticks=point.ticks // _UNITS[part] * _UNITS[part]), type_)
-        day = {
-            "year": days(when.year, 1, 1), "quarter": days(when.year, (when.month - 1) // 3 * 3 + 1, 1),
-            "month": days(when.year, when.month, 1), "week": point.day - (when.isoweekday() - env.date_first) % 7,
-            "iso_week": point.day - when.weekday(),
-        }.get(part, point.day)  # fmt: skip
-        return from_moment(Moment(day, 0, point.offset), type_)
-
-    return datetrunc
-
-
-@add("EOMONTH", 1, 2, result=DATE)
-def _eomonth(call: Call) -> Callable[..., Any]:
-    value = call.to(0, DATE if call.types[0].name in DATES | STRINGS else refuse(call, 0, "eomonth") or DATE)
-    count = call.to(1, INT) if len(call.types) > 1 else None
-
-    def eomonth(given: Any, months: Any = 0) -> int:
-        try:
-            when = civil(shift("month", count(months) if count else 0, Moment(value(given), 0)).day)
-        except OutOfRangeError:
-            raise error(517, type="date") from None
-        return days(when.year, when.month, monthrange(when.year, when.month)[1])
-
-    return eomonth
-
-
-# -- construction ------------------------------------------------------------------------------------------------
-
-
-def _built(type_: SqlType, make: Callable[..., Moment]) -> Callable[[Call], Callable[..., Any]]:
-    def bind(call: Call) -> Callable[..., Any]:
-        numbers = [call.to(place, INT) for place in range(len(call.types))]
-        scaled = type_
-        if type_.name in {"time", "datetime2", "datetimeoffset"}:
-            scaled = _scaled(type_.name, call)
-
-        def build(*values: Any) -> Any:
-            parts = [number(value) for number, value in zip(numbers, values, strict=True)]
-            try:
-                return from_moment(make(*parts), scaled)
-            except ValueError:
-                raise error(289, type=scaled.name) from None
-
-        return build
-
-    return bind
-
-
-def _scaled(name: str, call: Call) -> SqlType:
-    from mssql_cdc.sandbox.engine.types import make_type
-
-    scale = call.constant(len(call.types) - 1)
-    return make_type(name, scale if isinstance(scale, int) else 7)
-
-
-def _clock(hour: int, minute: int, second: int, fraction: int = 0, scale: int = 7) -> int:
-    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= fraction < 10**scale):
-        raise OutOfRangeError
-    return ((hour * 60 + minute) * 60 + second) * SECOND_TICKS + fraction * 10 ** (7 - scale)
-
-
-add("DATEFROMPARTS", 3, result=DATE)(_built(DATE, lambda y, m, d: Moment(days(y, m, d), 0)))
-add("TIMEFROMPARTS", 5, result=lambda call: _scaled("time", call))(
-    _built(time(), lambda h, m, s, f, n: Moment(693_595, _clock(h, m, s, f, n)))
-)
-add("DATETIMEFROMPARTS", 7, result=DATETIME)(
-    _built(DATETIME, lambda y, m, d, h, i, s, ms: Moment(days(y, m, d), _clock(h, i, s, ms, 3)))
-)
-add("SMALLDATETIMEFROMPARTS", 5, result=SMALLDATETIME)(
-    _built(SMALLDATETIME, lambda y, m, d, h, i: Moment(days(y, m, d), _clock(h, i, 0)))
-)
-add("DATETIME2FROMPARTS", 8, result=lambda call: _scaled("datetime2", call))(
-    _built(datetime2(), lambda y, m, d, h, i, s, f, n: Moment(days(y, m, d), _clock(h, i, s, f, n)))
-)
-add("DATETIMEOFFSETFROMPARTS", 10, result=lambda call: _scaled("datetimeoffset", call))(
-    _built(
-        datetimeoffset(),
-        lambda y, m, d, h, i, s, f, oh, om, n: Moment(days(y, m, d), _clock(h, i, s, f, n), oh * 60 + om),
-    )
-)
-
-
-@add("ISDATE", 1, result=INT, null_if_null=False)
-def _isdate(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
-
-    def isdate(value: Any) -> int:
-        if value is None or call.types[0].name in {"date", "time", "datetime2", "datetimeoffset"}:
-            return 0
-        if call.types[0].name in {"datetime", "smalldatetime"}:
-            return 1
-        try:
-            point, zoned = parsing.parse_moment(text(value), digits=3)
-            from_moment(point, DATETIME)
-        except ValueError:
-            return 0
-        return int(bool(text(value).strip()) and not zoned)
-
-    return isdate
-
-
-# -- offsets and zones -------------------------------------------------------------------------------------------
-
-
-def _offset_minutes(call: Call, place: int, function: str) -> Callable[[Any], int]:
-    if call.types[place].name in STRINGS:
-
-        def parse(value: Any) -> int:
-            try:
-                return parsing.parse_offset(value)
-            except ValueError:
-                raise error(9812, function=function) from None
-
-        return parse
-    return call.to(place, INT)
-
-
-def _offset_type(call: Call) -> SqlType:
-    type_ = call.types[0]
-    scale = (
-        type_.scale if type_.name in {"datetime2", "datetimeoffset", "time"} else 3 if type_.name == "datetime" else 7
-    )
-    return datetimeoffset(0 if type_.name in {"smalldatetime", "date"} else scale)
-
-
-@add("SWITCHOFFSET", 2, result=_offset_type)
-def _switchoffset(call: Call) -> Callable[..., Any]:
-    value, offset = call.to(0, _offset_type(call)), _offset_minutes(call, 1, "switchoffset")
-    return lambda given, zone: (value(given)[0], offset(zone))
-
-
-@add("TODATETIMEOFFSET", 2, result=_offset_type)
-def _todatetimeoffset(call: Call) -> Callable[..., Any]:
-    type_ = _offset_type(call)
-    value, offset = call.to(0, type_), _offset_minutes(call, 1, "todatetimeoffset")
-
-    def attach(given: Any, zone: Any) -> tuple[int, int]:
-        utc, own = value(given)
-        minutes = offset(zone)
-        return utc + (own - minutes) * MINUTE_TICKS, minutes
-
-    return attach
-
-
-def zone_named(name: str) -> ZoneInfo:
-    """A time zone by its Windows or IANA name; error 9820 for an unknown one."""
-    try:
-        return ZoneInfo(WINDOWS_ZONES.get(name.strip().lower(), name.strip()))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise error(9820, value=name) from None
-
-
-def zone_offset(zone: ZoneInfo, ticks: int, *, utc: bool) -> int:
-    """Offset in minutes at a datetime2 tick count, which is UTC or the zone's local time.
-
-    A local time that a clock change skips or repeats takes the offset from before the change for the repeated hour and
-    from after it for the skipped one, as AT TIME ZONE does.
-    """
-    when = datetime(1, 1, 1) + timedelta(microseconds=min(ticks, 3_155_378_975_999_999_999) // 10)  # noqa: DTZ001 - zone follows
-    if utc:
-        offset = (
-            zone.utcoffset(when.replace(tzinfo=zone))
-            if when.year < 2
-            else zone.fromutc(when.replace(tzinfo=zone)).utcoffset()
-        )
-    else:
-        offset = when.replace(tzinfo=zone, fold=0).utcoffset()
-    return int((offset or timedelta()).total_seconds()) // 60
-
-
-@add("AT TIME ZONE", 2, result=_offset_type)
-def _at_time_zone(call: Call) -> Callable[..., Any]:
-    """`value AT TIME ZONE name`: attaches the zone's offset to local types, converts datetimeoffset to the zone."""
-    type_ = _offset_type(call)
-    moves = call.types[0].name == "datetimeoffset"
-    value = call.to(0, type_)
-
-    def convert(given: Any, name: Any) -> tuple[int, int]:
-        zone = zone_named(name)
-        utc, _ = value(given)
-        if moves:
-            return utc, zone_offset(zone, utc, utc=True)
-        offset = zone_offset(zone, utc, utc=False)
-        return utc - offset * MINUTE_TICKS, offset
-
-    return convert

@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions import sessionfunctions, values
+from mssql_cdc.sandbox.exec.expressions import sessionfunctions, statefunctions, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -109,6 +109,7 @@ _SPECIALS: dict[str, Special] = {
     "IIF": _iif,
     "CHOOSE": _choose,
     "UPDATE": _update,
+    **statefunctions.SPECIALS,
 }
 
 

@@ -56,6 +56,21 @@ GLOBALS: dict[str, tuple[SqlType, Read]] = {
     "@@DBTS": (t.varbinary(8), lambda session: session.current_database.last_rowversion),
     "@@CONNECTIONS": (t.INT, lambda session: len(session.server.sessions)),
     "@@REMSERVER": (_NAME, lambda _session: None),
+    "@@TIMETICKS": (t.INT, lambda _session: 31250),
+    **dict.fromkeys(
+        (
+            "@@CPU_BUSY",
+            "@@IDLE",
+            "@@IO_BUSY",
+            "@@PACK_RECEIVED",
+            "@@PACK_SENT",
+            "@@PACKET_ERRORS",
+            "@@TOTAL_READ",
+            "@@TOTAL_WRITE",
+            "@@TOTAL_ERRORS",
+        ),
+        (t.INT, lambda _session: 0),
+    ),
 }
 
 
@@ -72,6 +87,21 @@ def _error_procedure(session: Session) -> str | None:
     return None if current is None or not current.procedure else current.procedure
 
 
+def _next_rowversion(session: Session) -> bytes:
+    """The lowest rowversion that no committed row has: here nothing is ever behind, so it is the next one."""
+    last = session.current_database.last_rowversion
+    return (int.from_bytes(last, "big") + 1).to_bytes(8, "big")
+
+
+def _zone(session: Session) -> tuple[str, str]:
+    """Display name and id of the server's time zone."""
+    minutes = session.server.clock.offset_minutes
+    if not minutes:
+        return "(UTC) Coordinated Universal Time", "UTC"
+    shown = f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+    return f"({shown}) {shown}", shown
+
+
 FUNCTIONS: dict[str, tuple[SqlType, Read]] = {
     "ERROR_NUMBER": (t.INT, _error_part("number")),
     "ERROR_MESSAGE": (t.nvarchar(4000), _error_part("message")),
@@ -84,6 +114,10 @@ FUNCTIONS: dict[str, tuple[SqlType, Read]] = {
     "ROWCOUNT_BIG": (t.BIGINT, _setting("row_count")),
     "CURRENT_TRANSACTION_ID": (t.BIGINT, _setting("transaction_descriptor")),
     "TRIGGER_NESTLEVEL": (t.INT, _setting("trigger_level")),
+    "CURRENT_REQUEST_ID": (t.SMALLINT, lambda _session: 0),
+    "MIN_ACTIVE_ROWVERSION": (t.varbinary(8), _next_rowversion),
+    "CURRENT_TIMEZONE": (t.varchar(64), lambda session: _zone(session)[0]),
+    "CURRENT_TIMEZONE_ID": (t.varchar(64), lambda session: _zone(session)[1]),
     "CONTEXT_INFO": (t.varbinary(128), _setting("context_info")),
 }
 

@@ -36,7 +36,7 @@ def json_text(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice
         objects = _objects(rows, fields, levels, nulls=nulls, nested=clause.mode == "PATH")
         text = ",".join(_rendered(one) for one in objects)
         text = text if bare else f"[{text}]"
-        return f"{{{_string(options['ROOT'])}:{text}}}" if "ROOT" in options else text
+        return f"{{{json_string(options['ROOT'])}:{text}}}" if "ROOT" in options else text
 
     return write
 
@@ -82,7 +82,7 @@ def _object(cells: Sequence[Any], fields: Sequence[Field], *, nulls: bool, neste
             inside = deeper
         if last in inside:
             raise _conflict(field.name)
-        inside[last] = "null" if value is None else _cell(value, field)
+        inside[last] = "null" if value is None else json_cell(value, field)
     return result
 
 
@@ -93,20 +93,21 @@ def _conflict(name: str) -> SqlError:
     )  # fmt: skip
 
 
-def _cell(value: Any, field: Field) -> str:
+def json_cell(value: Any, field: Field) -> str:
     """A value as JSON; what is JSON already is put in as it is."""
     if field.special == "json":
         return str(value)
     if field.type.name == "bit":
         return "true" if value else "false"
     text = plain_text(value, field.type)
-    return text if field.type.name in t.NUMBERS else _string(text)
+    return text if field.type.name in t.NUMBERS else json_string(text)
 
 
 def _rendered(node: Node) -> str:
-    cells = (f"{_string(name)}:{_rendered(one) if isinstance(one, dict) else one}" for name, one in node.items())
+    cells = (f"{json_string(name)}:{_rendered(one) if isinstance(one, dict) else one}" for name, one in node.items())
     return f"{{{','.join(cells)}}}"
 
 
-def _string(text: str) -> str:
+def json_string(text: str) -> str:
+    """A JSON string, with `/` escaped as SQL Server does."""
     return json.dumps(text, ensure_ascii=False).replace("/", "\\/")
