@@ -145,11 +145,19 @@ def test_fatal_error_is_sent_before_the_connection_ends(port: int) -> None:
         assert client.receive() == b""
 
 
-def test_broken_request_is_4002_and_the_end(port: int) -> None:
+def test_request_that_cannot_be_cut_into_parts_is_4002_and_the_end(port: int) -> None:
+    with raw_client(port) as client:
+        client.log_in(PASSWORD)
+        client.send(PacketType.RPC, HEADERS + us_varchar("p") + b"\0")
+        assert struct.pack("<iBB", 4002, 2, 16) in client.receive()
+        assert client.receive() == b""
+
+
+def test_broken_request_is_an_error_and_the_end(port: int) -> None:
     with raw_client(port) as client:
         client.log_in(PASSWORD)
         client.send(PacketType.RPC, HEADERS + us_varchar("p") + b"\0\0" + b"\0\0\x99")
-        assert struct.pack("<iBB", 4002, 2, 16) in client.receive()
+        assert struct.pack("<iBB", 8009, 2, 16) in client.receive()
         assert client.receive() == b""
 
 
