@@ -30,11 +30,12 @@ def acknowledge_parser(commands: Commands) -> None:
 
 
 def _acknowledge(options: argparse.Namespace) -> int:
-    from mssql_cdc.stream.loss import acknowledge_named, go_on_after_restore
+    from mssql_cdc.stream.loss import acknowledge_named, go_on_after_restore, is_restored
 
     with opened(options) as databases:
         if options.restored:
-            for database in databases:
+            restored = [database for database in databases if is_restored(database)]
+            for database in restored or databases:
                 go_on_after_restore(database, by="mssql-cdc acknowledge --restored")
             progress("mssql-cdc run, or the sensor, now reads every table again")
             return 0

@@ -78,7 +78,7 @@ def _discontinuities(
     commits: list[tuple[Reached, Reached]], offsets: Offsets, table: TableId, entry: Entry
 ) -> list[str]:
     """Commits that overlap, or that leave a stretch between them which `_offsets` does not account for."""
-    known = {row.tables[table.text].reached for row in offsets.rows if table.text in row.tables}
+    known = offsets.reached(table.text)
     problems = []
     for (_, before), (start, _) in pairwise(commits):
         if start < before:

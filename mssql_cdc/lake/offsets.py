@@ -95,6 +95,11 @@ class Offsets:
         known = [reached for reached in (own, entry.reached if entry else None) if reached is not None]
         return max(known, default=None)
 
+    def reached(self, table: str) -> set[Reached]:
+        """Every position that a row ever gave the table."""
+        found = self._flat.of(table).select(["epoch", "to"]).to_pylist()
+        return {Reached(one["epoch"], one["to"]) for one in found if one["to"] is not None}
+
     def cuts(self) -> list[OffsetRow]:
         """The complete cuts, in order."""
         return [self.rows[place] for place in self._places(self._table.column("complete"))]
@@ -205,6 +210,11 @@ class _Flat:
         place = np.zeros(len(self._names), dtype=np.int64)
         place[self._codes] = np.arange(len(self._codes))  # Of a repeated index the last value stays.
         self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
+
+    def of(self, name: str) -> pa.Table:
+        """All entries of one table, oldest first."""
+        mine = np.flatnonzero(self._codes == self._names.index(name)) if name in self._names else []
+        return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
 
     def largest_batches(self, rows: int) -> dict[str, int]:
         """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""

@@ -18,6 +18,7 @@ from mssql_cdc.errors import (
     SourceRestoredError,
     SourceUnavailableError,
 )
+from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver.log_end import LogMark
@@ -235,7 +236,11 @@ def _say(database: Database, merged: Merged) -> None:
 
 
 def _raise_lost(follower: Follower) -> None:
-    """Tables that lost changes stay an error until a snapshot has mended them."""
+    """Tables that lost changes are an error until a snapshot has mended them; their gaps are said till acknowledged."""
+    database = follower.database
+    for gaps in open_gaps(database.layout, database.storage).values():
+        for gap in gaps:
+            database.log(f"not acknowledged: {gap.text}")
     members = follower.seen.members.values() if follower.seen else ()
     reasons = {m.entry.reason for m in members if m.entry is not None and m.entry.status == "lost" and m.entry.reason}
     if reasons:

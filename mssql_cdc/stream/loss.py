@@ -95,6 +95,11 @@ def acknowledge_named(database: Database, names: Collection[str], *, by: str) ->
     return acknowledge(database, [known[name] for name in found], by=by)
 
 
+def is_restored(database: Database) -> bool:
+    """Whether the source went back in time, and nobody has gone on with it yet."""
+    return survey(database, quick=True).facts.restored is not None
+
+
 def go_on_after_restore(database: Database, *, by: str) -> Offsets:
     """Somebody's decision to go on with a source that went back in time (`begin_epoch`)."""
     return begin_epoch(database, survey(database), by=by)

@@ -11,20 +11,24 @@ import uuid
 from mssql_cdc.capture.context import Database
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
-from mssql_cdc.stream.signals import ask_for_snapshot, name_of
+from mssql_cdc.stream.signals import ask_for_snapshot, asked_snapshots, name_of
+
+_START = "start-"
 
 
 def snapshot_at_start(database: Database) -> None:
     """Ask for a snapshot of the tables that the lake knows; those that it does not know get their first one anyway."""
     if database.connector.snapshot.mode != "always":
         return
-    entries = load_offsets(database.layout, database.storage).entries
+    offsets = load_offsets(database.layout, database.storage)
+    if any(asked.signal_id.startswith(_START) for asked in asked_snapshots(database, offsets)):
+        return  # The last start's has not begun yet.
     tables = database.connector.filters.tables
     names = []
     for text, versions in load_history(database.layout, database.storage).versions.items():
         name = name_of(versions[-1].table_id)
-        entry = entries.get(text)
+        entry = offsets.entry(text)
         if entry is not None and entry.status != "snapshot" and not tables.is_signal_table(*name):
             names.append(".".join(name))
     if names:
-        ask_for_snapshot(database, f"start-{uuid.uuid4()}", names, channel="start")
+        ask_for_snapshot(database, f"{_START}{uuid.uuid4()}", names, channel="start")

@@ -61,6 +61,7 @@ class Location:
     names: DatabaseNames
     tables: tuple[TableSchema, ...]
     cursor: str | None = None
+    started: float | None = None
     requests: list[dg.RunRequest] = field(default_factory=list)
 
     @classmethod
@@ -154,6 +155,7 @@ class Location:
             resources={},
             cursor=self.cursor,
             sensor_name=self.sensor.name,
+            last_sensor_start_time=self.started,
         )
         result = self.sensor.evaluate_tick(context)
         for event in result.asset_events:

@@ -47,8 +47,11 @@ def test_a_table_has_a_source_a_change_log_and_a_current_table(shop):
     }
 
 
-def test_a_database_has_one_job_one_sensor_and_a_check_per_table(shop):
-    assert [job.name for job in shop.jobs or ()] == ["server1__shop__stream"]
+def test_a_database_has_a_job_a_sensor_and_a_check_per_table_and_a_job_of_maintenance(shop):
+    assert [job.name for job in shop.jobs or ()] == ["server1__shop__stream", "server1__shop__maintain"]
+    assert [(one.name, one.default_status.value) for one in shop.schedules or ()] == [
+        ("server1__shop__maintain__nightly", "STOPPED")
+    ]
     assert [sensor.name for sensor in shop.sensors or ()] == ["server1__shop__sensor"]
     graph = shop.resolve_asset_graph()
     assert {key.asset_key.path[-1] for key in graph.asset_check_keys} == {"orders", "log", "orders_current"}
@@ -181,3 +184,10 @@ def test_sensors_start_by_themselves_only_when_asked_to(monkeypatch, value, stat
     (sensor,) = build_definitions(connector(), tables=[table("orders")]).sensors or ()
     assert isinstance(sensor, dg.SensorDefinition)
     assert sensor.default_status.name == status
+
+
+@pytest.mark.feature("GRD-02")
+def test_a_location_with_more_tables_than_allowed_does_not_load():
+    settings = {"guardrail_collections_max": 1, "guardrail_collections_limit_action": "fail"}
+    with pytest.raises(ConfigurationError, match="2 captured tables"):
+        build_definitions(connector(**settings), tables=[table("orders"), table("people")])

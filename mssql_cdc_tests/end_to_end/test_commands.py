@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
-@pytest.mark.parametrize("command", ["sandbox", "run", "records", "check", "discover"])
+@pytest.mark.parametrize("command", ["sandbox", "run", "records", "check", "discover", "acknowledge", "maintain"])
 def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -42,6 +45,84 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
     path.write_text(json.dumps(config), encoding="utf-8")
     assert main(["run", "--config", str(path), "--warehouse", str(tmp_path / "lake"), "--until-caught-up"]) == 3
     assert "secret-of-the-test" not in capsys.readouterr().err
+
+
+def test_several_problems_of_a_configuration_are_a_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    config = {"topic.prefix": "shop", "database.hostname": "h", "database.names": "shop"}
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps(config | {"poll.interval.ms": "soon", "snapshot.mode": "sometimes"}), encoding="utf-8")
+    assert main(["check", "--config", str(path)]) == 2
+    head, *problems = capsys.readouterr().err.strip().splitlines()
+    assert "2 problems" in head
+    assert [problem.split(":")[0] for problem in problems] == ["  - poll.interval.ms", "  - snapshot.mode"]
+    path.write_text(json.dumps(config | {"poll.interval.ms": "soon"}), encoding="utf-8")
+    assert main(["check", "--config", str(path)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "poll.interval.ms: found 'soon'" in line
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_check_of_a_lake_that_is_not_caught_up_says_so_with_code_3(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.settle()
+    place.sql("INSERT INTO dbo.orders VALUES (1)", "EXEC sandbox.capture_pause")
+    assert place.check() == 3
+    assert "Not caught up yet: nothing of" in capsys.readouterr().err
+    assert place.command("run", "--until-caught-up", "--timeout", "5") == 3
+    capsys.readouterr()
+    assert place.check() == 3
+    assert "Not caught up yet" in capsys.readouterr().err
+    place.sql("EXEC sandbox.capture_resume")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_run_prints_its_own_lines_and_nothing_of_sparks(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1)")
+    arguments = ["--config", str(place.config), "--warehouse", str(place.warehouse), "--until-caught-up"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mssql_cdc.cli", "run", *arguments], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert not [line for line in done.stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d \S", line)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-03")
+def test_initial_only_gives_a_checked_lake_and_records_and_then_stands_still(place: Place):
+    place.configure(snapshot_mode="initial_only")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output)) == 0
+    records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    rows = [(one["value"]["op"], one["value"]["after"]["id"]) for one in records if one["topic"].endswith("orders")]
+    assert sorted(rows) == [("r", 1), ("r", 2)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-01")
+def test_always_takes_a_snapshot_at_every_start(place: Place):
+    place.configure(snapshot_mode="always")
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1)")
+    place.settle()
+    for _ in range(2):
+        assert place.catch_up() == 0
+    assert place.check() == 0
+    assert [row["op"] for row in place.query("SELECT op FROM t", "orders", "changes")] == ["r", "r"]
 
 
 @pytest.mark.spark
@@ -112,6 +193,38 @@ def test_signal_row_takes_a_blocking_snapshot_once(place: Place):
     assert place.check() == 0
     ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
     assert ops == ["r"] * 4
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("BLK-03", "BLK-04", "SIG-09")
+def test_signals_with_filters_and_with_names_that_mean_nothing(place: Place):
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two'), (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    filters = [{"data-collection": f"{place.database}.dbo.orders", "filter": "SELECT * FROM dbo.orders WHERE id > 1"}]
+    wanted = [
+        {"type": "blocking", "data-collections": [f"{place.database}.dbo.orders"], "additional-conditions": filters},
+        {"type": "blocking", "data-collections": [f"{place.database}.dbo.no_such_table"]},
+        {"type": "incremental", "data-collections": [f"{place.database}.dbo.orders"]},
+    ]
+    for number, data in enumerate(wanted):
+        text = json.dumps(data).replace("'", "''")
+        place.sql(f"INSERT INTO dbo.signals VALUES ('s{number}', 'execute-snapshot', '{text}')")
+    for _ in range(2):
+        assert place.catch_up() == 0
+    assert place.check() == 0
+    reads = place.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _pos", "orders", "changes")
+    assert [row["id"] for row in reads] == [1, 2, 3, 2, 3]
+    signals = own_rows(place, "signals", "SELECT id, status, result FROM t ORDER BY id")
+    assert [row["status"] for row in signals] == ["requested", "ignored", "ignored"]
+    assert "no_such_table" in str(signals[1]["result"])
+    assert "not implemented yet" in str(signals[2]["result"])
+    skipped = own_rows(place, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
+    assert [row["id"] for row in skipped] == ["s1"]
 
 
 def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -138,3 +139,11 @@ def test_a_row_limit_cuts_at_a_commit(counted: Shop, limit: int, expected: int |
     bound = volume.row_bound(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
 
     assert bound == (None if expected is None else lsns[expected])
+
+
+def test_retention_is_the_cleanup_jobs_and_unknown_without_one(shop: Shop) -> None:
+    assert positions.retention(shop.control) == timedelta(days=3)
+    shop.run("EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 90")
+    assert positions.retention(shop.control) == timedelta(minutes=90)
+    shop.run("EXEC sys.sp_cdc_drop_job @job_type = N'cleanup'")
+    assert positions.retention(shop.control) is None

@@ -12,9 +12,11 @@ from mssql_cdc.capture.context import Database
 from mssql_cdc.errors import DataLostError, FencedError, SourceError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.stream.capture import capture
+from mssql_cdc.stream.decisions import Range
 from mssql_cdc.stream.facts import Activity
 from mssql_cdc.stream.gather import survey
 from mssql_cdc.stream.loop import Follower, catch_up
+from mssql_cdc.stream.maintain import maintain
 from mssql_cdc.stream.plan import plan, plan_partition
 from mssql_cdc.stream.signals import ask_for_snapshot
 from mssql_cdc_tests.lake_kit import lsn
@@ -352,3 +354,27 @@ def test_old_partition_asked_for_again_does_nothing(database, source):
     result = capture(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
     assert (result.row, result.tables) == (None, {})
     assert changes(database, "orders") == before
+
+
+@pytest.mark.feature("STR-19")
+def test_idle_tables_are_moved_in_time_for_the_retention_that_the_server_has(database, source):
+    write_some(source)
+    settled(database, source)
+    source.settled = 500
+    soon = datetime.now(UTC) + timedelta(minutes=20)
+    assert not isinstance(plan(survey(database, now=soon).facts), Range)
+    source.retention = timedelta(hours=2)
+    decision = plan(survey(database, now=soon).facts)
+    assert isinstance(decision, Range)
+    assert len(decision.idle) == 2
+
+
+def test_maintenance_beside_capture_changes_no_row(database, source):
+    for _ in range(3):
+        write_some(source)
+        settled(database, source)
+    done = {one.name: one for one in maintain(database, retain_hours=168)}
+    assert done["shop.dbo.orders changes"].removed > 1
+    write_some(source)
+    settled(database, source)
+    same(database, source)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError
@@ -170,6 +170,7 @@ ROWS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(ROWS, max_size=8))
 def test_what_is_derived_in_columns_is_what_the_rows_say_one_by_one(listed: list[OffsetRow]):
     found, entries = Offsets(), {}
@@ -192,6 +193,9 @@ def test_what_is_derived_in_columns_is_what_the_rows_say_one_by_one(listed: list
     assert found.begun_snapshots == {n: p for n, p in begun.items() if entries[n].status == "snapshot"}
     assert found.witness == next((r.witness for r in rows[::-1] if r.witness and r.epoch == found.epoch), None)
     assert found.cuts() == [row for row in rows if row.complete]
+    for name in "abc":
+        said = [row.tables[name].reached for row in rows if name in row.tables]
+        assert found.reached(name) == {one for one in said if one is not None}
     reached = [row for row in rows if row.complete and row.to is not None]
     assert found.last_cut() == max(reached, key=lambda row: (row.epoch, row.to, row.number), default=None)
     for cut in rows:

@@ -103,8 +103,8 @@ USUAL: dict[str, Any] = {
     "c_dt2_0": NOON,
     "c_dt2_3": NOON.replace(microsecond=123000),
     "c_dt2_7": NOON.replace(microsecond=123456),
-    "c_dto3": NOON.replace(microsecond=123000, tzinfo=TWO_HOURS),
-    "c_dto7": NOON.replace(microsecond=123456, tzinfo=timezone(timedelta(hours=-5, minutes=-30))),
+    "c_dto3": NOON.replace(microsecond=123000, tzinfo=TWO_HOURS).astimezone(UTC),
+    "c_dto7": NOON.replace(microsecond=123456, tzinfo=timezone(timedelta(hours=-5, minutes=-30))).astimezone(UTC),
     "c_xml": "<a>é</a>",
     "c_text": "plain",
     "c_ntext": "日本",
@@ -215,6 +215,9 @@ def printed(kind: Column, value: Any, exact: str | None = None, **properties: ob
     convert = converter(kind, settings)
     assert convert is not None
     texts = None if exact is None else pa.array([exact])
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone but UTC's.
+        value = value.astimezone(UTC)
     return convert(pa.array([value], arrow_type(kind.type)), texts)[0]
 
 

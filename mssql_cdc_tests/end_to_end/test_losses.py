@@ -1,0 +1,61 @@
+"""Lost changes and restores from the command line: exit codes, the acknowledgement, an equal check afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def orders(place: Place) -> None:
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+    assert place.catch_up() == 0
+
+
+def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(place: Place, capsys: pytest.CaptureFixture[str]):
+    orders(place)
+    place.sql("DELETE FROM dbo.orders WHERE id = 1", "WAITFOR DELAY '00:00:00.050'")
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    place.settle()
+    newest = place.control.value(
+        "SELECT CONVERT(varchar(22), MAX(start_lsn), 1) FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00", doing="asking"
+    )
+    place.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {newest}, 100")
+    assert place.catch_up() == 4
+    assert place.command("acknowledge", "--table", "dbo.nothing") == 2
+    capsys.readouterr()
+    assert place.command("acknowledge", "--table", "dbo.orders") == 0
+    assert "1 gaps acknowledged" in capsys.readouterr().err
+    assert place.command("acknowledge") == 0
+    assert place.catch_up() == 4
+    place.configure(snapshot_mode="when_needed")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(place: Place, capsys: pytest.CaptureFixture[str]):
+    orders(place)
+    assert place.command("acknowledge", "--restored") == 2
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'in both histories')")
+    place.settle()
+    place.sql("EXEC sandbox.restore_point")
+    place.sql("INSERT INTO dbo.orders VALUES (4, N'never happened')", "DELETE FROM dbo.orders WHERE id = 1")
+    assert place.catch_up() == 0
+    place.sql("EXEC sandbox.restore_database")
+    place.sql("INSERT INTO dbo.orders VALUES (5, N'happened instead')", "DELETE FROM dbo.orders WHERE id = 2")
+    place.settle()
+    capsys.readouterr()
+    assert place.catch_up() == 4
+    assert "acknowledge --restored" in capsys.readouterr().err
+    assert place.command("acknowledge", "--restored") == 0
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    place.sql("UPDATE dbo.orders SET name = N'in the new epoch' WHERE id = 3")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    newest = place.query("SELECT _pos AS pos, op FROM t ORDER BY _pos DESC LIMIT 1", "orders", "changes")[0]
+    assert (newest["pos"][:5], newest["op"]) == ("0001-", "u")
