@@ -7,12 +7,13 @@ Rules: operations and masks [doc][est], deferred updates [doc KB 238254, est], l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mssql_cdc.sandbox.cdc.masks import full_mask, mask_of
 from mssql_cdc.sandbox.engine.log import RowChange
+from mssql_cdc.sandbox.engine.rows import row_getter
 
 ColumnKind = Literal["plain", "computed", "max", "legacy lob", "rowversion"]
 DELETE, INSERT, BEFORE, AFTER = 1, 2, 3, 4
@@ -26,6 +27,26 @@ class CapturedColumn:
     ordinal: int
     position: int | None
     kind: ColumnKind = "plain"
+
+
+class CapturedColumns:
+    """The captured columns of an instance, and how their values are picked from a logged row where none is special."""
+
+    __slots__ = ("_last", "_pick", "all", "full_mask")
+
+    def __init__(self, columns: Sequence[CapturedColumn] = ()) -> None:
+        self.all = tuple(columns)
+        self.full_mask = full_mask(len(self.all))
+        places = [column.position for column in self.all if column.kind in ("plain", "rowversion")]
+        plain = [place for place in places if place is not None]
+        self._last = max(plain, default=-1)
+        self._pick = row_getter(plain) if plain and len(plain) == len(self.all) else None
+
+    def values(self, row: tuple, *, operation: int, changed: int) -> tuple[Any, ...]:
+        """Their values in a change row of `operation`; `changed` is the record's bit set of table positions."""
+        if self._pick is not None and self._last < len(row):
+            return self._pick(row)
+        return tuple([_value(column, row, operation=operation, changed=changed) for column in self.all])
 
 
 def column_kind(type_name: str, length: int, *, computed: bool) -> ColumnKind:
@@ -42,7 +63,6 @@ def column_kind(type_name: str, length: int, *, computed: bool) -> ColumnKind:
 
 
 def _value(column: CapturedColumn, row: tuple, *, operation: int, changed: int) -> object:
-    """A column's value in a change row of `operation`; `changed` is the record's bit set of table positions."""
     if column.position is None or column.kind == "computed" or column.position >= len(row):
         return None
     if column.kind == "legacy lob" and operation in (DELETE, BEFORE):
@@ -52,7 +72,7 @@ def _value(column: CapturedColumn, row: tuple, *, operation: int, changed: int) 
     return row[column.position]
 
 
-def _update_mask(columns: tuple[CapturedColumn, ...], changed: int) -> bytes:
+def _update_mask(columns: Sequence[CapturedColumn], changed: int) -> bytes:
     ordinals = (
         column.ordinal
         for column in columns
@@ -62,7 +82,7 @@ def _update_mask(columns: tuple[CapturedColumn, ...], changed: int) -> bytes:
 
 
 def change_rows(
-    change: RowChange, columns: tuple[CapturedColumn, ...], commit_lsn: bytes, command: int
+    change: RowChange, columns: CapturedColumns, commit_lsn: bytes, command: int
 ) -> Iterator[tuple[Any, ...]]:
     """The one or two rows which a record leaves in a change table; `command` is the first one's command id.
 
@@ -71,10 +91,10 @@ def change_rows(
     Column order: start_lsn, end_lsn, seqval, operation, update_mask, the captured columns, command_id.
     An update that captured no changed column leaves none [?].
     """
-    full = full_mask(len(columns))
+    full = columns.full_mask
 
     def row(operation: int, image: tuple, mask: bytes, command: int) -> tuple[Any, ...]:
-        values = (_value(column, image, operation=operation, changed=change.changed) for column in columns)
+        values = columns.values(image, operation=operation, changed=change.changed)
         return (commit_lsn, None, change.lsn, operation, mask, *values, command)
 
     before, after = change.before, change.after
@@ -87,7 +107,7 @@ def change_rows(
             yield row(DELETE, before, full, command)
             yield row(INSERT, after, full, command + 1)
             return
-        mask = _update_mask(columns, change.changed)
+        mask = _update_mask(columns.all, change.changed)
         if any(mask):
             yield row(BEFORE, before, mask, command)
             yield row(AFTER, after, mask, command)

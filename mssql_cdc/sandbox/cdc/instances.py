@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.cdc.change_rows import CapturedColumn, ColumnKind, column_kind
+from mssql_cdc.sandbox.cdc.change_rows import CapturedColumn, CapturedColumns, ColumnKind, column_kind
 from mssql_cdc.sandbox.cdc.layout import LEADING
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
 from mssql_cdc.sandbox.engine.storage.columns import Column
@@ -56,7 +56,7 @@ class CaptureInstance:
     filegroup: str | None = None
     masks: bool = True
     """Whether net changes evaluate update masks: CLR was enabled with the instance."""
-    resolved: tuple[CapturedColumn, ...] = ()
+    resolved: CapturedColumns = field(default_factory=CapturedColumns)
 
     def __post_init__(self) -> None:
         self.resolve()
@@ -64,9 +64,11 @@ class CaptureInstance:
     def resolve(self) -> None:
         """Find the places of the captured columns in logged rows; again after every change of `layout`."""
         places = {column_id: place for place, column_id in enumerate(self.layout)}
-        self.resolved = tuple(
-            CapturedColumn(column.name, column.ordinal, places.get(column.column_id), column.kind)
-            for column in self.columns
+        self.resolved = CapturedColumns(
+            [
+                CapturedColumn(column.name, column.ordinal, places.get(column.column_id), column.kind)
+                for column in self.columns
+            ]
         )
 
     @property

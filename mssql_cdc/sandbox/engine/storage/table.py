@@ -37,9 +37,8 @@ class Table(SchemaObject):
 
     __slots__ = (
         "checks", "columns", "computed_at", "database", "fills", "foreign_keys", "free", "heap", "history", "indexes",
-        "kind", "large_at", "next_column_id", "period_at", "private", "referenced_by", "resource", "rowversion_at",
-        "schema_sequence", "tracked",
-        "triggers", "versions",
+        "kind", "large_at", "next_column_id", "period_at", "private", "referenced_by", "required_at", "resource",
+        "rowversion_at", "schema_sequence", "tracked", "triggers", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +81,7 @@ class Table(SchemaObject):
         self.computed_at: list[int] = []
         self.period_at: tuple[int, int] | None = None
         self.large_at: list[int] = []
+        self.required_at: list[int] = []
         self._bind()
 
     # -- definition ---------------------------------------------------------------------------------------------
@@ -90,6 +90,9 @@ class Table(SchemaObject):
         places = [i for i, column in enumerate(self.columns) if column.is_rowversion]
         self.rowversion_at = places[0] if places else -1
         self.computed_at = [i for i, column in enumerate(self.columns) if column.computed and column.computed.stored]
+        self.required_at = [
+            i for i, column in enumerate(self.columns) if not column.nullable and column.computed is None
+        ]
         self.large_at = [i for i, column in enumerate(self.columns) if is_large_object(column.type)]
         period = {column.generated: i for i, column in enumerate(self.columns) if column.generated}
         self.period_at = (period["start"], period["end"]) if len(period) == 2 else None

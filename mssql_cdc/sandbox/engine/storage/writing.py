@@ -211,10 +211,9 @@ def _filled(table: Table, transaction: Transaction, row: tuple) -> tuple:
 
 def _check_row(table: Table, row: tuple, statement: str) -> None:
     """NOT NULL and CHECK constraints."""
-    if None in row:
-        for column, value in zip(table.columns, row, strict=True):
-            if value is None and not column.nullable and column.computed is None:
-                raise error(515, column=column.name, table=table.long_name, statement=statement)
+    for place in table.required_at:
+        if row[place] is None:
+            raise error(515, column=table.columns[place].name, table=table.long_name, statement=statement)
     for check in table.checks:
         if check.enabled and check.predicate(row) is False:
             column_text = f", column '{check.column}'" if check.column else ""

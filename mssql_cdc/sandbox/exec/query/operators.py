@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Protocol
 
+from mssql_cdc.sandbox.engine.rows import row_getter
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr
@@ -260,13 +261,3 @@ class Projection:
             return [tuple([fn(row, context) for fn in functions]) for row in rows]
 
         return Stage(source, project)
-
-
-def row_getter(places: Sequence[int]) -> Callable[[tuple], tuple]:
-    """A function that picks places of a row, always as a tuple."""
-    from operator import itemgetter
-
-    if len(places) == 1:
-        place = places[0]
-        return lambda row: (row[place],)
-    return itemgetter(*places)
