@@ -12,14 +12,8 @@ import pyarrow as pa
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout, TableHome
-from mssql_cdc.lake.log import (
-    CHANGE_LOG_PROPERTIES,
-    CHANGE_LOG_STATS,
-    TableState,
-    commit,
-    create_table,
-    load_state,
-)
+from mssql_cdc.lake.log import TableState, commit, create_table, load_state
+from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lsn import Lsn, position_text, snapshot_position_text
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema, change_log_schema, neutral_schema
 

@@ -14,15 +14,9 @@ from mssql_cdc.errors import TamperedTableError
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import (
-    CHANGE_LOG_PROPERTIES,
-    CHANGE_LOG_STATS,
-    KEY,
-    TableState,
-    create_table,
-    load_state,
-)
+from mssql_cdc.lake.log import TableState, create_table, load_state
 from mssql_cdc.lake.offsets import Entry, Offsets, Reached
+from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS, KEY
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
 from mssql_cdc.lsn import Position
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema

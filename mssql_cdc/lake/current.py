@@ -21,15 +21,8 @@ from mssql_cdc.lake.delta_schema import arrow_of, needs_mapping
 from mssql_cdc.lake.evolution import evolve, quoted, schema_change, spark_identifier
 from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, update_values
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import (
-    KEY,
-    MAPPING,
-    OWNER,
-    STATS,
-    TableState,
-    facts_of,
-    load_state,
-)
+from mssql_cdc.lake.log import TableState, facts_of, load_state
+from mssql_cdc.lake.properties import KEY, MAPPING, OWNER, STATS
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.spark_log import create_with_spark, txn_confs
 from mssql_cdc.lake.storage import LOCAL, Storage

@@ -16,7 +16,8 @@ from deltalake import CommitProperties, Schema
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
-from mssql_cdc.lake.log import MAPPING, TIMESTAMP_NTZ, WIDENING, SparkStarter, TableState, refresh
+from mssql_cdc.lake.log import SparkStarter, TableState, refresh
+from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
 
 Path = tuple[str, ...]
 

@@ -20,22 +20,12 @@ from deltalake.transaction import AddAction, RemoveAction
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
+from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OWNER = "mssql_cdc.owner"
-KEY = "mssql_cdc.key"
-WIDENING = "delta.enableTypeWidening"
-MAPPING = "delta.columnMapping.mode"
-TIMESTAMP_NTZ = "delta.feature.timestampNtz"
-STATS = "delta.dataSkippingStatsColumns"
-CHANGE_LOG_STATS = ("_pos", "_commit_ts", "_batch", "_schema", "_key", "op")
-CHANGE_LOG_PROPERTIES = {
-    "delta.appendOnly": "true",
-    "delta.checkpointInterval": "50",
-}
 SparkStarter = Callable[[], "SparkSession"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mssql_cdc.lake.files import DataFile
-from mssql_cdc.lake.log import TIMESTAMP_NTZ
+from mssql_cdc.lake.properties import TIMESTAMP_NTZ
 from mssql_cdc.spark.session import private_session
 from mssql_cdc.spark.tasks import interruptible
 

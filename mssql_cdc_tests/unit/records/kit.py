@@ -17,15 +17,9 @@ from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.history import record_versions
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.log import (
-    CHANGE_LOG_PROPERTIES,
-    CHANGE_LOG_STATS,
-    TableState,
-    commit,
-    create_table,
-    load_state,
-)
+from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.offsets import Entry, OffsetRow, Status, append_offsets, load_offsets
+from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.records import write_records
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn, neutral
