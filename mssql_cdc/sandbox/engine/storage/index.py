@@ -141,6 +141,8 @@ def _part(column: Column, *, descending: bool) -> Callable[[Any], Any] | None:
     own = sort_key(column.type)
     if not column.nullable and not descending:
         return own
+    if own is None and not descending:
+        return _nullable
 
     def part(value: Any) -> Any:
         key = value if own is None or value is None else own(value)
@@ -153,12 +155,20 @@ def _part(column: Column, *, descending: bool) -> Callable[[Any], Any] | None:
 
 def _key_function(places: Sequence[int], parts: Sequence[Callable[[Any], Any] | None]) -> Callable[[tuple], tuple]:
     """`(part(row[place]), …)` as one compiled expression: a loop would cost twice as much for every row written."""
-    cells = [
-        f"row[{place}]" if part is None else f"part{number}(row[{place}])"
-        for number, (place, part) in enumerate(zip(places, parts, strict=True))
-    ]
+    cells = []
+    for number, (place, part) in enumerate(zip(places, parts, strict=True)):
+        if part is None:
+            cells.append(f"row[{place}]")
+        elif part is _nullable:
+            cells.append(f"(() if row[{place}] is None else (row[{place}],))")
+        else:
+            cells.append(f"part{number}(row[{place}])")
     environment = {f"part{number}": part for number, part in enumerate(parts)}
     return eval(f"lambda row: ({', '.join(cells)},)", environment)  # noqa: S307 - our own source
+
+
+def _nullable(value: Any) -> tuple:
+    return () if value is None else (value,)
 
 
 def _same(value: Any) -> Any:
