@@ -208,6 +208,7 @@ def _delay_statement(call: Call) -> AsyncIterator[Event]:
 
 async def _clear_faults(call: Call) -> AsyncIterator[Event]:
     call.scope.server.catalog.faults.statements.clear()
+    call.scope.server.catalog.wire.orders.clear()
     for capture in call.scope.server.catalog.cdc.captures():
         capture.paused, capture.lag_seconds = False, 0.0
         capture.failures.clear()

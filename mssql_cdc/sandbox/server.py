@@ -89,6 +89,7 @@ class SandboxServer:
             server_name=self.engine.name,
             collation=self.engine.collation,
             version=self.engine.version.wire,
+            watch=self.engine.catalog.wire,
         )
         listener = Listener(settings, host=self.host, port=self._wanted_port)
         await listener.start()

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox import faults, incidents
+from mssql_cdc.sandbox import faults, incidents, wire_faults
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
 from mssql_cdc.sandbox.catalog import procedures, state_views, views
 from mssql_cdc.sandbox.catalog.definitions import (
@@ -42,11 +42,18 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session import Session
 
 _VIEWS: dict[tuple[str, str], SystemView] = {
-    (item.schema.casefold(), item.name.casefold()): item for item in (*views.VIEWS, *cdc_views.VIEWS)
+    (item.schema.casefold(), item.name.casefold()): item
+    for item in (*views.VIEWS, *cdc_views.VIEWS, *wire_faults.VIEWS)
 }
 _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
     (item.schema.casefold(), item.name.casefold()): item
-    for item in (*procedures.PROCEDURES, *cdc_procedures.PROCEDURES, *faults.PROCEDURES, *incidents.PROCEDURES)
+    for item in (
+        *procedures.PROCEDURES,
+        *cdc_procedures.PROCEDURES,
+        *faults.PROCEDURES,
+        *wire_faults.PROCEDURES,
+        *incidents.PROCEDURES,
+    )
 }
 _SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
 _METADATA_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.FUNCTIONS}
@@ -170,12 +177,14 @@ class Catalog:
     capture_interval: float | None = None
     cdc: CdcService = field(init=False)
     faults: faults.Faults = field(init=False)
+    wire: wire_faults.WireFaults = field(init=False)
     restore_points: dict[tuple[int, str], Any] = field(default_factory=dict)
     """Images of databases by id and name of the point; see `incidents.restoring`."""
 
     def __post_init__(self) -> None:
         self.cdc = CdcService(self.server, capture_interval=self.capture_interval)
         self.faults = faults.Faults()
+        self.wire = wire_faults.WireFaults(self.server)
 
     def view(self, database: Database, schema: str, name: str) -> VirtualTable | None:
         """A view of `sys` or `INFORMATION_SCHEMA`; without a schema, or with `dbo`, only the old system tables."""

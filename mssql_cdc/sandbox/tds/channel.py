@@ -7,6 +7,7 @@ from mssql_cdc.sandbox.engine.clients import ConnectionFacts
 from mssql_cdc.sandbox.tds.login import Login
 from mssql_cdc.sandbox.tds.packets import Message, MessageAssembler, PacketType, PacketWriter
 from mssql_cdc.sandbox.tds.tls import TlsChannel
+from mssql_cdc.sandbox.tds.watching import FaultyAnswer
 from mssql_cdc.sandbox.tds.wire import ProtocolError
 
 _READ_SIZE = 65536
@@ -23,6 +24,8 @@ class Channel:
         self._tls: TlsChannel | None = None
         self._assembler = MessageAssembler(limit=LOGIN_MESSAGE_LIMIT)
         self.packets = PacketWriter()
+        self.faulty: FaultyAnswer | None = None
+        """Set while an answer is to go wrong on its way."""
 
     async def receive(self) -> Message | None:
         """The next message, or None when the client has gone.
@@ -66,7 +69,10 @@ class Channel:
 
     async def flush(self) -> None:
         """Send the full packets of the message under way and wait until the client keeps up."""
-        self._send(self.packets.full_packets())
+        if self.faulty is not None:
+            await self.faulty.send(self.packets.full_packets(), self._send)
+        else:
+            self._send(self.packets.full_packets())
         await self._writer.drain()
         # drain() does not yield while the socket takes everything; others, and attentions, need their turn.
         await asyncio.sleep(0)
@@ -74,6 +80,14 @@ class Channel:
     def finish_now(self, kind: PacketType = PacketType.RESPONSE) -> None:
         """Send the rest of the message without waiting."""
         self._send(self.packets.finish(kind))
+
+    async def finish_faulty(self) -> bool:
+        """Send the rest of an answer that goes wrong; whether the connection ends with it."""
+        assert self.faulty is not None
+        faulty, self.faulty = self.faulty, None
+        await faulty.send(self.packets.finish(PacketType.RESPONSE), self._send)
+        await self._writer.drain()
+        return faulty.fault.cut == "after"
 
     async def finish(self, kind: PacketType = PacketType.RESPONSE) -> None:
         """Send the rest of the message and wait until the client keeps up."""

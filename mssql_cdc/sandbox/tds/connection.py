@@ -9,7 +9,7 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine.collation import Collation
@@ -35,6 +35,7 @@ from mssql_cdc.sandbox.tds.response import Response
 from mssql_cdc.sandbox.tds.rowsets import read_bulk_load
 from mssql_cdc.sandbox.tds.session import Session, SessionFactory
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken
+from mssql_cdc.sandbox.tds.watching import FaultyAnswer, Request, Watch, call_request
 from mssql_cdc.sandbox.tds.wire import STREAM_INCORRECT, ProtocolError
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class ConnectionSettings:
     collation: Collation | None = None
     version: bytes = DEFAULT_VERSION
     """Major, minor and build, four bytes."""
+    watch: Watch | None = None
     login_seconds: float = 15.0
     message_limit: int = 64 * 1024 * 1024
 
@@ -184,14 +186,14 @@ class Connection:
             response.abandon()
         else:
             response.finish(in_transaction=session.transaction_descriptor != 0)
-        self._channel.finish_now()
+        cut = await self._channel.finish_faulty() if self._channel.faulty else self._channel.finish_now()
         self._outstanding -= 1
         if self._attention:
             # The answer to the request ends first; the attention has a message of its own.
             self._attention = False
             self._acknowledge(session)
         await self._channel.drain()
-        return broken or response.fatal
+        return broken or response.fatal or bool(cut)
 
     def _acknowledge(self, session: Session) -> None:
         status = DoneStatus.ATTENTION
@@ -232,23 +234,40 @@ class Connection:
     async def _run(self, session: Session, message: Message, response: Response) -> None:
         kind, payload = message.kind, message.payload
         if kind is PacketType.BATCH:
-            await self._pump(session.batch(parse_batch(payload)), response)
+            text = parse_batch(payload)
+            self._watch(session, lambda: Request("batch", text=text))
+            await self._pump(session.batch(text), response)
         elif kind is PacketType.RPC:
             for call in parse_rpc(payload):
                 if self._attention:
                     return
                 response.start_call()
+                self._watch(session, lambda call=call: call_request(call.name, call.parameters))
                 if call.execute:
                     await self._pump(session.rpc(call.name, call.parameters), response)
                 response.end_call(in_transaction=session.transaction_descriptor != 0)
                 if response.fatal:
                     return
         elif kind is PacketType.BULK_LOAD:
-            await self._pump(session.bulk_load(read_bulk_load(payload)), response)
+            data = read_bulk_load(payload)
+            self._watch(session, lambda: Request("bulk", text=f"{len(data.rows)} rows of {', '.join(data.names)}"))
+            await self._pump(session.bulk_load(data), response)
         elif kind is PacketType.TRANSACTION:
-            await self._pump(session.transaction_request(parse_transaction_request(payload)), response)
+            request = parse_transaction_request(payload)
+            self._watch(session, lambda: Request("transaction", request.kind, request.name))
+            await self._pump(session.transaction_request(request), response)
         else:
             raise ProtocolError(f"{kind.name} messages are not supported after the login")
+
+    def _watch(self, session: Session, request: Callable[[], Request]) -> None:
+        """Show the request to whoever watches; its answer may be told to fail."""
+        watch = self._settings.watch
+        fault = watch.request(session.spid, request()) if watch is not None else None
+        if fault is None:
+            return
+        self._channel.faulty = FaultyAnswer(fault)
+        if fault.cut == "before":
+            raise ConnectionAbortedError("cut before the request was run, as ordered")
 
     async def _pump(self, events: AsyncGenerator[Event, None], response: Response) -> None:
         turn_ends = time.monotonic() + _TURN_SECONDS
