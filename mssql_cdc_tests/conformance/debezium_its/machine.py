@@ -12,8 +12,8 @@ from mssql_cdc_tests.sandbox.processes import SandboxProcess, sandbox_process
 
 PASSWORD = "Password!"
 """What the tests connect with, and give to the login that one of them creates."""
-CAPTURE_SECONDS = "0.5"
-"""Pause of the capture job: that of the connector between its polls. With the job's own 5 all takes longer."""
+CAPTURE_SECONDS = "1"
+"""Pause of the capture job, as the tests ask for where they ask: a faster one lets signals overtake the connector."""
 WANTED_PORTS = {"OpenLineageIT": 1433}
 """That test compares the port in an event with SQL Server's usual one."""
 _JVM = (
