@@ -18,7 +18,7 @@ from mssql_cdc.cli import build_parser
 from mssql_cdc.config import load_connector
 from mssql_cdc.config.signals import IgnoredSignal, parse_signal
 from mssql_cdc.demo.__main__ import parse as parse_demo
-from mssql_cdc.sandbox import faults, incidents
+from mssql_cdc.sandbox import faults, incidents, wire_faults
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -126,7 +126,7 @@ def test_signals_in_the_document_are_understood() -> None:
 def test_the_sandbox_document_names_every_fault_procedure_and_no_other() -> None:
     text = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
     assert set(re.findall(r"EXEC (sandbox\.\w+)", text)) == {
-        f"sandbox.{one.name}" for one in (*faults.PROCEDURES, *incidents.PROCEDURES)
+        f"sandbox.{one.name}" for one in (*faults.PROCEDURES, *wire_faults.PROCEDURES, *incidents.PROCEDURES)
     }
 
 
