@@ -7,11 +7,22 @@ trailing NUL character [dbz]. Rules: §1.7 of the product documentation on the t
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 KEPT = 32
 EMPTY_LSN = "00000000:00000000:0000\0"
 NO_LSN = "00000000:00000000:0000"
+
+
+_SUMMED = (
+    "error_count", "tran_count", "log_record_count", "schema_change_count", "command_count", "empty_scan_count",
+    "failed",
+)  # fmt: skip
+_NEWEST = (
+    "current_lsn", "end_lsn", "last_commit_lsn", "last_commit_time", "last_commit_cdc_lsn", "last_commit_cdc_time",
+    "latency",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -37,7 +48,18 @@ class ScanSession:
     last_commit_cdc_time: int | None = None
     latency: int = 0
     empty_scan_count: int = 0
-    failed: bool = False
+    failed: int = 0
+
+    def add(self, other: ScanSession) -> None:
+        """Count a later session in: sums, and the LSNs and times of the newest that found anything."""
+        self.end_time = other.end_time
+        for name in _SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.start_lsn == EMPTY_LSN:
+            return
+        self.start_lsn = other.start_lsn if self.start_lsn == EMPTY_LSN else self.start_lsn
+        for name in _NEWEST:
+            setattr(self, name, getattr(other, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +80,10 @@ class ScanError:
 
 @dataclass(slots=True)
 class ScanHistory:
-    """The last scans and errors of one database."""
+    """The last scans and errors of one database, and the sum of all scans before them."""
 
-    sessions: deque[ScanSession] = field(default_factory=lambda: deque(maxlen=KEPT))
+    sessions: deque[ScanSession] = field(default_factory=deque)
+    older: ScanSession | None = None
     errors: deque[ScanError] = field(default_factory=lambda: deque(maxlen=KEPT))
     last_id: int = 0
 
@@ -80,12 +103,26 @@ class ScanHistory:
         self.last_id += 1
         session = ScanSession(self.last_id, time)
         self.sessions.append(session)
+        if len(self.sessions) > KEPT:
+            self.older = summary([self.older, self.sessions.popleft()])
         return session
 
     def fail(self, time: int, number: int, severity: int, state: int, message: str, lsn: str = NO_LSN) -> None:
         """Note a scan which failed with an error."""
         session = self.begin(time)
-        session.end_time, session.error_count, session.failed = time, 1, True
+        session.end_time, session.error_count, session.failed = time, 1, 1
         self.errors.append(
             ScanError(session.session_id, 7, time, number, severity, state, message[:1024], lsn, lsn, NO_LSN)
         )
+
+
+def summary(sessions: Iterable[ScanSession | None]) -> ScanSession | None:
+    """The row of session 0: all sessions since the server was started [doc]; None without any."""
+    total: ScanSession | None = None
+    for session in sessions:
+        if session is None:
+            continue
+        if total is None:
+            total = ScanSession(0, session.start_time, phase="Aggregate")
+        total.add(session)
+    return total

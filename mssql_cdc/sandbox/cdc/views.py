@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
-from mssql_cdc.sandbox.cdc.scan_sessions import EMPTY_LSN, ScanHistory, ScanSession
+from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory, ScanSession, summary
 
 _DATETIME_PER_SECOND = 300
 
@@ -41,34 +41,15 @@ def _session_row(session: ScanSession) -> tuple:
         session.last_commit_cdc_time,
         session.latency,
         session.empty_scan_count,
-        int(session.failed),
+        session.failed,
     )
-
-
-def _aggregate(history: ScanHistory) -> ScanSession:
-    """The row of session 0: sums over all sessions since the start."""
-    sessions = list(history.sessions)
-    first, last = sessions[0], sessions[-1]
-    total = ScanSession(0, first.start_time, last.end_time, "Aggregate")
-    for session in sessions:
-        total.error_count += session.error_count
-        total.tran_count += session.tran_count
-        total.log_record_count += session.log_record_count
-        total.schema_change_count += session.schema_change_count
-        total.command_count += session.command_count
-        total.empty_scan_count += session.empty_scan_count
-        if session.start_lsn != EMPTY_LSN:
-            total.start_lsn = total.start_lsn if total.start_lsn != EMPTY_LSN else session.start_lsn
-            total.current_lsn, total.end_lsn = session.current_lsn, session.end_lsn
-            total.last_commit_lsn, total.last_commit_time = session.last_commit_lsn, session.last_commit_time
-            total.latency = session.latency
-    return total
 
 
 def _scan_sessions(scope: Scope) -> Iterator[tuple]:
     history = _history(scope)
-    if history.sessions:
-        yield _session_row(_aggregate(history))
+    total = summary([history.older, *history.sessions])
+    if total is not None:
+        yield _session_row(total)
     for session in reversed(history.sessions):
         yield _session_row(session)
 

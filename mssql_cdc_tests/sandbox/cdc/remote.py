@@ -23,6 +23,8 @@ VARIABLE = "MSSQL_TEST_URL"
 _SCAN_ATTEMPTS = 30
 _AGENT_BUSY, _SCAN_RUNS = 22022, 22903
 _NUMBER = re.compile(r"\((\d+)\)")
+_ERROR_NUMBER = re.compile(r"\((\d+)\) \(SQL|\((\d+)\)$")
+"""The number stands behind the text, before the name of the ODBC function."""
 _PREFIX = re.compile(r"^(\[[^\]]*\]\s?)+")
 _LOGIN = re.compile(r"(?<![A-Za-z])(UID|PWD)=(\{(?:[^}]|\}\})*\}|[^;]*)", re.IGNORECASE)
 
@@ -98,8 +100,8 @@ class RemoteWorld(World):
     def _described(self, failure: pyodbc.Error, sql: str, *, login: str, name: str) -> Message:
         """The error with severity, state and procedure, which ODBC does not tell: from a CATCH around it."""
         whole = str(failure.args[1]) if len(failure.args) > 1 else str(failure)
-        numbers = _NUMBER.findall(whole)
-        number = int(numbers[0]) if numbers else 0
+        found = _ERROR_NUMBER.search(whole)
+        number = int(found[1] or found[2]) if found is not None else 0
         text = _PREFIX.sub("", whole).split(f" ({number})")[0]
         caught = "SELECT ERROR_NUMBER(), ERROR_SEVERITY(), ERROR_STATE(), ERROR_PROCEDURE(), ERROR_MESSAGE()"
         quoted = sql.replace("'", "''")
