@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import NULL, Expr, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.values import DEFAULT, call_argument
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
+from mssql_cdc.sandbox.exec.impersonation import running_as
 from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slices
@@ -292,7 +293,7 @@ def _run(session: Session, frame: Frame, found: SchemaObject) -> Steps:
     session.nest_level += 1
     frame.routine.active = True
     try:
-        with session.temporary.scope():
+        with session.temporary.scope(), running_as(session, *_executed_as(found)):
             yield from run_list(frame, frame.routine.statements)
     except Abort as abort:
         if not abort.scope:
@@ -305,6 +306,15 @@ def _run(session: Session, frame: Frame, found: SchemaObject) -> Steps:
     if now != count and not session.trigger_stack:
         raise error(266, previous=count, current=now)
     return None
+
+
+def _executed_as(found: SchemaObject) -> tuple[str, str]:
+    """Whom the module's EXECUTE AS names: (word, CALLER | SELF | OWNER) or (user, name)."""
+    for option in found.definition.node.options:
+        if option.startswith("EXECUTE AS "):
+            who = option.removeprefix("EXECUTE AS ")
+            return ("user", who.strip("'")) if who.startswith("'") else ("word", who)
+    return "", ""
 
 
 def run_trigger(frame: Frame, table: Table, trigger: SchemaObject) -> Steps:

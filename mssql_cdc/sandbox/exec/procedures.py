@@ -12,7 +12,9 @@ from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
+from mssql_cdc.sandbox.exec.impersonation import running_as
 from mssql_cdc.sandbox.exec.options import own_settings
+from mssql_cdc.sandbox.exec.result_sets import described
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -44,7 +46,10 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
         name = Parser(str(frame.evaluate(ast.Variable(name)))).name()
     arguments = [_argument(frame, argument) for argument in node.arguments]
     parameters = [argument.parameter for argument in arguments]
-    status, outputs = yield from call_named(session, name, parameters, line=node.line)
+    steps: Steps = call_named(session, name, parameters, line=node.line)
+    if node.result_sets is not None:
+        steps = described(frame, steps, node.result_sets)
+    status, outputs = yield from steps
     for ordinal, _, type_, value in outputs:
         place = arguments[ordinal].target
         if place >= 0:
@@ -74,6 +79,13 @@ def _argument(frame: Frame, node: st.Argument) -> Argument:
 
 def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
     """EXEC ('text'): its own scope; USE inside it does not last."""
+    if node.server:
+        raise SqlError(
+            7202, f"Could not find server '{node.server}' in sys.servers. Verify that the correct server name was "
+            "specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to "
+            "sys.servers.",
+            severity=11, state=2,
+        )  # fmt: skip
     text = frame.evaluate(node.text)
     session = frame.session
     if text is None:
@@ -81,7 +93,8 @@ def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
     database = session.current_database
     outer, session.running_text = session.running_text, str(text)
     try:
-        yield from run_scope(session, session.routine(str(text)))
+        with running_as(session, node.kind, node.name):
+            yield from run_scope(session, session.routine(str(text)))
     finally:
         session.current_database = database
         session.running_text = outer

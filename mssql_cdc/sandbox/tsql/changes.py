@@ -100,10 +100,19 @@ class ChangeParser(BulkParser):
             if not (operator == "=" and self.at_name() and self.peek().text in _SET_OPERATORS):
                 return st.Assignment((), variable, operator, self.expression())
         column = self.name()
+        if self.text == "(" and len(column) > 1 and column[-1].upper() == "WRITE":
+            return self._write(column[:-1])
         if self.text == "(":
-            raise self.error(102, "Incorrect syntax near '(': .WRITE and methods are not known to this server.")
+            raise self.error(102, "Incorrect syntax near '(': methods of columns are not known to this server.")
         operator = self.expect_one(*_SET_OPERATORS)
         return st.Assignment(column, variable, operator, self.expression())
+
+    def _write(self, column: ast.Name) -> st.Assignment:
+        """column.WRITE (expression, offset, length)."""
+        arguments = self.call_arguments()
+        if len(arguments) != 3:
+            self.fail()
+        return st.Assignment(column, "", "=", ast.Function((".WRITE",), (ast.ColumnRef(column), *arguments)))
 
     def delete(self, ctes: tuple[ast.CommonTable, ...] = ()) -> st.Statement:
         """DELETE [TOP (n)] [FROM] target and its conditions."""
@@ -161,6 +170,8 @@ class ChangeParser(BulkParser):
         output = self.output_clauses()
         if self.text == "OPTION":
             self.option_clause()
+        if self.text != ";":
+            raise self.error(10713, "A MERGE statement must be terminated by a semi-colon (;).")
         return st.Merge(target, alias, source, condition, tuple(clauses), output, hints, top, ctes, line=line)
 
     def _merge_clause(self) -> st.MergeClause:

@@ -31,12 +31,20 @@ class ModuleParser(AlterTableParser):
         if self.text == "(":
             self.advance()
             text = self.expression()
+            passed = self.accept(",")
+            if passed:
+                self.expressions()
             self.expect(")")
+            kind = name = server = ""
             if self.accept("AS"):
-                self.expect_one("USER", "LOGIN")
+                kind = self.expect_one("USER", "LOGIN").lower()
                 self.expect("=")
-                self.string()
-            return st.ExecuteString(text, line=line)
+                name = self.string()
+            if self.accept("AT"):
+                server = self.identifier()
+            elif passed:
+                self.fail()
+            return st.ExecuteString(text, kind, name, server, line=line)
         result = ""
         if self.token.kind == "v" and self.peek().text == "=":
             result = self.variable()
@@ -56,13 +64,38 @@ class ModuleParser(AlterTableParser):
             arguments.append(self._argument())
             while self.accept(","):
                 arguments.append(self._argument())
-        if self.at("WITH", "RECOMPILE"):
-            self.expect("WITH", "RECOMPILE")
-        elif self.at("WITH", "RESULT"):
-            self.expect("WITH", "RESULT", "SETS")
-            if not self.accept_one("NONE", "UNDEFINED"):
-                self.skip_parentheses()
-        return st.Execute(procedure, tuple(arguments), result, line=line)
+        sets: tuple[tuple[st.ResultColumnDefinition, ...], ...] | None = None
+        if self.accept("WITH", "RECOMPILE"):
+            self.accept(",")
+        elif self.accept("WITH", "RESULT", "SETS"):
+            sets = self._result_sets()
+        return st.Execute(procedure, tuple(arguments), result, sets, line=line)
+
+    def _result_sets(self) -> tuple[tuple[st.ResultColumnDefinition, ...], ...] | None:
+        if self.accept("UNDEFINED"):
+            return None
+        if self.accept("NONE"):
+            return ()
+        self.expect("(")
+        found = []
+        while True:
+            if self.accept("AS"):
+                raise self.error(156, "Incorrect syntax near the keyword 'AS': this server wants the columns written.")
+            self.expect("(")
+            columns = [self._result_column()]
+            while self.accept(","):
+                columns.append(self._result_column())
+            self.expect(")")
+            found.append(tuple(columns))
+            if not self.accept(","):
+                self.expect(")")
+                return tuple(found)
+
+    def _result_column(self) -> st.ResultColumnDefinition:
+        name, type_name = self.identifier(), self.type_name()
+        nullable = not self.accept("NOT", "NULL")
+        self.accept("NULL")
+        return st.ResultColumnDefinition(name, type_name, nullable)
 
     def _at_argument(self) -> bool:
         if self.token.kind in ("s", "n", "i", "d", "f", "m", "b", "v", "q"):
@@ -120,8 +153,8 @@ class ModuleParser(AlterTableParser):
             while True:
                 if self.accept_one("EXECUTE", "EXEC"):
                     self.expect("AS")
-                    self.advance()
-                    found.append("EXECUTE AS")
+                    word = self.accept_one("CALLER", "SELF", "OWNER")
+                    found.append(f"EXECUTE AS {word}" if word else f"EXECUTE AS '{self.string()}'")
                 elif self.text in _MODULE_OPTIONS:
                     word = self.advance().text
                     if word in ("RETURNS", "CALLED"):

@@ -12,6 +12,39 @@ _OPTIONS = {
 }
 
 
+_HINTS = frozenset(
+    [
+        "LOOP",
+        "HASH",
+        "MERGE",
+        "CONCAT",
+        "UNION",
+        "ORDER",
+        "FAST",
+        "FORCE",
+        "MAXDOP",
+        "MAXRECURSION",
+        "OPTIMIZE",
+        "PARAMETERIZATION",
+        "QUERYTRACEON",
+        "RECOMPILE",
+        "ROBUST",
+        "KEEP",
+        "KEEPFIXED",
+        "EXPAND",
+        "USE",
+        "TABLE",
+        "MAX_GRANT_PERCENT",
+        "MIN_GRANT_PERCENT",
+        "NO_PERFORMANCE_SPOOL",
+        "DISABLE",
+        "FOR",
+        "IGNORE_NONCLUSTERED_COLUMNSTORE_INDEX",
+    ]
+)
+"""First words of query hints; all but MAXRECURSION are about plans, of which there are none here."""
+
+
 class TailParser(GroupingParser):
     """Adds `for_clause` and `option_clause`."""
 
@@ -57,6 +90,8 @@ class TailParser(GroupingParser):
     def option_clause(self) -> tuple[tuple[str, int | None], ...]:
         """OPTION (hint [number], …): checked for form, kept as words."""
         self.expect("OPTION", "(")
+        if self.text not in _HINTS:
+            self.fail()
         found: list[tuple[str, int | None]] = []
         words: list[str] = []
         number: int | None = None
@@ -67,6 +102,8 @@ class TailParser(GroupingParser):
             if token.text == ",":
                 found.append((" ".join(words), number))
                 words, number = [], None
+                if self.text not in _HINTS:
+                    self.fail()
             elif token.kind == "i":
                 number = int(str(token.value))
             elif token.text == "(":

@@ -11,6 +11,36 @@ from mssql_cdc.sandbox.tsql.ast import TypeName
 from mssql_cdc.sandbox.tsql.changes import ChangeParser
 
 _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"})
+_STORAGE_OPTIONS = frozenset(
+    [
+        "PAD_INDEX",
+        "FILLFACTOR",
+        "SORT_IN_TEMPDB",
+        "IGNORE_DUP_KEY",
+        "STATISTICS_NORECOMPUTE",
+        "STATISTICS_INCREMENTAL",
+        "DROP_EXISTING",
+        "ONLINE",
+        "RESUMABLE",
+        "MAX_DURATION",
+        "ALLOW_ROW_LOCKS",
+        "ALLOW_PAGE_LOCKS",
+        "OPTIMIZE_FOR_SEQUENTIAL_KEY",
+        "MAXDOP",
+        "DATA_COMPRESSION",
+        "XML_COMPRESSION",
+        "COMPRESSION_DELAY",
+        "BUCKET_COUNT",
+        "LOB_COMPACTION",
+        "COMPRESS_ALL_ROW_GROUPS",
+        "SYSTEM_VERSIONING",
+        "MEMORY_OPTIMIZED",
+        "DURABILITY",
+        "WAIT_AT_LOW_PRIORITY",
+        "MOVE",
+    ]
+)
+"""Options of tables and indexes that mean something here, or nothing that anybody could see."""
 _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("NOT", "NULL"): {"nullable": False},
     ("NULL",): {"nullable": True},
@@ -249,7 +279,7 @@ class TableParser(ChangeParser):
         while True:
             if self.at("WITH", "("):
                 self.advance()
-                options += self.option_list()
+                options += self.option_list(known=_STORAGE_OPTIONS)
             elif self.at("WITH", "FILLFACTOR"):
                 self.expect("WITH", "FILLFACTOR", "=")
                 self.advance()
@@ -267,12 +297,17 @@ class TableParser(ChangeParser):
             else:
                 return options
 
-    def option_list(self) -> tuple[tuple[str, str], ...]:
-        """(NAME [= value [(…)]], …) with the values as written."""
+    def option_list(self, *, known: frozenset[str] | None = None) -> tuple[tuple[str, str], ...]:
+        """(NAME [= value [(…)]], …) with the values as written; 155 for a name that is not `known`."""
         self.expect("(")
         found = []
         while not self.accept(")"):
+            token = self.token
             name = self.word().upper()
+            if known is not None and name not in known:
+                raise self.error(
+                    155, f"'{token.value}' is not a recognized CREATE TABLE or CREATE INDEX option.", token
+                )
             value = ""
             if self.accept("="):
                 start = self.token.start

@@ -7,6 +7,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, wide_text
 from mssql_cdc.sandbox.engine.types import (
+    BIGINT,
     FLOAT,
     INT,
     MAX,
@@ -14,7 +15,7 @@ from mssql_cdc.sandbox.engine.types import (
     nvarchar,
     varchar,
 )  # fmt: skip
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 
 registry = Registry()
 add = registry.add
@@ -154,6 +155,29 @@ def soundex(text: str) -> str:
         if character not in "HW":
             last = sound
     return code[:4].ljust(4, "0")
+
+
+@add(".WRITE", 4, result=lambda call: call.types[0], null_if_null=False)
+def _write(call: Call) -> Callable[..., Any]:
+    """UPDATE … SET column.WRITE(part, offset, length): NULL offset appends, NULL part cuts off there."""
+    kept = call.types[0]
+    if kept.length != MAX or kept.name not in {"varchar", "nvarchar", "varbinary"}:
+        raise SqlError(258, f"Cannot call methods on {kept.name}.", severity=15)
+    part_of, number = call.to(1, kept), (call.to(2, BIGINT), call.to(3, BIGINT))
+
+    def write(value: Any, part: Any, offset: Any, length: Any) -> Any:
+        if value is None:
+            raise SqlError(7124, "The offset and length specified in the .WRITE method are not in a value: it is NULL.")
+        part = None if part is None else part_of(part)
+        start = len(value) if offset is None else number[0](offset)
+        count = len(value) - start if length is None else number[1](length)
+        if start < 0 or start > len(value):
+            raise SqlError(7135, "Deletion length or offset is not in the range of available data.")
+        if part is None:
+            return value[:start]
+        return value[:start] + part + value[start + max(count, 0) :]
+
+    return write
 
 
 @add("STRING_ESCAPE", 2, result=lambda call: wide_text(call, 0, length=MAX))

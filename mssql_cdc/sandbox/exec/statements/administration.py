@@ -309,7 +309,11 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
 
 def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
     """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect; CHECKIDENT has one."""
-    if node.kind == "dbcc" and node.words:
+    if node.kind == "dbcc":
+        if not node.words or node.words[0] not in _DBCC:
+            raise SqlError(
+                2526, "Incorrect DBCC statement. Check the documentation for the correct DBCC syntax and options."
+            )
         argument = node.words[1] if len(node.words) > 1 else ""
         if node.words[0] == "CHECKIDENT":
             _check_identity(frame, argument)
@@ -317,6 +321,33 @@ def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
             _switch_traces(frame.session.server, argument, on=node.words[0] == "TRACEON")
     yield frame.session.done(frame, None, node.kind)
     return None
+
+
+_DBCC = frozenset(
+    [
+        "CHECKALLOC",
+        "CHECKCATALOG",
+        "CHECKCONSTRAINTS",
+        "CHECKDB",
+        "CHECKFILEGROUP",
+        "CHECKIDENT",
+        "CHECKTABLE",
+        "CLEANTABLE",
+        "DBREINDEX",
+        "DROPCLEANBUFFERS",
+        "FLUSHAUTHCACHE",
+        "FREEPROCCACHE",
+        "FREESESSIONCACHE",
+        "FREESYSTEMCACHE",
+        "INDEXDEFRAG",
+        "SHRINKDATABASE",
+        "SHRINKFILE",
+        "TRACEOFF",
+        "TRACEON",
+        "UPDATEUSAGE",
+    ]
+)
+"""What has an effect here, or none that anybody could see; those that send result sets are not known."""
 
 
 def _switch_traces(server: Server, text: str, *, on: bool) -> None:

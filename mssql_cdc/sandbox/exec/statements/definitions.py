@@ -22,6 +22,7 @@ from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.exec.tableparameters import check_module
+from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -90,6 +91,18 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
     return None
 
 
+def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
+    """3729: a module WITH SCHEMABINDING keeps the tables that it names."""
+    for item in database.objects():
+        node = getattr(item.definition, "node", None)
+        if node is None or "SCHEMABINDING" not in node.options:
+            continue
+        named = (part for part in walk((node.query, node.body)) if isinstance(part, ast.NamedTable))
+        if any(part.name[-2:] == (table.schema.name, table.name) for part in named):
+            raise SqlError(3729, f"Cannot DROP TABLE '{'.'.join(name)}' because it is being referenced by object "
+                           f"'{item.name}'.")  # fmt: skip
+
+
 def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
     """The table or view that a trigger hangs on."""
     found = compiler.names.find(node.table)
@@ -146,6 +159,10 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
 
 def _existing(compiler: Compiler, name: ast.Name) -> Table:
     found = compiler.names.find(name)
+    if found is not None and found.type_code == "V":
+        if "SCHEMABINDING" not in found.definition.node.options:
+            raise SqlError(1939, f"Cannot create index on view '{found.name}' because the view is not schema bound.")
+        raise SqlError(1940, f"Cannot create index on view '{found.name}': this server keeps no rows of views.")
     if not isinstance(found, Table):
         raise error(1088, name=".".join(name))
     return found
@@ -319,6 +336,7 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
                 13552, f"Drop table operation failed on table '{found.long_name}' because it is not a supported "
                 "operation on system-versioned temporal tables."
             )  # fmt: skip
+        _refuse_bound(database, found, name)
         if found.tracked:
             alter.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
         for trigger in list(found.triggers):

@@ -93,7 +93,7 @@ def select(frame: Frame, node: st.SelectStatement) -> Steps:
     """Run a query for the client."""
     body = node.query.body
     if isinstance(body, ast.Select) and body.into:
-        from mssql_cdc.sandbox.exec.statements.tables import select_into
+        from mssql_cdc.sandbox.exec.statements.select_into import select_into
 
         return (yield from select_into(frame, node))
     compiled = frame.compiled(node, lambda compiler: compile_select(compiler, node.query))

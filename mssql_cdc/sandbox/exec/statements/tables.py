@@ -21,7 +21,6 @@ from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
-from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import columnstores, places
 from mssql_cdc.sandbox.exec.statements.constraint_names import key_name, rule_name
@@ -268,7 +267,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
         places.check_places(database, node.options)
         builder = TableBuilder(compiler, database, node.name[-1])
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
-        _note_shared(session, table)
+        note_shared(session, table)
         finish_table(builder, table, node.table, transaction, session)
         temporal.define(table, transaction, node.table.period, node.options, compiler)
 
@@ -277,7 +276,8 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
     return None
 
 
-def _note_shared(session: Session, table: Table) -> None:
+def note_shared(session: Session, table: Table) -> None:
+    """Temporary tables with ## are everybody's until their maker leaves."""
     if table.name.startswith("##"):
         session.temporary.add_shared(table)
 
@@ -307,45 +307,3 @@ def build_private_table(session: Session, name: str, definition: st.TableDefinit
         return make_private(session, Compiler(session), name, definition, kind, transaction)
     finally:
         transaction.commit()
-
-
-def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
-    """SELECT … INTO new table: columns take names, types, nullability and identity of the query's."""
-    from dataclasses import replace
-
-    body = node.query.body
-    assert isinstance(body, ast.Select)
-    name = body.into
-    session = frame.session
-    query = replace(node.query, body=replace(body, into=()))
-    plan = frame.compiled(node, lambda compiler: compiler.query(query))
-    compiler = frame.compiler()
-
-    def work(transaction: Transaction) -> int:
-        columns = []
-        for place, field in enumerate(plan.fields):
-            if not field.name:
-                raise error(1038)
-            origin = field.origin
-            identity = Identity() if origin is not None and origin.identity and place >= 0 else None
-            type_ = t.binary(8) if field.type.name == "rowversion" else field.type
-            columns.append(Column(field.name, type_, nullable=field.nullable, identity=identity))
-        if is_private(name[-1]):
-            table = session.server.database("tempdb").make_table("dbo", name[-1], columns, kind="temporary")
-        else:
-            database, schema = compiler.names.schema_for_new(name)
-            table = database.create_table(transaction, schema, name[-1], columns)
-            _note_shared(session, table)
-        rows = gather(plan.open(frame.context(transaction)))
-        table.insert_many(transaction, rows)
-        identity_at = next((i for i, col in enumerate(table.columns) if col.identity is not None), -1)
-        for row in rows if identity_at >= 0 else ():
-            table.columns[identity_at].identity.note(row[identity_at])  # type: ignore[union-attr]
-        if table.private:
-            session.temporary.add(table)
-        return len(rows)
-
-    count = yield from session.transactions.run(work)
-    session.row_count = count
-    yield session.done(frame, count, "select into")
-    return None
