@@ -148,3 +148,10 @@ class Frame:
         """The value of an expression that needs no table."""
         expr = self.compiled(node, lambda compiler: compiler.value(node))
         return expr.fn((), self.context())
+
+
+def forget_plans(frame: Frame) -> None:
+    """Permissions and databases' states are checked when a statement is compiled: compile anew after a change."""
+    for session in frame.session.server.sessions.values():
+        session.routines.clear()
+    frame.routine.plans.clear()

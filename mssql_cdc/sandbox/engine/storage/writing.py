@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.engine.locks import LockMode
 from mssql_cdc.sandbox.engine.storage import references, temporal
 from mssql_cdc.sandbox.engine.storage.large_values import check_replicated_sizes
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
+from mssql_cdc.sandbox.engine.storage.update_log import log_updates
 from mssql_cdc.sandbox.engine.storage.views import wait_for_row
 from mssql_cdc.sandbox.engine.text import display
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.table import Table
 
-SINGLETON_UPDATES = 8207
-"""Trace flag: an update of one row is logged as an update, whatever keys it changes [doc KB 302341]."""
 _WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})
 
 
@@ -111,7 +110,7 @@ def update(
     if table.private:
         transaction.variable_writes |= table.kind == "variable"
     else:
-        _log_updates(table, transaction, done, rekeyed, assigned)
+        log_updates(table, transaction, done, rekeyed, assigned)
     if table.foreign_keys or table.referenced_by:
         for _, old, new in done:
             references.check_parents(table, transaction, new, old, statement)
@@ -290,34 +289,3 @@ def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple
             index.discard(key, rowid)
             index.add(new, rowid)
     return rekeyed
-
-
-def _log_updates(
-    table: Table,
-    transaction: Transaction,
-    done: list[tuple[int, tuple, tuple]],
-    rekeyed: dict[int, bool],
-    assigned: Container[int],
-) -> None:
-    if not done:
-        return
-    part = transaction.log_part(table.database)
-    if not table.tracked:
-        part.log.grow(len(done))
-        return
-    single = len(done) == 1 and SINGLETON_UPDATES in table.database.server.trace_flags
-    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own. So it is for rows
-    # whose key is set to what it was [dbz].
-    key = table.primary_key
-    whole = key is not None and any(place in assigned for place in key.ordinals)
-    split = [change for change in done if whole or rekeyed.get(change[0])] if len(done) > 1 else []
-    moved = {rowid for rowid, _, _ in split}
-    for _, old, _ in split:
-        part.change(table.object_id, "delete", old, None)
-    for rowid, old, new in done:
-        mask = sum(1 << place for place, value in enumerate(new) if value != old[place])
-        if rowid not in moved and mask:
-            deferred = rowid in rekeyed and not single
-            part.change(table.object_id, "update", old, new, deferred=deferred, changed=mask)
-    for _, _, new in split:
-        part.change(table.object_id, "insert", None, new)
