@@ -129,28 +129,22 @@ VERSIONS: Mapping[str, ProductVersion] = MappingProxyType({
 })  # fmt: skip
 DEFAULT = "2022"
 
-SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    dict.fromkeys(("sys.dm_db_log_stats",), (13, 0, 5026))
-    | dict.fromkeys(("concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info"), (14,))
-    | dict.fromkeys(("approx_count_distinct",), (15,))
-    | dict.fromkeys(
-        (
-            "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc",
-            "generate_series", "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least",
-            "left_shift", "right_shift", "set_bit", "sys.databases.is_change_feed_enabled",
-            "sys.databases.is_ledger_on",
-        ),
-        (16,),
-    )
-    | dict.fromkeys(
-        (
-            "base64_decode", "base64_encode", "current_date", "edit_distance", "edit_distance_similarity",
-            "jaro_winkler_distance", "jaro_winkler_similarity", "json_arrayagg", "json_objectagg", "product",
-            "regexp_count", "regexp_instr", "regexp_like", "regexp_replace", "regexp_substr", "unistr",
-        ),
-        (17,),
-    )
+_BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
+    ((13, 0, 5026), ("sys.dm_db_log_stats",)),
+    ((14,), ("concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info")),
+    ((15,), ("approx_count_distinct",)),
+    ((16,), (
+        "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
+        "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
+        "set_bit", "sys.databases.is_change_feed_enabled", "sys.databases.is_ledger_on",
+    )),
+    ((17,), (
+        "base64_decode", "base64_encode", "current_date", "edit_distance", "edit_distance_similarity",
+        "jaro_winkler_distance", "jaro_winkler_similarity", "json_arrayagg", "json_objectagg", "product",
+        "regexp_count", "regexp_instr", "regexp_like", "regexp_replace", "regexp_substr", "unistr",
+    )),
 )  # fmt: skip
+SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType({name: since for since, names in _BROUGHT for name in names})
 """Functions (bare names), system objects and their columns (with schema), and the build from which on they exist."""
 NOT_IN_AZURE = frozenset({"sys.dm_server_services", "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job"})
 """[doc] for the services; [?] for the procedures of Agent jobs."""

@@ -50,8 +50,8 @@ async def _huge_transaction(call: Call) -> AsyncIterator[Event]:
 
 def _table(call: Call) -> Table:
     name = call.text("table") or ""
-    parts = Parser(name).name()
-    table = call.scope.database.table(parts[-2] if len(parts) > 1 else "dbo", parts[-1])
+    parts = ("dbo", *Parser(name).name())
+    table = call.scope.database.table(parts[-2], parts[-1])
     if table is None:
         raise error(208, name=name)
     return table
