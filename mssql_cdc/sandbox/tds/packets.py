@@ -161,29 +161,37 @@ class PacketWriter:
         """Payload bytes not yet handed out."""
         return len(self._buffer)
 
-    def full_packets(self, kind: PacketType = PacketType.RESPONSE) -> bytearray:
+    @property
+    def payload(self) -> bytearray:
+        """The payload not yet handed out, for those who append much to it themselves."""
+        return self._buffer
+
+    def full_packets(self, kind: PacketType = PacketType.RESPONSE) -> bytes:
         """All packets that are certainly not the last of their message."""
         body = self.size - HEADER_SIZE
         # One byte stays behind, so that the last packet is never an empty one.
         whole = (len(self._buffer) - 1) // body * body if self._buffer else 0
-        out = bytearray()
-        view = memoryview(self._buffer)
-        for start in range(0, whole, body):
-            out += self._header(kind, Status(0), self.size)
-            out += view[start : start + body]
-        view.release()
+        if not whole:
+            return b""
+        pieces: list[bytes | memoryview] = []
+        with memoryview(self._buffer) as view:
+            for start in range(0, whole, body):
+                pieces.append(self._header(kind, 0, self.size))
+                pieces.append(view[start : start + body])
+            out = b"".join(pieces)
+            pieces.clear()  # a buffer that is looked at cannot be cut
         del self._buffer[:whole]
         return out
 
     def finish(self, kind: PacketType = PacketType.RESPONSE) -> bytearray:
         """The rest of the message, its last packet marked as the end."""
-        out = self.full_packets(kind)
+        out = bytearray(self.full_packets(kind))
         out += self._header(kind, Status.END_OF_MESSAGE, HEADER_SIZE + len(self._buffer))
         out += self._buffer
         self._buffer.clear()
         self._number = 0
         return out
 
-    def _header(self, kind: PacketType, status: Status, length: int) -> bytes:
+    def _header(self, kind: PacketType, status: int, length: int) -> bytes:
         self._number = (self._number + 1) & 0xFF
         return _HEADER.pack(kind, status, length, self.spid & 0xFFFF, self._number, 0)

@@ -100,9 +100,7 @@ class Response:
         remaining = iter(rows)
         complete = False
         while not complete:
-            out = bytearray()
-            complete = self._encode(remaining, out, SLICE_BYTES)
-            self._writer.add(out)
+            complete = self._encode(remaining, self._writer.payload, SLICE_BYTES)
             if self._writer.pending >= SLICE_BYTES:
                 yield
 
