@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.exec.statements import (
     changes,
     cursors,
     definitions,
+    indexes,
     inserts,
     merging,
     messages,
@@ -24,6 +25,7 @@ from mssql_cdc.sandbox.exec.statements import (
     queries,
     schemas,
     settings,
+    small_objects,
     tables,
 )
 from mssql_cdc.sandbox.exec.transactions import aborts_batch
@@ -307,6 +309,8 @@ _HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     **cursors.HANDLERS,
     **administration.HANDLERS,
     **definitions.HANDLERS,
+    **indexes.HANDLERS,
+    **small_objects.HANDLERS,
     **alterations.HANDLERS,
     **places.HANDLERS,
     **schemas.HANDLERS,

@@ -188,7 +188,7 @@ def global_variable(_compiler: Compiler, node: ast.GlobalVariable, _scope: Scope
 
 def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     """A metadata function, `sys.fn_…`, or a user's scalar function."""
-    from mssql_cdc.sandbox.exec.modules import scalar_function
+    from mssql_cdc.sandbox.exec.functions import scalar_function
 
     place = compiler.names.place(node.name)
     catalog = compiler.session.server.catalog

@@ -41,7 +41,7 @@ def plan_function(compiler: Compiler, node: ast.FunctionTable, parent: Scope | N
         return _qualified(_system(compiler, found, node, arguments), alias, node.columns)
     module = compiler.names.find(node.name)
     if module is not None and module.type_code in ("IF", "TF"):
-        from mssql_cdc.sandbox.exec.modules import plan_table_function
+        from mssql_cdc.sandbox.exec.functions import plan_table_function
 
         return _qualified(plan_table_function(compiler, module, node, arguments), alias, node.columns)
     failure = error(208, name=".".join(node.name))

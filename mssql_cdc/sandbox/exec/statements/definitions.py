@@ -1,4 +1,4 @@
-"""CREATE of everything but tables: modules, indexes, schemas, types, sequences, synonyms; DROP of all kinds."""
+"""CREATE and ALTER of views, procedures, functions and triggers; DROP of all kinds."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_alter, require_create
+from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
-from mssql_cdc.sandbox.exec.sequences import Sequence
-from mssql_cdc.sandbox.exec.statements import columnstores, places
-from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
+from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
-from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
+from mssql_cdc.sandbox.exec.statements.small_objects import new_object
 from mssql_cdc.sandbox.exec.tableparameters import check_module
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
@@ -29,19 +26,6 @@ from mssql_cdc.sandbox.tsql import statements as st
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.routine import Frame
-
-
-def new_object(
-    compiler: Compiler, transaction: Transaction, name: ast.Name, code: str, definition: Any, text: str = "",
-    parent: int = 0,
-) -> SchemaObject:  # fmt: skip
-    """Enter an object into its schema; 2714 if the name is taken."""
-    database, schema_name = compiler.names.schema_for_new(name)
-    now = database.server.clock.local_datetime()
-    schema = database.schema(schema_name)
-    item = SchemaObject(name[-1], database.next_object_id(), schema, code, now, now, parent, definition, text)
-    database.add_object(transaction, item)
-    return item
 
 
 def _module_code(node: st.CreateModule) -> str:
@@ -133,148 +117,6 @@ def _replace(transaction: Transaction, found: SchemaObject, code: str, definitio
     found.modify_date = transaction.manager.clock.local_datetime()
 
 
-def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
-    session = frame.session
-    compiler = frame.compiler()
-
-    def work(transaction: Transaction) -> None:
-        table = _existing(compiler, node.table)
-        require_alter(session, table)
-        places.check_places(table.database, node.options)
-        if node.index.columnstore:
-            columnstores.add(table, transaction, node.index, node.options)
-            return
-        builder = TableBuilder(compiler, table.database, table.name)
-        drops = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in node.options)
-        existing = table.index(node.index.name)
-        if drops and existing is not None:
-            alter.drop_index(table, transaction, existing)
-        index = builder.index(table, node.index, node.options)
-        alter.add_index(table, transaction, index)
-
-    yield from session.transactions.run(work)
-    yield session.done(frame, None, "create index")
-    return None
-
-
-def _existing(compiler: Compiler, name: ast.Name) -> Table:
-    found = compiler.names.find(name)
-    if found is not None and found.type_code == "V":
-        if "SCHEMABINDING" not in found.definition.node.options:
-            raise SqlError(1939, f"Cannot create index on view '{found.name}' because the view is not schema bound.")
-        raise SqlError(1940, f"Cannot create index on view '{found.name}': this server keeps no rows of views.")
-    if not isinstance(found, Table):
-        raise error(1088, name=".".join(name))
-    return found
-
-
-def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
-    session = frame.session
-    compiler = frame.compiler()
-
-    def work(transaction: Transaction) -> None:
-        found = compiler.names.find(node.table)
-        if isinstance(found, Table) and columnstores.drop(found, transaction, node.index):
-            return
-        index = found.index(node.index) if isinstance(found, Table) else None
-        if index is None or not isinstance(found, Table):
-            if node.if_exists:
-                return
-            raise SqlError(3701, f"Cannot drop the index '{'.'.join(node.table)}.{node.index}', because it does "
-                           "not exist or you do not have permission.", severity=11, state=7)  # fmt: skip
-        if index.constraint:
-            raise SqlError(
-                3723, f"An explicit DROP INDEX is not allowed on index '{'.'.join(node.table)}.{node.index}'. "
-                f"It is being used for {index.constraint} constraint enforcement.", state=4,
-            )  # fmt: skip
-        refuse_captured_key(found, index)
-        alter.drop_index(found, transaction, index)
-
-    yield from session.transactions.run(work)
-    yield session.done(frame, None, "drop index")
-    return None
-
-
-def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
-    compiler = frame.compiler()
-    table = _existing(compiler, node.table)
-    require_alter(frame.session, table)
-    chosen = table.indexes if node.index == "ALL" else [table.index(node.index)]
-    for index in chosen:
-        if index is None:
-            raise SqlError(2727, f"Cannot find index '{node.index}'.", severity=11)
-        if node.action == "rebuild":
-            alter.rebuild_index(table, index)
-        elif node.action == "disable":
-            refuse_captured_key(table, index)
-            index.disabled = True
-    yield frame.session.done(frame, None, "alter index")
-    return None
-
-
-def _create_type(frame: Frame, node: st.CreateType) -> Steps:
-    session = frame.session
-    compiler = frame.compiler()
-
-    def work(transaction: Transaction) -> None:
-        if node.table is not None:
-            new_object(compiler, transaction, node.name, "TT", node.table)
-            return
-        assert node.base is not None
-        made = replace(compiler.type_of(node.base), alias=node.name[-1])
-        item = new_object(compiler, transaction, node.name, "TYPE", made)
-        item.properties["nullable"] = node.nullable is not False
-
-    yield from session.transactions.run(work)
-    yield session.done(frame, None, "create type")
-    return None
-
-
-_RANGES = {"tinyint": (0, 255), "smallint": (-(2**15), 2**15 - 1), "int": (-(2**31), 2**31 - 1)}
-
-
-def _create_sequence(frame: Frame, node: st.CreateSequence) -> Steps:
-    session = frame.session
-    compiler = frame.compiler()
-    options = dict(node.options)
-
-    def work(transaction: Transaction) -> None:
-        if node.alter:
-            found = compiler.names.find(node.name)
-            if found is None or found.type_code != "SO":
-                raise error(208, name=".".join(node.name))
-            sequence: Sequence = found.definition
-            if "restart" in options:
-                again = options["restart"]
-                sequence.next_value = sequence.start if again is None else again
-            sequence.increment = options.get("increment") or sequence.increment
-            return
-        type_ = compiler.type_of(node.type) if node.type is not None else t.BIGINT
-        low, high = _RANGES.get(type_.name, (-(2**63), 2**63 - 1))
-        increment = options.get("increment") or 1
-        smallest, largest = options.get("minvalue"), options.get("maxvalue")
-        low = low if smallest is None else smallest
-        high = high if largest is None else largest
-        given = options.get("start")
-        start = (low if increment > 0 else high) if given is None else given
-        made = Sequence(node.name[-1], type_, start, increment, low, high, "cycle" in options)
-        new_object(compiler, transaction, node.name, "SO", made)
-
-    yield from session.transactions.run(work)
-    yield session.done(frame, None, "create sequence")
-    return None
-
-
-def _create_synonym(frame: Frame, node: st.CreateSynonym) -> Steps:
-    session = frame.session
-    compiler = frame.compiler()
-    yield from session.transactions.run(
-        lambda transaction: new_object(compiler, transaction, node.name, "SN", node.target)
-    )
-    yield session.done(frame, None, "create synonym")
-    return None
-
-
 _CODES = {
     "table": ("U", "S"), "view": ("V",), "procedure": ("P",), "function": ("FN", "IF", "TF"), "trigger": ("TR",),
     "type": ("TYPE", "TT"), "sequence": ("SO",), "synonym": ("SN",),
@@ -354,11 +196,5 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.CreateModule: _create_module,
-    st.CreateIndex: _create_index,
-    st.DropIndex: _drop_index,
-    st.AlterIndex: _alter_index,
-    st.CreateType: _create_type,
-    st.CreateSequence: _create_sequence,
-    st.CreateSynonym: _create_synonym,
     st.Drop: _drop,
 }
