@@ -44,9 +44,19 @@ class AlterTableParser(TableParser):
             self.storage_options()
             return st.AlterTableSet(table, "rebuild", line=line)
         if self.accept("SWITCH"):
-            raise self.error(102, "Incorrect syntax near 'SWITCH': partitions are not known to this server.")
+            return self._switch(table, line)
         self.fail()
         return None
+
+    def _switch(self, table: tuple[str, ...], line: int) -> st.Statement:
+        """SWITCH TO table; partitions are known by number only and cannot be switched."""
+        if self.text != "PARTITION":
+            self.expect("TO")
+            target = self.name()
+            if self.text != "PARTITION":
+                self.storage_options()
+                return st.AlterTableSet(table, "switch", target, line=line)
+        raise self.error(102, "Incorrect syntax near 'PARTITION': this server switches whole tables only.")
 
     def _all_or_names(self) -> tuple[str, ...]:
         if self.accept("ALL"):

@@ -213,6 +213,34 @@ RULES = {
         "ALTER INDEX ux ON dbo.t DISABLE",
         22983,
     ),
+    "[doc] rows that are switched in are not captured": Rule(
+        (
+            *TRACKED,
+            T.replace("dbo.t", "dbo.s").replace("PK_t", "PK_s"),
+            "INSERT s VALUES (5, 5, 5)",
+            "ALTER TABLE s SWITCH TO t",
+            "UPDATE t SET a = 6",
+            CAPTURE,
+        ),
+        "SELECT __$operation, id, a, (SELECT COUNT(*) FROM s) FROM cdc.dbo_t_CT ORDER BY __$operation",
+        [(3, 5, 5, 0), (4, 5, 6, 0)],
+    ),
+    "[doc] nor rows that are switched out": Rule(
+        (
+            *TRACKED,
+            "INSERT t VALUES (5, 5, 5)",
+            T.replace("dbo.t", "dbo.s").replace("PK_t", "PK_s"),
+            "ALTER TABLE t SWITCH TO s",
+            CAPTURE,
+        ),
+        "SELECT __$operation, (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM s) FROM cdc.dbo_t_CT",
+        [(2, 0, 1)],
+    ),
+    "[doc] the target of a switch is empty": Rule(
+        (*TRACKED, "INSERT t VALUES (5, 5, 5)", T.replace("dbo.t", "dbo.s").replace("PK_t", "PK_s")),
+        "ALTER TABLE s SWITCH TO t",
+        4905,
+    ),
     "[doc] other indexes are": Rule((*TRACKED, "CREATE INDEX ix ON t (a)", "DROP INDEX ix ON t"), "SELECT 1", [(1,)]),
 }
 

@@ -20,6 +20,7 @@ from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.statements.switching import switch
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -271,6 +272,8 @@ def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
                     trigger.definition.disabled = action.startswith("disable")
         elif action == "set":
             _set_options(compiler, table, transaction, node.options)
+        elif action == "switch":
+            switch(compiler, table, node.names, transaction)
         elif action != "rebuild":
             raise SqlError(102, f"Incorrect syntax near '{action}': not known to this server.", severity=15)
 
