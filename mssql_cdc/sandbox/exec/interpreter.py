@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import ordered_faults, procedures
+from mssql_cdc.sandbox.exec.failures import consequences, doom, end_of_batch, locate, message_of, report
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps, StepsTo
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import (
@@ -28,11 +28,7 @@ from mssql_cdc.sandbox.exec.statements import (
     small_objects,
     tables,
 )
-from mssql_cdc.sandbox.exec.transactions import aborts_batch
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
 
 
 def run_batch(frame: Frame) -> Steps:
@@ -83,14 +79,14 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
             yield from ordered_faults.strike(session, node)
         jump = yield from handler(frame, node)
     except SqlError as failure:
-        _locate(frame, node, failure)
+        locate(frame, node, failure)
         if failure.severity > 10:
             session.last_error = failure.number
             session.row_count = 0
         if session.try_depth or failure.severity >= 20:
             raise
         yield from report(frame, failure)
-        yield from _consequences(session, failure)
+        yield from consequences(session, failure)
         return None
     if type(node) not in _KEEPS_ERROR:
         session.last_error = 0
@@ -105,49 +101,6 @@ def _describe(frame: Frame, node: st.Statement) -> Steps:
         yield from run_one(frame, node.then)
         if node.otherwise is not None:
             yield from run_one(frame, node.otherwise)
-    return None
-
-
-def _locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
-    if not failure.line:
-        failure.line = node.line
-    if not failure.procedure and frame.routine.name:
-        failure.procedure = frame.routine.name
-
-
-def report(frame: Frame, failure: SqlError) -> Steps:
-    """Tell the client of an error, and that the statement ended with it."""
-    yield message_of(failure)
-    if failure.number in (515, 547, 2601, 2627, 2628, 8152, 3960, 8115, 220):
-        yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
-    yield frame.session.done(frame, None, "error", error=True)
-    return None
-
-
-def message_of(failure: SqlError) -> Message:
-    """An error as an event."""
-    return Message(
-        failure.number, failure.state, failure.severity, failure.message, failure.procedure, max(failure.line, 1)
-    )
-
-
-def _consequences(session: Session, failure: SqlError) -> Steps:
-    """What an unhandled error ends: only the statement, the batch, the transaction too."""
-    if failure.severity <= 10:
-        return None
-    raised = getattr(failure, "raised", False)
-    if aborts_batch(failure) or (session.options.xact_abort and not raised):
-        yield from roll_back(session)
-        raise Abort(scope=False)
-    if isinstance(failure, CompileError) or getattr(failure, "thrown", False):
-        raise Abort(scope=isinstance(failure, CompileError))
-    return None
-
-
-def roll_back(session: Session) -> Steps:
-    """Roll the open transaction back because of an error."""
-    if session.transactions.current is not None:
-        yield from session.transactions.rollback()
     return None
 
 
@@ -228,7 +181,7 @@ def _try(frame: Frame, node: st.TryCatch) -> Steps:
         return jump
     finally:
         session.try_depth = depth
-    _doom(session, caught)
+    doom(session, caught)
     before, session.caught = session.caught, caught
     try:
         return (yield from run_list(frame, node.handler))
@@ -239,13 +192,6 @@ def _try(frame: Frame, node: st.TryCatch) -> Steps:
 def _own(frame: Frame, failure: CompileError) -> bool:
     """Compile errors cannot be caught in the batch or module where they are, only by callers."""
     return failure.routine is frame.routine
-
-
-def _doom(session: Session, failure: SqlError) -> None:
-    current = session.transactions.current
-    raised = getattr(failure, "raised", False)
-    if current is not None and (aborts_batch(failure) or (session.options.xact_abort and not raised)):
-        current.doomed = True
 
 
 # ---- transactions ---------------------------------------------------------------------------------------------
@@ -269,17 +215,6 @@ def _transaction(frame: Frame, node: st.TransactionStatement) -> Steps:
         yield from transactions.implicit_begin()
         transactions.save(name)
     yield session.done(frame, None, node.action)
-    return None
-
-
-def end_of_batch(session: Session) -> Steps:
-    """A doomed transaction does not outlive its batch: 3998."""
-    current = session.transactions.current
-    if current is not None and current.doomed:
-        failure = error(3998)
-        yield message_of(failure)
-        events: list[EnvChange] = list(session.transactions.rollback())
-        yield from events
     return None
 
 
@@ -316,3 +251,5 @@ _HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     **schemas.HANDLERS,
     st.CreateTable: tables.create_table,
 }
+
+__all__ = ["end_of_batch", "message_of", "run_batch", "run_list", "run_one"]

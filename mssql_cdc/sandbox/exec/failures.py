@@ -1,0 +1,78 @@
+"""What an error that nobody caught does: how it is told, and whether statement, batch or transaction end with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine.events import EnvChange, Message
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.transactions import aborts_batch
+from mssql_cdc.sandbox.tsql import statements as st
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.session import Session
+
+
+def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
+    """Say where an error was raised: line, and module."""
+    if not failure.line:
+        failure.line = node.line
+    if not failure.procedure and frame.routine.name:
+        failure.procedure = frame.routine.name
+
+
+def report(frame: Frame, failure: SqlError) -> Steps:
+    """Tell the client of an error, and that the statement ended with it."""
+    yield message_of(failure)
+    if failure.number in (515, 547, 2601, 2627, 2628, 8152, 3960, 8115, 220):
+        yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
+    yield frame.session.done(frame, None, "error", error=True)
+    return None
+
+
+def message_of(failure: SqlError) -> Message:
+    """An error as an event."""
+    return Message(
+        failure.number, failure.state, failure.severity, failure.message, failure.procedure, max(failure.line, 1)
+    )
+
+
+def consequences(session: Session, failure: SqlError) -> Steps:
+    """What an unhandled error ends: only the statement, the batch, the transaction too."""
+    if failure.severity <= 10:
+        return None
+    raised = getattr(failure, "raised", False)
+    if aborts_batch(failure) or (session.options.xact_abort and not raised):
+        yield from roll_back(session)
+        raise Abort(scope=False)
+    if isinstance(failure, CompileError) or getattr(failure, "thrown", False):
+        raise Abort(scope=isinstance(failure, CompileError))
+    return None
+
+
+def roll_back(session: Session) -> Steps:
+    """Roll the open transaction back because of an error."""
+    if session.transactions.current is not None:
+        yield from session.transactions.rollback()
+    return None
+
+
+def doom(session: Session, failure: SqlError) -> None:
+    """What a caught error does to the open transaction: some leave it only fit for a rollback."""
+    current = session.transactions.current
+    raised = getattr(failure, "raised", False)
+    if current is not None and (aborts_batch(failure) or (session.options.xact_abort and not raised)):
+        current.doomed = True
+
+
+def end_of_batch(session: Session) -> Steps:
+    """A doomed transaction does not outlive its batch: 3998."""
+    current = session.transactions.current
+    if current is not None and current.doomed:
+        failure = error(3998)
+        yield message_of(failure)
+        events: list[EnvChange] = list(session.transactions.rollback())
+        yield from events
+    return None
