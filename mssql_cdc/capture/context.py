@@ -95,10 +95,12 @@ def open_databases(
     warehouse: str | None = None,
     log: Callable[[str], None] = logger.info,
     quiet: bool = False,
+    lasting: bool = False,
 ) -> Iterator[list[Database]]:
     """Every database of the connector, on one Spark session of our own that ends with the block.
 
-    `quiet`: what Spark prints of itself is not shown.
+    `quiet`: what Spark prints of itself is not shown. `lasting`: the session will work for long, so that compiling its
+    code well pays.
     """
     from mssql_cdc.spark.quiet import hushed
     from mssql_cdc.spark.session import SparkSettings, start_session
@@ -106,9 +108,9 @@ def open_databases(
     def start() -> SparkSession:
         log("starting Spark")
         confs = connector.spark.read()
-        master = confs.pop("spark.master", "local[2]")
+        settings = SparkSettings.from_environment(confs=confs, short_lived=not lasting)
         with hushed() if quiet else nullcontext():
-            return start_session(SparkSettings.from_environment(master=master, confs=confs))
+            return start_session(settings)
 
     spark = LazySpark(start)
     place = warehouse_path(warehouse)

@@ -33,7 +33,7 @@ def run_parser(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from mssql_cdc.stream.loop import catch_up, run_for
 
-    with opened(options) as databases:
+    with opened(options, lasting=not options.until_caught_up) as databases:
         if options.until_caught_up:
             catch_up(databases, timeout=options.timeout)
         else:

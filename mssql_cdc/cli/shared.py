@@ -70,11 +70,17 @@ def connector_of(options: argparse.Namespace) -> Connector:
     return connector
 
 
-def opened(options: argparse.Namespace) -> AbstractContextManager[list[Database]]:
-    """The databases of the configuration; Spark starts when it is needed and ends with the block."""
+def opened(options: argparse.Namespace, *, lasting: bool = False) -> AbstractContextManager[list[Database]]:
+    """The databases of the configuration; Spark starts when it is needed and ends with the block.
+
+    `lasting`: the command goes on for long.
+    """
     from mssql_cdc.capture.context import open_databases
 
-    return open_databases(connector_of(options), warehouse=options.warehouse, log=progress, quiet=not options.debug)
+    quiet = not options.debug
+    return open_databases(
+        connector_of(options), warehouse=options.warehouse, log=progress, quiet=quiet, lasting=lasting
+    )
 
 
 def progress(line: str) -> None:

@@ -37,10 +37,7 @@ class SparkResource(LazyPySparkResource):
             return self._found
         if self._started is None:
             confs = self.settings.read() | {name: str(value) for name, value in self.spark_config.items()}
-            master = confs.pop("spark.master", "local[2]")
-            self._started = start_session(
-                SparkSettings.from_environment(master=master, memory=self.memory, confs=confs)
-            )
+            self._started = start_session(SparkSettings.from_environment(memory=self.memory, confs=confs))
         return self._started
 
     def start(self) -> Any:

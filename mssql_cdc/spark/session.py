@@ -53,16 +53,19 @@ SMALL_WORK = {
 
 _JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC"
 
+ALL_CORES = "local[*]"
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """How to start Spark. `confs` win over everything but the static confs that Delta needs.
 
     `jars` is what `MSSQL_CDC_JARS` holds; without it Spark resolves the two Delta jars from a Maven repository.
-    `short_lived` trades peak throughput for start-up time (first-tier compiler only).
+    `short_lived` trades peak throughput for start-up time (first-tier compiler only): eight small merges from the
+    start took 57 s of CPU with it and 81-96 s without, a fold of 600,000 rows 3.7 s with it and 2.1 s without.
     """
 
-    master: str = "local[2]"
+    master: str = ALL_CORES
     app_name: str = "mssql_cdc"
     memory: str = "2g"
     jars: str | None = None
@@ -70,9 +73,14 @@ class SparkSettings:
     confs: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_environment(cls, **more: object) -> SparkSettings:
-        """Settings with the jars that the environment names."""
-        return cls(**{"jars": os.environ.get(JARS_VARIABLE), **more})  # type: ignore[arg-type]
+    def from_environment(
+        cls, *, confs: Mapping[str, str] | None = None, memory: str = "2g", short_lived: bool = True
+    ) -> SparkSettings:
+        """Settings with the jars that the environment names and the master that `confs` name."""
+        confs = dict(confs or {})
+        master = confs.pop("spark.master", ALL_CORES)
+        jars = os.environ.get(JARS_VARIABLE)
+        return cls(master=master, memory=memory, jars=jars, short_lived=short_lived, confs=confs)
 
 
 def start_session(settings: SparkSettings) -> SparkSession:

@@ -135,6 +135,12 @@ def test_session_confs_of_the_user_win_except_what_delta_needs():
     assert {name: confs[name] for name in STATIC} == STATIC
 
 
+def test_session_master_is_every_core_unless_a_conf_names_one():
+    assert SparkSettings.from_environment().master == "local[*]"
+    named = SparkSettings.from_environment(confs={"spark.master": "spark://host:7077", "spark.executor.cores": "4"})
+    assert (named.master, named.confs) == ("spark://host:7077", {"spark.executor.cores": "4"})
+
+
 def test_session_jars_that_are_not_there_are_named(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="MSSQL_CDC_JARS"):
         session_confs(SparkSettings(jars=str(tmp_path)))
