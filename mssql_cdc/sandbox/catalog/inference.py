@@ -1,18 +1,19 @@
-"""What a statement needs and gives, without running it: types of undeclared parameters, columns of its first result.
+"""What a statement needs, without running it: the types of its undeclared parameters.
 
-A parameter takes the type of the column it is compared with, assigned or inserted into; else nvarchar(4000), as for
-text. Drivers ask before they bind (NULLs, bulk parameters) [exp].
+A parameter takes the type of the column it is compared with, assigned or inserted into, or of the procedure's parameter
+it is passed to; else nvarchar(4000), as for text. Drivers ask before they bind (NULLs, bulk parameters) [exp].
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.catalog.columns import column_type
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
+from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.routine import Routine
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -24,21 +25,36 @@ if TYPE_CHECKING:
 _UNKNOWN = "nvarchar(4000)"
 
 
-def parameter_types(session: Session, text: str, declared: str = "") -> list[tuple[str, SqlType]]:
+@dataclass(frozen=True, slots=True)
+class TableType:
+    """A table type, for parameters that hold rows."""
+
+    database: str
+    schema: str
+    name: str
+
+
+Type = SqlType | TableType
+
+
+def parameter_types(session: Session, text: str, declared: str = "") -> list[tuple[str, Type]]:
     """The variables that a text uses and nobody declares, in order of appearance, with the types they should have.
 
     Raises:
-        SqlError: the text does not parse.
+        SqlError: the text does not parse; 11508 for a variable that is used more than once.
     """
     statements = parse(text)
     known = {declaration.name.casefold() for declaration in parse_parameters(declared)} if declared.strip() else set()
     known |= {
         node.name.casefold() for part in walk(statements) if isinstance(part, st.Declare) for node in part.variables
     }
-    found: dict[str, tuple[str, SqlType | None]] = {}
+    found: dict[str, tuple[str, Type | None]] = {}
     for node in walk(statements):
         if isinstance(node, ast.Variable) and node.name.casefold() not in known:
-            found.setdefault(node.name.casefold(), (node.name, None))
+            if node.name.casefold() in found:
+                text = f"The undeclared parameter '{node.name}' is used more than once in the batch being analyzed."
+                raise SqlError(11508, text)
+            found[node.name.casefold()] = (node.name, None)
     for statement in statements:
         for name, type_ in _Hints(session).of(statement):
             if name.casefold() in found and found[name.casefold()][1] is None:
@@ -51,13 +67,15 @@ class _Hints:
 
     def __init__(self, session: Session) -> None:
         self.names = Compiler(session).names
-        self.pairs: list[tuple[str, SqlType]] = []
+        self.pairs: list[tuple[str, Type]] = []
 
-    def of(self, statement: Any) -> list[tuple[str, SqlType]]:
+    def of(self, statement: Any) -> list[tuple[str, Type]]:
         """The pairs of one statement."""
         tables = [table for node in walk(statement) if (table := self._table(node)) is not None]
         if isinstance(statement, st.Insert):
             self._insert(statement)
+        if isinstance(statement, st.Execute) and not isinstance(statement.procedure, str):
+            self._execute(statement)
         for node in walk(statement):
             if isinstance(node, st.Assignment) and node.column:
                 self._pair(node.value, ast.ColumnRef(node.column), tables)
@@ -99,6 +117,33 @@ class _Hints:
                 if isinstance(value, ast.Variable) and column is not None:
                     self.pairs.append((value.name, column.type))
 
+    def _execute(self, statement: st.Execute) -> None:
+        """Arguments have the types of the procedure's parameters, by place or by name."""
+        wanted = self._parameters(statement)
+        names = {name.casefold(): type_ for name, type_ in wanted}
+        for place, argument in enumerate(statement.arguments):
+            if not isinstance(argument.value, ast.Variable):
+                continue
+            if argument.name:
+                type_ = names.get(argument.name.casefold())
+            else:
+                type_ = wanted[place][1] if place < len(wanted) else None
+            if type_ is not None:
+                self.pairs.append((argument.value.name, type_))
+
+    def _parameters(self, statement: st.Execute) -> list[tuple[str, Type]]:
+        """Names and types of a procedure's parameters; none when there is no such procedure."""
+        session = self.names.session
+        assert not isinstance(statement.procedure, str)
+        found = self.names.find(statement.procedure)
+        if found is not None and found.type_code == "P":
+            compiler = Compiler(session)
+            compiler.names.database = found.definition.database
+            return [(part.name, _declared(compiler, part)) for part in found.definition.node.parameters]
+        place = self.names.place(statement.procedure)
+        bound = session.server.catalog.procedure(place.database, place.schema, place.name)
+        return [] if bound is None else [(f"@{part.name}", part.type) for part in bound.parameters]
+
     def _pair(self, value: Any, other: Any, tables: list[Table]) -> None:
         if not isinstance(value, ast.Variable) or not isinstance(other, ast.ColumnRef):
             return
@@ -109,19 +154,9 @@ class _Hints:
                 return
 
 
-def result_columns(session: Session, text: str, declared: str = "") -> tuple[ResultColumn, ...]:
-    """The columns of the first SELECT of a text; none when it has no result.
-
-    Raises:
-        SqlError: the text does not compile.
-    """
-    statements = parse(text)
-    routine = Routine(session, statements, parse_parameters(declared) if declared.strip() else ())
-    for statement in statements:
-        if isinstance(statement, st.SelectStatement):
-            compiler = Compiler(session, routine.scope)
-            fields = compiler.query(statement.query).fields
-            return tuple(
-                field.origin or ResultColumn(field.name, field.type, nullable=field.nullable) for field in fields
-            )
-    return ()
+def _declared(compiler: Compiler, part: st.VariableDeclaration) -> Type:
+    if compiler.table_type(part.type) is None:
+        return compiler.type_of(part.type)
+    found = compiler.names.find(part.type.name)
+    assert found is not None
+    return TableType(compiler.names.database.name, found.schema.name, found.name)

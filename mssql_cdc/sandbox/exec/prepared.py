@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
-from mssql_cdc.sandbox.exec.remote import Special, TextOutputs, run_text
+from mssql_cdc.sandbox.exec.remote import Special, TextOutputs, call_procedure, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Prepared:
 
     text: str
     definitions: str
+    procedure: bool = False
+    """Whether `text` is the name of a procedure, prepared by sp_prepexecrpc."""
 
 
 @dataclass(slots=True)
@@ -117,8 +119,24 @@ def _prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> St
 def _execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_execute", parameters, ("@handle",))
     prepared = session.prepared.find(parameters[0].value)
+    if prepared.procedure:
+        status, found = yield from call_procedure(session, prepared.text, parameters[1:])
+        return status, [(place + 1, name, type_, value) for place, name, type_, value in found]
     outputs = yield from run_text(session, prepared.text, prepared.definitions, parameters[1:])
     return 0, _outputs(outputs, parameters, 1)
+
+
+def _prepare_execute_call(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """sp_prepexecrpc @handle OUT, @procedure, values…: a procedure behind a handle, called at once."""
+    _require("sp_prepexecrpc", parameters, ("@handle", "@rpcname"))
+    old = parameters[0].value
+    if old is not None and old in session.prepared.known:
+        session.prepared.drop(old)
+    name = text_of(parameters[1])
+    handle = session.prepared.add(Prepared(name, "", procedure=True))
+    status, found = yield from call_procedure(session, name, parameters[2:])
+    outputs = [(place + 2, own, type_, value) for place, own, type_, value in found]
+    return status, [(0, parameters[0].name, t.INT, handle), *outputs]
 
 
 def _unprepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
@@ -139,6 +157,7 @@ PREPARED_PROCEDURES: Mapping[str, Special] = {
     "sp_executesql": _execute_sql,
     "sp_prepare": _prepare,
     "sp_prepexec": _prepare_execute,
+    "sp_prepexecrpc": _prepare_execute_call,
     "sp_execute": _execute,
     "sp_unprepare": _unprepare,
 }

@@ -46,7 +46,7 @@ def call(session: Session, name: str, parameters: list[RpcParameter]) -> Steps:
         if special is not None:
             status, outputs = yield from special(session, parameters)
         else:
-            status, outputs = yield from _named(session, name, parameters)
+            status, outputs = yield from call_procedure(session, name, parameters)
         yield ReturnStatus(status)
         for ordinal, out_name, type_, value in outputs:
             yield OutputParameter(out_name, ordinal, type_, value)
@@ -141,7 +141,7 @@ def _as(value: Any, source: t.SqlType, target: t.SqlType) -> Any:
     return convert(value, source, target)
 
 
-def _named(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def call_procedure(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """A procedure called by its name."""
     from mssql_cdc.sandbox.exec.procedures import call_named
     from mssql_cdc.sandbox.tsql.parser import Parser

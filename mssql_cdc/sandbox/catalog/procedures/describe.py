@@ -1,18 +1,23 @@
 """`sp_describe_first_result_set`, `sp_describe_undeclared_parameters`: drivers ask what a statement needs and gives.
 
-The answer is the compiler's (`catalog.inference`, imported late: the executor is a layer of its own); these procedures
-only lay the columns out.
+The answer is the compiler's (`catalog.inference` and `catalog.first_result`, imported late: the executor is a layer of
+its own); these procedures only lay the columns out. Where a column comes from is told in browse mode only.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
-from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, declaration, max_length
+from mssql_cdc.sandbox.errors import SqlError
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.catalog.inference import Type
 
 _FIRST = columns(
     "is_hidden bit, column_ordinal int, name sysname?, is_nullable bit, system_type_id int, "
@@ -43,6 +48,7 @@ _TDS = {
     "nvarchar": 231, "binary": 173, "varbinary": 165, "rowversion": 173, "text": 35, "ntext": 99, "image": 34,
     "xml": 241, "sql_variant": 98, "hierarchyid": 240, "geometry": 240, "geography": 240,
 }  # fmt: skip
+_TABLE_TYPE, _SYNTAX = 243, 15
 
 
 def _tds(type_: SqlType) -> tuple[int, int]:
@@ -51,10 +57,11 @@ def _tds(type_: SqlType) -> tuple[int, int]:
     return _TDS[type_.name], 65535 if length < 0 else 17 if type_.name in ("decimal", "numeric") else length
 
 
-def _result_row(ordinal: int, column: ResultColumn) -> tuple:
+def _result_row(ordinal: int, column: ResultColumn, *, browse: bool) -> tuple:
     type_ = column.type
     collation = type_.collation.name if type_.collation is not None else None
-    source = (*(None,) * (4 - len(column.table)), *column.table)[-4:] if column.table else (None,) * 4
+    from_table = browse and bool(column.table)
+    source = (*(None,) * (4 - len(column.table)), *column.table)[-4:] if from_table else (None,) * 4
     return (
         0,
         ordinal,
@@ -71,7 +78,7 @@ def _result_row(ordinal: int, column: ResultColumn) -> tuple:
         0,
         0,
         *source,
-        column.name if column.table else None,
+        column.name if from_table else None,
         int(column.identity),
         None,
         int(not column.computed and not column.identity),
@@ -86,7 +93,11 @@ def _result_row(ordinal: int, column: ResultColumn) -> tuple:
     )
 
 
-def _parameter_row(ordinal: int, name: str, type_: SqlType) -> tuple:
+def _parameter_row(ordinal: int, name: str, type_: Type) -> tuple:
+    if not isinstance(type_, SqlType):
+        own = (None, type_.database, type_.schema, type_.name)
+        nothing = (None,) * 5
+        return (ordinal, name, _TABLE_TYPE, None, -1, 0, 0, *own, *nothing, 0, 0, 0, 1, 0, None, _TABLE_TYPE, -1)
     return (
         ordinal,
         name,
@@ -107,12 +118,27 @@ def _parameter_row(ordinal: int, name: str, type_: SqlType) -> tuple:
 
 
 async def _first_result_set(call: Call) -> AsyncIterator[Event]:
-    from mssql_cdc.sandbox.catalog.inference import result_columns
+    from mssql_cdc.sandbox.catalog.first_result import result_columns
 
-    described = result_columns(call.scope.session, call.text("tsql") or "", call.text("params") or "")
-    rows = [_result_row(ordinal, column) for ordinal, column in enumerate(described, 1)]
+    try:
+        described = result_columns(call.scope.session, call.text("tsql") or "", call.text("params") or "")
+    except SqlError as failure:
+        yield Message(failure.number, failure.state, failure.severity, failure.message, "", max(failure.line, 1))
+        raise _undetermined(failure) from failure
+    browse = bool(call.number("browse_information_mode"))
+    rows = [_result_row(ordinal, column, browse=browse) for ordinal, column in enumerate(described, 1)]
     for event in result_set(_FIRST, rows):
         yield event
+
+
+def _undetermined(failure: SqlError) -> SqlError:
+    """What follows the reason: 11501 when the text does not compile at all, else 11529."""
+    if failure.severity == _SYNTAX:
+        return SqlError(11501, "The batch could not be analyzed because of compile errors.")
+    return SqlError(
+        11529, "The metadata could not be determined because every code path results in an error; see previous errors "
+        "for some of these."
+    )  # fmt: skip
 
 
 async def _undeclared_parameters(call: Call) -> AsyncIterator[Event]:
