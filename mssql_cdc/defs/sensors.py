@@ -165,7 +165,9 @@ class Tick:
 
     def _restored(self, seen: Survey, decision: Restored) -> dg.SensorResult:
         if not decision.automatic:
-            write_restore(self.database, seen)
+            for table in write_restore(self.database, seen):
+                # A red tick carries no events.
+                self.runs.instance.report_runless_asset_event(self._red(table, decision.reason))
             raise dg.Failure(f"LOST: {decision.reason}. {GO_ON}")
         begin_epoch(self.database, seen, by=None)
         events = [self._red(member.table, decision.reason) for member in seen.facts.members if member.position]

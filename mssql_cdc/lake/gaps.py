@@ -61,8 +61,8 @@ def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
     return found
 
 
-def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> None:
-    """Write the gaps that the ledger does not have yet.
+def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
+    """Write the gaps that the ledger does not have yet; which these were.
 
     Raises:
         FencedError: other runs write to the ledger all the time.
@@ -72,7 +72,7 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
         there = {gap.identity for gap in known}
         return [gap for gap in gaps if gap.identity not in there]
 
-    _append(_table(layout, storage), missing, run_id)
+    return _append(_table(layout, storage), missing, run_id)
 
 
 def acknowledge_gaps(

@@ -6,7 +6,7 @@ What rows mean together is derived in `lake/offsets.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, get_args, overload
@@ -16,6 +16,7 @@ import pyarrow as pa
 from mssql_cdc.schema.arrow import INSTANT, TEXTS
 
 Status = Literal["streaming", "snapshot", "lost", "failed", "excluded"]
+_BLOCK = 256
 Kind = Literal["range", "snapshot", "idle", "status", "epoch"]
 
 
@@ -150,6 +151,10 @@ class Rows(Sequence[OffsetRow]):
         if not 0 <= place < len(self):
             raise IndexError(index)
         return decode(self._table.slice(place, 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[OffsetRow]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self[start : start + _BLOCK]
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented

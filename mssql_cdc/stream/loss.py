@@ -40,15 +40,17 @@ def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
     return mark_status(database, seen, decision.tables, "lost", decision.reason)
 
 
-def write_restore(database: Database, seen: Survey) -> None:
+def write_restore(database: Database, seen: Survey) -> list[TableId]:
     """The ledger of a source that went back in time: every table's changes from its position on.
 
     What the lake holds beyond the moment that the source went back to never happened there, and what happened since
-    is not known to any change log.
+    is not known to any change log. Returns the tables of which this was not known before.
     """
     reason = seen.facts.restored or ""
     gaps = [gap for member in seen.facts.members if (gap := _gap(seen, member, reason, None))]
-    record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    texts = {gap.table for gap in found}
+    return [member.table for member in seen.facts.members if member.table.text in texts]
 
 
 def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:

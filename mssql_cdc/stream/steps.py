@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SourceRestoredError
 from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc.snapshot.capture import SnapshotResult, take_positions
@@ -20,6 +20,7 @@ from mssql_cdc.snapshot.run import Progress
 from mssql_cdc.stream.after import Merged, count_transactions, merge_current, take_signals
 from mssql_cdc.stream.facts import Member
 from mssql_cdc.stream.gather import Survey
+from mssql_cdc.stream.loss import GO_ON
 from mssql_cdc.stream.signals import name_of, requests
 from mssql_cdc.stream.sweep import sweep_due
 
@@ -85,8 +86,11 @@ def take_snapshot(
 
     Raises:
         ConfigurationError: the source no longer captures one of the tables.
+        SourceRestoredError: the source went back in time; its rows belong to another epoch.
         the errors of `snapshot.capture`.
     """
+    if seen.facts.restored:
+        raise SourceRestoredError(f"{asked.key} cannot be taken in this epoch: {seen.facts.restored}. {GO_ON}")
     members = {member.table: member for member in seen.facts.members}
     gone = [table.text for table in asked.tables if table not in members]
     if gone:

@@ -298,8 +298,10 @@ def test_a_source_that_went_back_in_time_is_gone_on_with_by_an_explicit_act(stre
     go_back(streaming)
     streaming.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
     streaming.shop.scan()
-    with pytest.raises(dg.Failure, match="go_on_after_restore"):
-        streaming.tick()
+    for _ in range(2):
+        with pytest.raises(dg.Failure, match="go_on_after_restore"):
+            streaming.tick()
+    assert streaming.checks("orders")[:2] == [False, True]
     location = streaming.reloaded(snapshot_mode="initial")
     assert signal(location, tables=[], action="go_on_after_restore").success
     first = ask(location)

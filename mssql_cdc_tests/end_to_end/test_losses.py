@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -59,3 +61,9 @@ def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(place: Place
     assert place.check() == 0
     newest = place.query("SELECT _pos AS pos, op FROM t ORDER BY _pos DESC LIMIT 1", "orders", "changes")[0]
     assert (newest["pos"][:5], newest["op"]) == ("0001-", "u")
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output)) == 0
+    records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    values = [one["value"] for one in records if one["topic"].endswith(".orders") and one["value"]]
+    assert values[-1]["after"]["name"] == "in the new epoch"
+    assert [value["op"] for value in values].count("r") == 5

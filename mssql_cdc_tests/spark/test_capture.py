@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -73,14 +74,14 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
     """The n-th call of the function ends the process, before or after it has done its work."""
     module, _, name = target.rpartition(".")
     real = getattr(__import__(module, fromlist=[name]), name)
-    calls = {"left": call}
+    numbers = itertools.count(1)
 
     def dying(*arguments, **more):
-        calls["left"] -= 1
-        if calls["left"] == 0 and not after:
+        fatal = next(numbers) == call  # Calls may be under way side by side.
+        if fatal and not after:
             raise Killed
         result = real(*arguments, **more)
-        if calls["left"] == 0:
+        if fatal:
             raise Killed
         return result
 

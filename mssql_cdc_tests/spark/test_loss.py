@@ -16,6 +16,7 @@ from mssql_cdc.stream.loop import catch_up
 from mssql_cdc.stream.loss import acknowledge, go_on_after_restore
 from mssql_cdc.stream.plan import plan
 from mssql_cdc.stream.signals import ask_for_snapshot
+from mssql_cdc.stream.steps import Asked, take_snapshot
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -103,6 +104,13 @@ def test_a_source_that_went_back_in_time_stops_until_somebody_decides(gone_back)
             catch_up([gone_back], timeout=60)
     assert [gap.table for gap in load_gaps(gone_back.layout)] == ["shop.dbo.orders", "shop.dbo.people"]
     assert len(changes(gone_back, "people")) == 4
+
+
+def test_a_snapshot_by_hand_cannot_mix_two_histories(gone_back):
+    seen = survey(gone_back)
+    tables = [member.table for member in seen.facts.members]
+    with pytest.raises(SourceRestoredError, match="in this epoch"):
+        take_snapshot(gone_back, seen, Asked("snapshot-20261121T080509", tables, by_hand=True))
 
 
 def test_going_on_after_a_restore_begins_an_epoch_and_ends_equal_to_the_source(gone_back, source):
