@@ -35,10 +35,13 @@ class WireFaults:
     log: deque[tuple] = field(default_factory=lambda: deque(maxlen=KEPT_STATEMENTS))
     _number: int = 0
 
+    @property
+    def active(self) -> bool:
+        """Whether anything is ordered or logged."""
+        return self.logging or bool(self.orders)
+
     def request(self, spid: int, request: Request) -> WireFault | None:
         """Log the request if that is switched on; the fault whose turn it is."""
-        if not self.logging and not self.orders:
-            return None
         session = self.server.sessions[spid]
         text = request.text or _prepared_text(session, request)
         if self.logging:

@@ -262,7 +262,9 @@ class Connection:
     def _watch(self, session: Session, request: Callable[[], Request]) -> None:
         """Show the request to whoever watches; its answer may be told to fail."""
         watch = self._settings.watch
-        fault = watch.request(session.spid, request()) if watch is not None else None
+        if watch is None or not watch.active:
+            return
+        fault = watch.request(session.spid, request())
         if fault is None:
             return
         self._channel.faulty = FaultyAnswer(fault)

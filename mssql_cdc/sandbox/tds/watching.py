@@ -54,7 +54,12 @@ class WireFault:
 
 
 class Watch(Protocol):
-    """Is told of every request before it runs."""
+    """Is told of every request before it runs, while it is active."""
+
+    @property
+    def active(self) -> bool:
+        """Whether requests are of any interest now."""
+        ...
 
     def request(self, spid: int, request: Request) -> WireFault | None:
         """The fault that strikes the answer, if any."""
