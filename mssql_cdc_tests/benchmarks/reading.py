@@ -50,8 +50,8 @@ def reading(server: Server, folder: Path, *, rows: int) -> Iterator[Figure]:
     with prepared_stream(server, "reads", folder) as stream:
         for driver, fetch in _DRIVERS.items():
             for read in _reads(connector, rows):
-                seconds = [best(partial(fetch, one, read)) for one in (server, stream)]
-                yield Figure(f"{read.what}, {driver}", compared(rows, *seconds))
+                spent = [best(partial(fetch, one, read), server=one.pid) for one in (server, stream)]
+                yield Figure(f"{read.what}, {driver}", compared(rows, *spent))
 
 
 def _reads(connector: Connector, rows: int) -> Iterator[Read]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyodbc
 
-from mssql_cdc_tests.benchmarks.measure import Figure, compared, rate
+from mssql_cdc_tests.benchmarks.measure import Figure, best, compared, rate
 from mssql_cdc_tests.benchmarks.prepared import prepared_stream
 from mssql_cdc_tests.benchmarks.server import VALUES, Server, create_database
 
@@ -22,12 +22,11 @@ def writing(server: Server, folder: Path, *, statements: int, rows: int) -> Iter
     create_database(server, "writes", {"single": 0, "many": 0, "selected": 0, "computed": 0})
     with server.connect("writes") as connection, prepared_stream(server, "writes", folder) as stream:
         with stream.connect("writes") as idle:
-            nothing = _each(statements, lambda n: idle.execute(f"UPDATE dbo.single SET quantity = {n}"))
-        yield Figure("round trips that do nothing", rate(statements, nothing))
+            nothing = best(_each(statements, lambda n: idle.execute(f"UPDATE dbo.t SET a = {n}")), server=stream.pid)
+        yield Figure("round trips that do nothing", rate(statements, nothing.seconds))
         for what, action in _single(connection).items():
-            yield Figure(
-                f"{what}, one committed statement each", compared(statements, _each(statements, action), nothing)
-            )
+            spent = best(_each(statements, action), server=server.pid, times=1)
+            yield Figure(f"{what}, each of one row and committed", compared(statements, spent, nothing, pace=sum))
         yield from _many(connection, rows)
         yield from _capturing(connection, rows)
 
@@ -100,11 +99,12 @@ def _captured(connection: pyodbc.Connection, table: str) -> int:
     return int(found.fetchval() or 0)
 
 
-def _each(count: int, action: Callable[[int], object]) -> float:
-    started = time.perf_counter()
-    for number in range(count):
-        action(number)
-    return time.perf_counter() - started
+def _each(count: int, action: Callable[[int], object]) -> Callable[[], None]:
+    def repeated() -> None:
+        for number in range(count):
+            action(number)
+
+    return repeated
 
 
 def _row(n: int) -> tuple:
