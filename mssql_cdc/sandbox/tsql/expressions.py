@@ -144,7 +144,7 @@ class ExpressionParser(CallParser):
             elif (
                 self.text == "."
                 and self.peek(2).text == "("
-                and isinstance(left, (ast.Variable, ast.Cast, ast.ScalarSubquery))
+                and isinstance(left, (ast.Variable, ast.Cast, ast.ScalarSubquery, ast.MethodCall, ast.Function))
             ):
                 self.advance()
                 method = self.word_as_written()

@@ -119,7 +119,12 @@ class SourceParser(ExpressionParser):
     def _variable_source(self) -> ast.TableSource:
         name = self.variable()
         if self.text == "." and self.peek(2).text == "(":
-            raise self.error(102, "Incorrect syntax near '.': nodes() of XML is not known to this server.")
+            line = self.line()
+            self.advance()
+            method = self.identifier()
+            arguments = self.call_arguments()
+            alias, columns = self.table_alias()
+            return ast.FunctionTable((name, method), arguments, alias, columns, (), line)
         alias = self._alias_only()
         self.table_hints()
         return ast.VariableTable(name, alias)

@@ -25,6 +25,8 @@ def plan_function(compiler: Compiler, node: ast.FunctionTable, parent: Scope | N
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
+    if len(node.name) > 1 and node.name[-1].lower() == "nodes":
+        return _xml_nodes(compiler, node, scope)
     arguments = [call_argument(compiler, argument, scope) for argument in node.arguments]
     name = node.name[-1]
     alias = node.alias or name
@@ -100,6 +102,22 @@ def _system(compiler: Compiler, found: Any, node: ast.FunctionTable, arguments: 
         for col in found.columns
     ]
     return SystemFunctionScan(found, typed, fields)
+
+
+def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Operator:
+    """value.nodes(path) AS table(column), over a variable or an outer column."""
+    from mssql_cdc.sandbox.exec.expressions import xml_methods
+
+    parts = node.name[:-1]
+    reference = ast.Variable(parts[0]) if parts[0].startswith("@") else ast.ColumnRef(parts, node.line)
+    target = compiler.value(reference, scope)
+    if target.type.name != "xml" or not node.alias or len(node.columns) != 1:
+        raise SqlError(
+            493, f"The method nodes() of '{'.'.join(parts)}' needs an xml value, and a table and a column alias."
+        )
+    rows = xml_methods.nodes(target, node.arguments)
+    fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,))]
+    return Rows(fields, lambda context: rows((), context))
 
 
 def _string_split(compiler: Compiler, _node: ast.FunctionTable, arguments: list[Expr]) -> Operator:
@@ -203,7 +221,7 @@ def at_path(value: Any, path: str) -> Any:
 def _member(item: Any, type_: t.SqlType, where: str, wide: t.SqlType) -> Any:
     if where.startswith("json:"):
         value = at_path(item, where.removeprefix("json:"))
-        return None if value is None else json.dumps(value, ensure_ascii=False)
+        return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     value = at_path(item, where)
     if value is None or isinstance(value, (dict, list)):
         return None
