@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.clock import Clock
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import TransactionManager
+    from mssql_cdc.sandbox.engine.transaction_manager import TransactionManager
 
 
 class Replica:

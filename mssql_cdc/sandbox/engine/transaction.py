@@ -1,20 +1,18 @@
-"""Transactions: undo, savepoints, statement scopes, snapshots and commit order of a whole server.
+"""Transactions: undo, savepoints, statement scopes, snapshots, commit.
 
 A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN are
-the session's. What does not belong here: how rows are stored (storage/) and which errors doom a transaction.
+the session's. What does not belong here: commit order and snapshots of the whole server (transaction_manager.py), how
+rows are stored (storage/), which errors doom a transaction.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from mssql_cdc.sandbox.engine.clock import Clock
-from mssql_cdc.sandbox.engine.locks import Granted, LockManager, Resource
+from mssql_cdc.sandbox.engine.locks import Granted, Resource
 from mssql_cdc.sandbox.engine.log import LogPart
 from mssql_cdc.sandbox.engine.versions import Version
 from mssql_cdc.sandbox.errors import error
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.replica import Replica
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.table import Table
+    from mssql_cdc.sandbox.engine.transaction_manager import TransactionManager
 
 
 class Isolation(IntEnum):
@@ -33,73 +32,6 @@ class Isolation(IntEnum):
     REPEATABLE_READ = 3
     SERIALIZABLE = 4
     SNAPSHOT = 5
-
-
-class TransactionManager:
-    """Commit order, snapshots in use and old row versions of a server."""
-
-    def __init__(self, clock: Clock, locks: LockManager) -> None:
-        self.clock = clock
-        self.locks = locks
-        self.sequence = 0
-        """Number of the newest commit; a snapshot sees commits up to the number it was taken at."""
-        self.active: dict[int, Transaction] = {}
-        self._ids = itertools.count(1)
-        self._snapshots: dict[int, int] = {}
-        self._garbage: deque[tuple[int, Table, int]] = deque()
-        self.replica: Replica | None = None
-
-    def begin(
-        self,
-        *,
-        spid: int = 0,
-        isolation: Isolation = Isolation.READ_COMMITTED,
-        name: str = "user_transaction",
-        deadlock_priority: int = 0,
-    ) -> Transaction:
-        """A new transaction; it writes nothing to any log before its first change."""
-        transaction = Transaction(self, next(self._ids), spid=spid, isolation=isolation, name=name)
-        transaction.deadlock_priority = deadlock_priority
-        if self.replica is not None and self.replica.serves(spid):
-            transaction.replica = self.replica
-        self.active[transaction.id] = transaction
-        return transaction
-
-    def take_snapshot(self) -> int:
-        """A snapshot of everything committed so far; must be given back with `drop_snapshot`."""
-        sequence = self.sequence
-        self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
-        return sequence
-
-    def share_snapshot(self, sequence: int) -> None:
-        """One more user of a snapshot not older than one in use; must be given back with `drop_snapshot`."""
-        self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
-
-    def drop_snapshot(self, sequence: int) -> None:
-        """Give a snapshot back; row versions that nobody can see any more are freed."""
-        count = self._snapshots[sequence] - 1
-        if count:
-            self._snapshots[sequence] = count
-            return
-        del self._snapshots[sequence]
-        self.collect_garbage()
-
-    @property
-    def snapshots_in_use(self) -> bool:
-        """Whether somebody reads a snapshot, so that commits must keep old row versions."""
-        return bool(self._snapshots)
-
-    def keep_until_unseen(self, table: Table, rowids: list[int]) -> None:
-        """Remember committed versions whose predecessors a snapshot may still need."""
-        self._garbage.extend((self.sequence, table, rowid) for rowid in rowids)
-
-    def collect_garbage(self) -> None:
-        """Free the versions that no snapshot in use can see."""
-        oldest = min(self._snapshots, default=self.sequence)
-        garbage = self._garbage
-        while garbage and garbage[0][0] <= oldest:
-            _, table, rowid = garbage.popleft()
-            table.collapse(rowid, oldest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,4 +276,4 @@ class Transaction:
             part.undo_to(marks.get(database, 0))
 
 
-__all__ = ["Isolation", "Transaction", "TransactionManager", "Version"]
+__all__ = ["Isolation", "Transaction", "Version"]

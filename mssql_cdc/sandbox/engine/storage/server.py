@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.engine.replica import Replica
 from mssql_cdc.sandbox.engine.storage.database import SYSTEM_DATABASES, Database
 from mssql_cdc.sandbox.engine.storage.objects import NameMap
-from mssql_cdc.sandbox.engine.transaction import TransactionManager
+from mssql_cdc.sandbox.engine.transaction_manager import TransactionManager
 from mssql_cdc.sandbox.errors import error
 
 DEFAULT_COLLATION = "SQL_Latin1_General_CP1_CI_AS"

@@ -20,7 +20,7 @@ from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.scope import Scope
-from mssql_cdc.sandbox.exec.statements.switching import switch
+from mssql_cdc.sandbox.exec.statements import table_settings as settings
 from mssql_cdc.sandbox.exec.statements.tables import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -262,42 +262,8 @@ def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_ex
 
 
 def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
-    def work(compiler: Compiler, table: Table, transaction: Transaction) -> None:
-        action = node.action
-        if action in ("check", "nocheck"):
-            _switch_constraints(table, node.names, enabled=action == "check")
-        elif action.endswith(" trigger"):
-            for trigger in table.triggers:
-                if not node.names or any(trigger.name.lower() == name.lower() for name in node.names):
-                    trigger.definition.disabled = action.startswith("disable")
-        elif action == "set":
-            _set_options(compiler, table, transaction, node.options)
-        elif action == "switch":
-            switch(compiler, table, node.names, transaction)
-        elif action != "rebuild":
-            raise SqlError(102, f"Incorrect syntax near '{action}': not known to this server.", severity=15)
-
-    yield from _altered(frame, node.table, work)
+    yield from _altered(frame, node.table, lambda *place: settings.apply(*place, node))
     return None
-
-
-def _set_options(compiler: Compiler, table: Table, transaction: Transaction, options: temporal.Options) -> None:
-    """ALTER TABLE … SET: locks are never escalated here, so that only the wish is kept; unknown options are refused."""
-    for name, text in options:
-        if name == "SYSTEM_VERSIONING":
-            temporal.set_versioning(table, transaction, text, compiler)
-        elif name == "LOCK_ESCALATION" and text.upper() in ("AUTO", "TABLE", "DISABLE"):
-            table.properties["lock_escalation"] = text.upper()
-        else:
-            raise SqlError(102, f"Incorrect syntax near '{name}'.", severity=15)
-
-
-def _switch_constraints(table: Table, names: tuple[str, ...], *, enabled: bool) -> None:
-    lowered = {name.lower() for name in names}
-    for constraint in (*table.checks, *table.foreign_keys):
-        if not lowered or constraint.name.lower() in lowered:
-            constraint.enabled = enabled
-            constraint.trusted = constraint.trusted and enabled
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
