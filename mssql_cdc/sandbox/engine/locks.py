@@ -1,7 +1,8 @@
-"""Lock manager: granted locks, FIFO queues, conversions, deadlock detection.
+"""Lock manager: granted locks, queues, conversions, deadlock detection.
 
 Storage asks for a lock with `acquire`; where it cannot be had, a request is queued and `MustWait` is raised. The
 statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again.
+A newcomer waits for granted and for pending modes that conflict with its own, a conversion for granted ones only.
 A row that a transaction has changed is locked by its uncommitted version; the manager hears of that lock only
 when somebody runs into it (`acquire_from`). What does not belong here: which locks a statement needs.
 """
@@ -272,9 +273,7 @@ class LockManager:
 
     def _free(self, entry: _Entry, owner: LockOwner, mode: LockMode, *, converting: bool) -> bool:
         compatible = _COMPATIBLE[mode]
-        # Sch-S, the only lock of a dirty read, waits for Sch-M alone, granted or asked for before it [doc].
-        ahead = [request for request in entry.queue if mode is not LockMode.SCH_S or request.mode not in compatible]
-        if not converting and any(request.owner is not owner for request in ahead):
+        if not converting and any(ahead.owner is not owner and ahead.mode not in compatible for ahead in entry.queue):
             return False
         return all(other is owner or held in compatible for other, held in entry.granted.values())
 
@@ -314,12 +313,10 @@ class LockManager:
         raise MustWait(request)
 
     def _grant_waiting(self, entry: _Entry) -> None:
-        while entry.queue:
-            request = entry.queue[0]
-            compatible = _COMPATIBLE[request.mode]
-            if not all(o is request.owner or held in compatible for o, held in entry.granted.values()):
-                return
-            entry.queue.pop(0)
+        for request in tuple(entry.queue):
+            if self._blockers(entry, request):
+                continue
+            entry.queue.remove(request)
             del self._waiting[id(request.owner)]
             if request.duration != "instant":
                 self._grant(request.owner, request.resource, request.mode, request.duration)
@@ -330,7 +327,7 @@ class LockManager:
         compatible = _COMPATIBLE[request.mode]
         found = [o for o, held in entry.granted.values() if o is not request.owner and held not in compatible]
         for earlier in entry.queue:
-            if earlier is request:
+            if earlier is request or id(request.owner) in entry.granted:
                 break
             if earlier.owner is not request.owner and earlier.mode not in compatible:
                 found.append(earlier.owner)

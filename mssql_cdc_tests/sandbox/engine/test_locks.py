@@ -50,6 +50,33 @@ def test_a_dirty_read_waits_for_schema_changes_only() -> None:
     waits(manager, late, LockMode.SCH_S)
 
 
+def test_a_request_passes_those_that_it_agrees_with() -> None:
+    """A newcomer waits only for modes, granted or pending, that it conflicts with: relaxed FIFO since SQL Server 2005.
+
+    Evidence: S. Voutilainen in "SQL Server 2005 Practical Troubleshooting", quoted by Microsoft's support blog; and
+    Debezium's SqlServerChunkedSnapshotIT, whose readers pass an INSERT that waits for their transaction's own lock.
+    """
+    manager, snapshot, writer, chunk, table_reader = LockManager(), *(Owner(spid) for spid in range(1, 5))
+    manager.acquire(snapshot, TABLE, LockMode.S)
+    insert = waits(manager, writer, LockMode.IX)
+    manager.acquire(chunk, TABLE, LockMode.IS)
+    whole = waits(manager, table_reader, LockMode.S)
+    manager.release_all(snapshot)
+    assert (insert.settled, whole.settled) == (True, False)
+
+
+def test_a_release_grants_all_that_agree_with_those_who_still_wait() -> None:
+    manager, holder, first, second, third = LockManager(), *(Owner(spid) for spid in range(1, 5))
+    manager.acquire(holder, TABLE, LockMode.X)
+    requests = [
+        waits(manager, first, LockMode.S),
+        waits(manager, second, LockMode.IX),
+        waits(manager, third, LockMode.IS),
+    ]
+    manager.release_all(holder)
+    assert [request.settled for request in requests] == [True, False, True]
+
+
 def test_a_conversion_goes_before_new_requests() -> None:
     manager, one, two, three = LockManager(), Owner(1), Owner(2), Owner(3)
     manager.acquire(one, TABLE, LockMode.S)
