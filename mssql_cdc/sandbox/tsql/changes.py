@@ -21,6 +21,10 @@ class ChangeParser(BulkParser):
         """EXECUTE (given by `ModuleParser`)."""
         raise NotImplementedError
 
+    def cursor_name(self) -> str:
+        """A cursor (given by `ControlParser`)."""
+        raise NotImplementedError
+
     def target(self) -> ast.Name:
         """A table name or a table variable (a one-part name with its @)."""
         if self.token.kind == "v":
@@ -82,8 +86,8 @@ class ChangeParser(BulkParser):
     def _where(self) -> ast.Expression | None:
         if not self.accept("WHERE"):
             return None
-        if self.at("CURRENT", "OF"):
-            raise self.error(156, "Incorrect syntax near the keyword 'CURRENT': positioned changes are not known here.")
+        if self.accept("CURRENT", "OF"):
+            return ast.CurrentOf(self.cursor_name())
         return self.expression()
 
     def _assignments(self) -> tuple[st.Assignment, ...]:

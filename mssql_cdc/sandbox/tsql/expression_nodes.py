@@ -176,6 +176,13 @@ class Exists(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentOf(Expression):
+    """WHERE CURRENT OF cursor, of a positioned UPDATE or DELETE."""
+
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Case(Expression):
     """CASE [operand] WHEN … THEN … ELSE … END."""
 

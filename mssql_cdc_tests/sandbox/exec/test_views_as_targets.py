@@ -157,3 +157,33 @@ def test_a_dropped_trigger_gives_the_statement_back(table: Client) -> None:
     table("DROP TRIGGER tr")
     table(statement)
     assert 1 not in rows(table)
+
+
+# ---- WHERE CURRENT OF ------------------------------------------------------------------------------------------
+
+
+def test_the_row_fetched_last_is_changed(table: Client) -> None:
+    script = """DECLARE @id int DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id FOR UPDATE OF n
+    OPEN c FETCH c INTO @id
+    WHILE @@FETCH_STATUS = 0 BEGIN
+        IF @id = 2 DELETE t WHERE CURRENT OF c ELSE UPDATE t SET n = @id * 100 WHERE CURRENT OF c
+        FETCH c INTO @id
+    END
+    CLOSE c DEALLOCATE c"""
+    assert table(script).errors == []
+    assert rows(table) == {1: 100, 3: 300, 4: 400}
+
+
+@pytest.mark.parametrize(
+    ("script", "number"),
+    [
+        ("DECLARE c CURSOR READ_ONLY FOR SELECT id FROM t OPEN c FETCH c UPDATE t SET n = 0 WHERE CURRENT OF c", 16929),
+        ("DECLARE c CURSOR FOR SELECT id FROM t OPEN c UPDATE t SET n = 0 WHERE CURRENT OF c", 16931),
+        ("UPDATE t SET n = 0 WHERE CURRENT OF c", 16916),
+        ("DECLARE c CURSOR FOR SELECT id FROM t OPEN c FETCH c DELETE t UPDATE t SET n = 0 WHERE CURRENT OF c", 16934),
+        ("DECLARE c CURSOR FOR SELECT id FROM u OPEN c FETCH c UPDATE t SET n = 0 WHERE CURRENT OF c", 16933),
+    ],
+)
+def test_what_has_no_current_row(table: Client, script: str, number: int) -> None:
+    table("CREATE TABLE u (id int) INSERT u VALUES (1)")
+    assert table(script).errors == [number]

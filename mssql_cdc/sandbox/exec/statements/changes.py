@@ -21,6 +21,7 @@ from mssql_cdc.sandbox.exec.statements.cells import cell, default, nothing, stor
 from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_target
 from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
+from mssql_cdc.sandbox.exec.statements.positioned import current_target
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.exec.statements.updatable import base_column, check_rows
 from mssql_cdc.sandbox.tsql import ast
@@ -37,6 +38,8 @@ def compile_target(
 ) -> Target:  # fmt: skip
     """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias there."""
     lowered = frozenset(hint.lower() for hint in hints)
+    if isinstance(where, ast.CurrentOf):
+        return current_target(compiler, name, where, permission)
     if source is not None:
         return joined_target(compiler, name, source, where, lowered, permission, wanted)
     view = view_of(compiler, name, permission)

@@ -12,7 +12,9 @@ from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.operators import gather
-from mssql_cdc.sandbox.exec.statements.queries import result_columns
+from mssql_cdc.sandbox.exec.statements.positioned import cursor_changes
+from mssql_cdc.sandbox.exec.statements.queries import result_columns_of
+from mssql_cdc.sandbox.exec.statements.updatable import query_source
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class Cursor:
     columns: tuple[ResultColumn, ...] = ()
     rows: list[tuple] | None = None
     place: int = -1
+    table: Any = None
+    rowids: list[int] = field(default_factory=list)
     marks: dict[str, Any] = field(default_factory=dict)
 
 
@@ -67,10 +71,7 @@ def _act(frame: Frame, node: st.CursorAction) -> Steps:
     if node.action == "open":
         if cursor.rows is not None:
             raise SqlError(16905, "The cursor is already open.")
-        plan = cursor.frame.compiled(cursor.node, lambda compiler: compiler.query(cursor.node.query))
-        rows = yield from session.transactions.run(lambda tx: gather(plan.open(cursor.frame.context(tx))))
-        cursor.rows, cursor.place, cursor.columns = rows, -1, result_columns(plan)
-        session.cursor_rows = len(rows)
+        yield from _open(frame, cursor)
     elif node.action == "close":
         if cursor.rows is None:
             raise SqlError(16917, "Cursor is not open.")
@@ -79,6 +80,29 @@ def _act(frame: Frame, node: st.CursorAction) -> Steps:
         frame.values[frame.routine.scope.scalar(node.cursor).place] = None
     else:
         del session.cursors[node.cursor.lower()]
+    return None
+
+
+def _open(frame: Frame, cursor: Cursor) -> Steps:
+    """Read all rows; with row ids where statements here change rows through the cursor."""
+    session = frame.session
+    node = cursor.node
+    if cursor_changes(node, frame.routine.statements):
+        source = cursor.frame.compiled(
+            node, lambda compiler: query_source(compiler, node.query, (), node.name, None, frozenset())
+        )
+        fields = source.leaf.fields
+        plan, cursor.table = source.leaf.operator, source.table
+    else:
+        plan = cursor.frame.compiled(node, lambda compiler: compiler.query(node.query))
+        fields = plan.fields
+    rows = yield from session.transactions.run(lambda tx: gather(plan.open(cursor.frame.context(tx))))
+    if cursor.table is not None:
+        width = sum(not one.hidden for one in fields)
+        cursor.rowids = [row[-1] for row in rows]
+        rows, fields = [row[:width] for row in rows], fields[:width]
+    cursor.rows, cursor.place, cursor.columns = rows, -1, result_columns_of(fields)
+    session.cursor_rows = len(rows)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.context import Context
     from mssql_cdc.sandbox.exec.routine import Frame
+    from mssql_cdc.sandbox.exec.scope import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,13 @@ class SelectPlan:
 
 def result_columns(plan: Operator) -> tuple[ResultColumn, ...]:
     """The description of a plan's rows for the client."""
+    return result_columns_of(plan.fields)
+
+
+def result_columns_of(fields: Iterable[Field]) -> tuple[ResultColumn, ...]:
+    """The description of rows with these fields."""
     found = []
-    for field in plan.fields:
+    for field in fields:
         origin = field.origin
         if origin is None:
             found.append(ResultColumn(field.name, field.type, nullable=field.nullable))

@@ -64,14 +64,14 @@ def target_source(
 ) -> Source:
     """What a source in FROM is as a target; `wanted` names the columns to be changed (None: whole rows)."""
     if isinstance(node, ast.DerivedTable):
-        return _query_source(compiler, node.query, node.columns, node.alias, wanted, hints)
+        return query_source(compiler, node.query, node.columns, node.alias, wanted, hints)
     if isinstance(node, ast.NamedTable):
         common = compiler.common_tables.get(compiler.fold(node.name[0])) if len(node.name) == 1 else None
         if isinstance(common, CommonTable):
             outside, compiler.common_tables = compiler.common_tables, dict(common.around)
             try:
                 alias = node.alias or node.name[0]
-                return _query_source(compiler, common.node.query, common.node.columns, alias, wanted, hints)
+                return query_source(compiler, common.node.query, common.node.columns, alias, wanted, hints)
             finally:
                 compiler.common_tables = outside
         found = compiler.names.find(node.name)
@@ -106,7 +106,7 @@ def _view_source(
     assert definition.query is not None
     own = inside(compiler, found)
     alias = node.alias or found.name
-    source = _query_source(own, definition.query, definition.columns, alias, wanted, frozenset(), view=found.name)
+    source = query_source(own, definition.query, definition.columns, alias, wanted, frozenset(), view=found.name)
     qualifier = (node.alias,) if node.alias else (database.name, found.schema.name, found.name)
     fields = [field if field.hidden else replace(field, qualifier=qualifier) for field in source.leaf.fields]
     assert source.leaf.operator is not None
@@ -127,10 +127,11 @@ def _conditions(compiler: Compiler, query: ast.Query, table: Table) -> tuple[Fn,
     return (compiler.condition(body.where, Scope(table_fields(table, qualifier), compiler.fold)).fn,)
 
 
-def _query_source(
+def query_source(
     compiler: Compiler, query: ast.Query, columns: Sequence[str], alias: str, wanted: Sequence[str] | None,
     hints: frozenset[str], *, view: str = "",
 ) -> Source:  # fmt: skip
+    """A query as a target: its rows, and behind each the base table's row and row id."""
     body = _updatable_body(query, view or alias)
     names = list(columns) or None
     target = _base_of(compiler, body, names, wanted, view or alias)
