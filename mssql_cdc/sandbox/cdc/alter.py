@@ -5,14 +5,13 @@ Rules: §1.8 of the product's documentation on DDL and change data capture [doc]
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import CAPTURED_COLUMNS, LEADING
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
-from mssql_cdc.sandbox.engine.conversion import convert
+from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.log import DdlChange
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
@@ -77,10 +76,10 @@ def _alter_column(capture: DatabaseCapture, metadata: Metadata, instance: Captur
     wanted = captured_type(column.type)
     if wanted == current.type:
         return False
+    table = instance.change_table
+    convert = assigner(current.type, wanted, table=table.long_name, column=current.name)
     try:
-        alter.alter_column(
-            instance.change_table, metadata.transaction, _with_type(current, wanted), _converter(current.type, wanted)
-        )
+        alter.alter_column(table, metadata.transaction, _with_type(current, wanted), convert)
     except SqlError as failure:
         _note_failure(capture, metadata, instance, captured, change, failure)
         return False
@@ -90,10 +89,6 @@ def _alter_column(capture: DatabaseCapture, metadata: Metadata, instance: Captur
 
 def _with_type(column: Column, type_: SqlType) -> Column:
     return replace(column, type=type_)
-
-
-def _converter(source: SqlType, target: SqlType) -> Callable[[object], object]:
-    return lambda value: convert(value, source, target)
 
 
 def _note_failure(

@@ -58,6 +58,20 @@ def test_altered_type_follows_with_the_capture_job(world: World) -> None:
     assert [row[:2] for row in world.rows(HISTORY)] == [("dbo_t_CT", 1)]
 
 
+def test_a_type_that_captured_values_do_not_fit_is_an_error_of_the_scan(world: World) -> None:
+    """[doc] 22976 behind the reason, in sys.dm_cdc_errors; the change table keeps its type, capture goes on."""
+    prepared(world)
+    world.execute("DELETE t")
+    world.capture()
+    world.execute("ALTER TABLE dbo.t ALTER COLUMN a varchar(2)")
+    world.execute("INSERT t VALUES (2, 'ab', 2)")
+    world.capture()
+    assert [row[0] for row in world.rows("SELECT error_number FROM sys.dm_cdc_errors")] == [2628, 22976]
+    kept = "SELECT max_length FROM sys.columns WHERE object_id = OBJECT_ID('cdc.dbo_t_CT') AND name = 'a'"
+    assert world.value(kept) == 10
+    assert world.changes("dbo_t", "id, a")[-1] == (2, "ab")
+
+
 def test_nullability_is_invisible(world: World) -> None:
     """[doc]."""
     prepared(world)

@@ -94,13 +94,18 @@ def test_ordered_error_hits_the_nth_matching_statement_only(world: LocalWorld, n
     assert world.rows(select) == []
 
 
-def test_ordered_deadlock_rolls_the_transaction_back(world: LocalWorld) -> None:
+ROLLS_BACK = {1205: 0, 3960: 0, 1222: 1}
+
+
+@pytest.mark.parametrize(("number", "left"), ROLLS_BACK.items(), ids=map(str, ROLLS_BACK))
+def test_ordered_errors_do_to_the_transaction_what_real_ones_do(world: LocalWorld, number: int, left: int) -> None:
+    """[doc] deadlocks and snapshot conflicts roll back, a lock timeout ends the statement only."""
     prepared(world)
-    world.execute("EXEC sandbox.fail_statement @pattern = N'UPDATE t', @number = 1205")
+    world.execute(f"EXEC sandbox.fail_statement @pattern = N'UPDATE t', @number = {number}")
     world.execute("BEGIN TRAN INSERT t VALUES (1, 1)")
-    assert world.error("UPDATE t SET a = 2").number == 1205
-    assert world.value("SELECT @@TRANCOUNT") == 0
-    assert world.rows("SELECT * FROM t") == []
+    assert world.error("UPDATE t SET a = 2").number == number
+    assert world.value("SELECT @@TRANCOUNT") == left
+    assert len(world.rows("SELECT * FROM t")) == left
 
 
 def test_delayed_statement_begins_late_by_the_clock(world: LocalWorld) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
@@ -183,6 +184,7 @@ def _known(node: ast.Function, scope: Scope) -> bool:
 
 def compile_aggregate(compiler: Compiler, node: ast.Function, scope: Scope) -> Aggregate:
     """An aggregate over rows of `scope`; 130 for aggregates inside aggregates."""
+    require_function(compiler.session.server.version, node.name[0])
     name = node.name[0].lower()
     if node.star:
         return aggregate(name, None)
