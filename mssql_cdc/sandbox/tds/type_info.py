@@ -1,5 +1,6 @@
 """TYPE_INFO (MS-TDS 2.2.5.6): the description of a type that precedes values, written and read."""
 
+import functools
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -153,11 +154,14 @@ def _declared_length(size: int) -> int:
 
 
 def _read_text(name: str, reader: Reader) -> WireType:
-    size = _declared_length(reader.u16())
-    collation = collation_of_bytes(reader.take(5))
+    return _text_type(name, _declared_length(reader.u16()), reader.take(5))
+
+
+@functools.lru_cache(maxsize=4096)
+def _text_type(name: str, size: int, collation: bytes) -> WireType:
     if name in types.NATIONAL:
         return WireType(SqlType(name, size if size == MAX else max(size // 2, 1)))
-    return WireType(SqlType(name, size), collation)
+    return WireType(SqlType(name, size), collation_of_bytes(collation))
 
 
 def _read_legacy(name: str, reader: Reader) -> WireType:

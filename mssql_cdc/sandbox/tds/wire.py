@@ -4,6 +4,7 @@
 of client data use it, so a malformed message ends as `ProtocolError` and never as an allocation.
 """
 
+import codecs
 import struct
 
 _U16 = struct.Struct("<H")
@@ -29,7 +30,7 @@ class Reader:
     __slots__ = ("_data", "_end", "position")
 
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0, end: int | None = None) -> None:
-        self._data = memoryview(data)
+        self._data = data if isinstance(data, bytes) else memoryview(data)
         self._end = len(data) if end is None else end
         self.position = position
 
@@ -75,7 +76,7 @@ class Reader:
 
     def text(self, characters: int) -> str:
         """UTF-16 text of that many code units."""
-        return decode_utf16(self.take(characters * 2))
+        return decode_utf16(self.take(characters * 2)) if characters else ""
 
     def b_varchar(self) -> str:
         """Text with a one-byte length in code units."""
@@ -99,7 +100,8 @@ def decode_utf16(data: bytes) -> str:
     """UTF-16 text; lone surrogates are kept, SQL Server stores any code unit."""
     if len(data) % 2:
         raise ProtocolError(f"UTF-16 text has an odd number of bytes: {len(data)}")
-    return data.decode("utf-16-le", "surrogatepass")
+    # bytes.decode() would look the codec up and pass through Python each time.
+    return codecs.utf_16_le_decode(data, "surrogatepass", True)[0]
 
 
 def encode_utf16(text: str) -> bytes:
