@@ -24,6 +24,7 @@ from mssql_cdc.sandbox.catalog.definitions import (
     SystemView,
 )
 from mssql_cdc.sandbox.catalog.views.compatibility import NAMES as OLD_TABLES
+from mssql_cdc.sandbox.catalog.visibility import visible_rows
 from mssql_cdc.sandbox.cdc import functions as cdc_functions
 from mssql_cdc.sandbox.cdc import procedures as cdc_procedures
 from mssql_cdc.sandbox.cdc import views as cdc_views
@@ -77,7 +78,8 @@ class VirtualTable:
     ) -> Iterable[tuple]:
         """The rows as of now, or those about one table; error 297 without the permission that views of state need."""
         state_views.check(session, self.database, f"{self.definition.schema}.{self.definition.name}".lower())
-        return self.definition.rows(Scope(self.database.server, self.database, session, transaction, object_id))
+        rows = self.definition.rows(Scope(self.database.server, self.database, session, transaction, object_id))
+        return visible_rows(self.definition, session, self.database, rows)
 
 
 @dataclass(frozen=True, slots=True)

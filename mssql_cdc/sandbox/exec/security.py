@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.objects import Principal
+    from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
     from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -114,6 +114,40 @@ def _holders(database: Database, user: Principal) -> tuple[list[Principal], set[
     """A user with all roles that lend it their permissions, and the names of the roles."""
     roles = roles_of(database, user) | {"public"}
     return [user, *(found for role in roles if (found := database.principals.get(role)) is not None)], roles
+
+
+_ON_OBJECTS = frozenset({
+    "ALL", "ALTER", "CONTROL", "DELETE", "EXECUTE", "INSERT", "REFERENCES", "SELECT", "TAKE OWNERSHIP", "UPDATE",
+    "VIEW CHANGE TRACKING", "VIEW DEFINITION",
+})  # fmt: skip
+_SEEING = frozenset({"db_datareader", "db_datawriter", "db_ddladmin", "db_owner"})
+_SEEING_SERVER = frozenset({"CONTROL SERVER", "VIEW ANY DEFINITION"})
+
+
+def sees_everything(session: Session, database: Database) -> bool:
+    """Whether no object of the database is hidden from the session."""
+    if database.is_system or is_owner(session, database):
+        return True
+    login = session.server.logins.get(session.login)
+    return login is not None and bool(_SEEING_SERVER & {name.upper() for name in login.permissions})
+
+
+def sees_object(session: Session, database: Database, item: SchemaObject) -> bool:
+    """Whether the catalogue shows an object: some permission on it, on its schema or on the database [doc]."""
+    if sees_everything(session, database):
+        return True
+    user = user_of(session, database)
+    if user is None:
+        return False
+    holders, roles = _holders(database, user)
+    schema, full = item.schema.name.casefold(), f"{item.schema.name}.{item.name}".casefold()
+    return bool(roles & _SEEING) or any(
+        state == "GRANT"
+        and granted.upper() in _ON_OBJECTS
+        and (target.casefold() in ("", schema, full) or (kind == "COLUMN" and target.casefold().startswith(full + ".")))
+        for holder in holders
+        for state, granted, kind, target in holder.permissions
+    )
 
 
 def column_rules(session: Session, database: Database, schema: str, name: str) -> dict[str, set[str]]:

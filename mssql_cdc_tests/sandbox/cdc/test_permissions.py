@@ -148,6 +148,36 @@ def test_the_documented_login_is_enough_to_read_changes(tracked: World) -> None:
     assert tracked.error("INSERT dbo.t VALUES (2, 2, 2)", login=USER).number == 229
 
 
+SEEN = {
+    "[doc] nothing": ((), False),
+    "[doc] SELECT on the table": (("GRANT SELECT ON dbo.t TO connector",), True),
+    "[doc] SELECT on a column": (("GRANT SELECT ON dbo.t (id) TO connector",), True),
+    "[doc] any permission on the schema": (("GRANT EXECUTE ON SCHEMA::dbo TO connector",), True),
+    "[doc] VIEW DEFINITION": (("GRANT VIEW DEFINITION TO connector",), True),
+    "[doc] db_datareader": (("ALTER ROLE db_datareader ADD MEMBER connector",), True),
+    "[doc] CONNECT is none": (("GRANT CONNECT TO connector",), False),
+    "[doc] state is none": (("GRANT VIEW DATABASE STATE TO connector",), False),
+}
+
+
+@pytest.mark.parametrize(("given", "shown"), SEEN.values(), ids=SEEN)
+def test_the_catalogue_shows_what_one_has_permissions_on(tracked: World, given: tuple[str, ...], shown: object) -> None:
+    """Views, functions and catalogue procedures agree; owners see everything."""
+    for statement in given:
+        tracked.execute(statement)
+    answers = [
+        tracked.rows("SELECT name FROM sys.tables WHERE name = 't'", login=USER),
+        tracked.rows("SELECT c.name FROM sys.columns c WHERE c.object_id = OBJECT_ID('dbo.t')", login=USER),
+        tracked.rows("SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 't'", login=USER),
+        tracked.rows("SELECT 1 WHERE OBJECT_ID('dbo.t') IS NOT NULL", login=USER),
+        tracked.rows("SELECT name FROM sys.objects WHERE parent_object_id <> 0", login=USER),
+        tracked.rows("EXEC sp_tables @table_name = N't'", login=USER),
+        tracked.rows("EXEC sp_pkeys @table_name = N't', @table_owner = N'dbo'", login=USER),
+    ]
+    assert [bool(rows) for rows in answers] == [shown] * len(answers)
+    assert tracked.rows("SELECT name FROM sys.tables WHERE name = 't'") == [("t",)]
+
+
 OWNERS = {
     "enable_table": "EXEC sys.sp_cdc_enable_table N'dbo', N't', N'x', @role_name = NULL",
     "disable_table": "EXEC sys.sp_cdc_disable_table N'dbo', N't', N'all'",

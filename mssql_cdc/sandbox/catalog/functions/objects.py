@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.names import ObjectRow, find_object, object_by_id, split_name
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
+from mssql_cdc.sandbox.catalog.visibility import visible
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import TYPES, max_length, parse_type
 from mssql_cdc.sandbox.errors import SqlError
@@ -55,7 +56,9 @@ def resolve_object(scope: Scope, name: str | None) -> tuple[Database, ObjectRow]
         return None
     schemas = [parts[1]] if parts[1] else [scope.session.default_schema(database), "dbo"]
     found = find_object(database, schemas, parts[2])
-    return None if found is None else (database, found)
+    if found is None or not visible(scope.session, database, found.parent_object_id or found.object_id):
+        return None
+    return database, found
 
 
 def _object_id(scope: Scope, name: str | None, kind: str | None = None) -> int | None:
@@ -78,7 +81,10 @@ def _object_schema_name(scope: Scope, object_id: int | None, database_id: int | 
 
 def _row(scope: Scope, object_id: int | None, database_id: int | None) -> ObjectRow | None:
     database = database_of(scope, database_id)
-    return object_by_id(database, object_id) if database is not None and object_id is not None else None
+    row = object_by_id(database, object_id) if database is not None and object_id is not None else None
+    if row is None or database is None:
+        return None
+    return row if visible(scope.session, database, row.parent_object_id or row.object_id) else None
 
 
 def _object_definition(scope: Scope, object_id: int | None) -> str | None:

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.constraints import ForeignKey
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.exec.security import sees_object
 
 _PKEYS = columns(
     "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname, COLUMN_NAME sysname, KEY_SEQ smallint, "
@@ -41,7 +42,8 @@ def _matching(call: Call, name: str, owner: str, *, patterns: bool = False) -> I
     fits_name = name_test(call.text(name), patterns=patterns)
     fits_owner = name_test(call.text(owner), patterns=patterns)
     for table in call.scope.database.tables():
-        if fits_name(table.name) and fits_owner(table.schema.name):
+        named = fits_name(table.name) and fits_owner(table.schema.name)
+        if named and sees_object(call.scope.session, call.scope.database, table):
             yield table
 
 

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn
+from mssql_cdc.sandbox.exec.security import sees_object
 
 _TABLES = columns(
     "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname?, TABLE_TYPE varchar(32)?, "
@@ -74,7 +75,8 @@ def _table_rows(call: Call) -> Iterator[tuple]:
         kind = "TABLE" if isinstance(item, Table) else "VIEW" if item.type_code == "V" else ""
         if isinstance(item, Table) and item.kind == "system":
             kind = "SYSTEM TABLE"
-        if kind in wanted and fits_name(item.name) and fits_owner(item.schema.name):
+        named = kind in wanted and fits_name(item.name) and fits_owner(item.schema.name)
+        if named and sees_object(call.scope.session, database, item):
             yield (database.name, item.schema.name, item.name, kind, None)
     if "VIEW" in wanted and call.text("table_owner") not in (None, "dbo"):
         for system in all_views():
@@ -98,6 +100,7 @@ def _column_rows(call: Call, *, new: bool) -> Iterator[tuple]:
     version = call.number("odbcver") or 2
     items = [item for item in call.scope.database.objects() if isinstance(item, Table) or item.type_code == "V"]
     items = [item for item in items if fits_name(item.name) and fits_owner(item.schema.name)]
+    items = [item for item in items if sees_object(call.scope.session, call.scope.database, item)]
     for item in sorted(items, key=lambda item: (item.schema.name, item.name)):
         for ordinal, column in enumerate(_described(call, item), 1):
             if fits_column(column.name):
