@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.calls import CallParser
+from mssql_cdc.sandbox.tsql.odbc_functions import odbc_function
 
 _LITERALS: dict[str, ast.LiteralKind] = {
     "i": "int",
@@ -20,6 +21,8 @@ _LITERALS: dict[str, ast.LiteralKind] = {
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _SIGN = range(1, 8)
 _ARITHMETIC = dict.fromkeys(("+", "-", "&", "|", "^", "||"), _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+# Calls whose arguments are no plain list.
+_OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
 
@@ -216,7 +219,7 @@ class ExpressionParser(CallParser):
         self.expect("{")
         kind = self.word()
         if kind == "FN":
-            found = self.expression()
+            found = self._odbc_function()
         else:
             types = {"D": ("datetime",), "T": ("datetime",), "TS": ("datetime",), "GUID": ("uniqueidentifier",)}
             if kind not in types:
@@ -225,3 +228,18 @@ class ExpressionParser(CallParser):
             found = ast.Cast("cast", literal, ast.TypeName(types[kind]))
         self.expect("}")
         return found
+
+    def _odbc_function(self) -> ast.Expression:
+        """`name(arguments)` under ODBC's names, reserved words among them; else any expression."""
+        if self.token.kind != "w" or self.peek().text != "(" or self.text in _OWN_SYNTAX:
+            return self.expression()
+        token = self.token
+        name = self.word()
+        self.expect("(")
+        arguments = []
+        while self.text != ")":
+            arguments.append(self.expression())
+            if not self.accept(","):
+                break
+        self.expect(")")
+        return odbc_function(name, arguments) or self.fail(token)

@@ -1,5 +1,6 @@
 """mssql-jdbc as programs use it: metadata, prepared statements, bulk copy, table-valued parameters, timeouts."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,6 +91,23 @@ def test_metadata_lists_schemas_databases_types_and_procedures(connection: Any) 
     parameters = named(facts.getProcedureColumns("master", "dbo", "made_up", "%"), "COLUMN_NAME", "TYPE_NAME")
     assert parameters[1:] == [("@a", "int"), ("@b", "nvarchar")]
     assert facts.getDatabaseMajorVersion() == 16
+
+
+def test_metadata_tells_privileges_and_what_identifies_a_row(connection: Any) -> None:
+    facts = connection.getMetaData()
+    privileges = named(facts.getTablePrivileges("master", "dbo", "heads"), "GRANTEE", "PRIVILEGE")
+    assert ("dbo", "SELECT") in privileges
+    columns = named(facts.getColumnPrivileges("master", "dbo", "heads", "co%"), "COLUMN_NAME", "PRIVILEGE")
+    assert ("code", "UPDATE") in columns
+    assert named(facts.getBestRowIdentifier("master", "dbo", "lines", 0, True), "COLUMN_NAME") == [("head",), ("n",)]
+
+
+def test_metadata_of_a_prepared_statement_is_known_before_it_runs(connection: Any) -> None:
+    statement = connection.prepareStatement("SELECT code, made FROM dbo.heads WHERE id = ? AND code LIKE ?")
+    columns, parameters = statement.getMetaData(), statement.getParameterMetaData()
+    assert [columns.getColumnTypeName(n) for n in (1, 2)] == ["varchar", "datetime2"]
+    assert [parameters.getParameterTypeName(n) for n in (1, 2)] == ["int", "varchar"]
+    statement.close()
 
 
 # ---- statements ------------------------------------------------------------------------------------------------
@@ -189,6 +207,34 @@ def test_query_timeout_and_cancel_leave_the_connection_usable(connection: Any) -
         statement.execute("WAITFOR DELAY '00:01:00'")
     statement.close()
     assert query(connection, "SELECT 1") == [(1,)]
+
+
+def test_cancel_from_another_thread(connection: Any) -> None:
+    statement = connection.createStatement()
+    canceller = threading.Timer(0.3, statement.cancel)
+    canceller.start()
+    with pytest.raises(Py4JJavaError, match="cancel"):
+        statement.execute("WAITFOR DELAY '00:01:00'")
+    canceller.join()
+    statement.close()
+    assert query(connection, "SELECT {fn UCASE('x')}, {d '2024-02-29'}")[0][0] == "X"
+
+
+def test_results_and_counts_of_a_batch_come_in_order(connection: Any) -> None:
+    statement = connection.createStatement()
+    more = statement.execute("SELECT 1 AS a; INSERT dbo.heads (code) VALUES ('x'), ('y'); SELECT 2 AS b; PRINT 'said'")
+    seen: list[object] = []
+    while True:
+        if more:
+            seen.append(rows_of(statement.getResultSet()))
+        elif (count := statement.getUpdateCount()) == -1:
+            break
+        else:
+            seen.append(count)
+        more = statement.getMoreResults()
+    assert seen == [[(1,)], 2, [(2,)]]
+    assert statement.getWarnings().getMessage() == "said"
+    statement.close()
 
 
 def test_lock_timeout_is_error_1222(jdbc: Jdbc, sandbox: SandboxServer, connection: Any) -> None:
