@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions import sessionfunctions, statefunctions, values, xml_methods
+from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, statefunctions, values, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -188,10 +188,10 @@ def global_variable(_compiler: Compiler, node: ast.GlobalVariable, _scope: Scope
 
 def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     """A method of an xml column, a metadata function, `sys.fn_…`, or a user's scalar function."""
-    if len(node.name) > 1 and node.name[-1].lower() in xml_methods.METHODS:
-        column = _xml_column(compiler, node.name[:-1], scope)
+    if len(node.name) > 1 and node.name[-1].lower() in _METHODS:
+        column = _column_with_methods(compiler, node.name[:-1], scope)
         if column is not None:
-            return xml_methods.call(compiler, column, node.name[-1], node.arguments)
+            return method(compiler, ast.MethodCall(ast.ColumnRef(node.name[:-1]), node.name[-1], node.arguments), scope)
     from mssql_cdc.sandbox.exec.functions import scalar_function
 
     place = compiler.names.place(node.name)
@@ -216,12 +216,15 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     )  # fmt: skip
 
 
-def _xml_column(compiler: Compiler, parts: ast.Name, scope: Scope) -> Expr | None:
+_METHODS = xml_methods.METHODS | hierarchy_methods.NAMES
+
+
+def _column_with_methods(compiler: Compiler, parts: ast.Name, scope: Scope) -> Expr | None:
     try:
         found = compiler.value(ast.ColumnRef(parts), scope)
     except SqlError:
         return None
-    return found if found.type.name == "xml" else None
+    return found if found.type.name in ("xml", "hierarchyid") else None
 
 
 def _system(compiler: Compiler, found: Any, node: ast.Function, scope: Scope) -> Expr:
@@ -255,12 +258,18 @@ def next_value(compiler: Compiler, node: ast.NextValueFor, _scope: Scope) -> Exp
 
 
 def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
-    """Methods of xml values; those of spatial and hierarchyid values are not implemented: say so."""
+    """Methods of xml and hierarchyid values; those of spatial values are not implemented: say so."""
     if isinstance(node.target, ast.Expression):
         target = compiler.value(node.target, scope)
         if target.type.name == "xml":
             return xml_methods.call(compiler, target, node.method, node.arguments)
+        if target.type.name == "hierarchyid":
+            given = [compiler.value(one, scope) for one in node.arguments]
+            return hierarchy_methods.call(compiler, target, node.method, given)
+    elif node.target[-1].lower() == "hierarchyid":
+        given = [compiler.value(one, scope) for one in node.arguments]
+        return hierarchy_methods.static(compiler, node.method, given)
     raise SqlError(
-        6506, f"Could not find method '{node.method}': this server keeps spatial and hierarchyid values but has "
-        "none of their methods.", severity=16, state=10,
+        6506, f"Could not find method '{node.method}': this server has the methods of xml and hierarchyid values only.",
+        state=10,
     )  # fmt: skip
