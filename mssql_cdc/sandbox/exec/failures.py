@@ -23,6 +23,11 @@ def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
         failure.procedure = frame.routine.name
 
 
+def only_told(session: Session, failure: SqlError) -> bool:
+    """Whether the client is told and the trigger goes on: RAISERROR in triggers with no TRY in or around them."""
+    return getattr(failure, "raised", False) and session.try_depth == len(session.trigger_stack)
+
+
 def report(frame: Frame, failure: SqlError) -> Steps:
     """Tell the client of an error, and that the statement ended with it."""
     yield message_of(failure)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import ordered_faults, procedures
-from mssql_cdc.sandbox.exec.failures import consequences, doom, end_of_batch, locate, message_of, report
+from mssql_cdc.sandbox.exec.failures import consequences, doom, end_of_batch, locate, message_of, only_told, report
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Jump, Steps, StepsTo
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import (
@@ -83,7 +83,7 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         if failure.severity > 10:
             session.last_error = failure.number
             session.row_count = 0
-        if session.try_depth or failure.severity >= 20:
+        if failure.severity >= 20 or (session.try_depth and not only_told(session, failure)):
             raise
         yield from report(frame, failure)
         yield from consequences(session, failure)

@@ -75,6 +75,26 @@ def test_trigger_sees_the_rows_and_its_error_undoes_the_statement(table: Client)
     assert table("SELECT id FROM t WHERE id > 3").rows == [(4,)]
 
 
+@pytest.mark.parametrize(
+    ("body", "errors", "stays"),
+    [
+        ("RAISERROR('only said', 16, 1)", [50000], True),
+        ("RAISERROR('no', 16, 1) ROLLBACK", [50000, 3609], False),
+        ("THROW 50001, 'no', 1", [50001], False),
+        ("BEGIN TRY RAISERROR('caught', 16, 1) END TRY BEGIN CATCH PRINT 'x' END CATCH", [], True),
+    ],
+)
+def test_raiserror_in_a_trigger_only_tells(
+    table: Client,
+    body: str,
+    errors: list[int],
+    stays: bool,  # noqa: FBT001
+) -> None:
+    table(f"CREATE TRIGGER tr ON t AFTER INSERT AS {body}")
+    assert table("INSERT t (id) VALUES (9)").errors == errors
+    assert bool(table("SELECT id FROM t WHERE id = 9").rows) is stays
+
+
 def test_insert_execute_takes_a_procedures_rows(table: Client) -> None:
     table("CREATE PROCEDURE p @x int AS SELECT @x, N'from p', @x * 2")
     table("INSERT t EXEC p 9")
