@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PACKAGE = "io.debezium.connector.sqlserver."
 MAVEN_SECONDS = 1800
+_MARKS = re.compile(r"\x1b\[[0-9;]*m|\[ERROR\]")
 _NO_NETWORK = re.compile(r"Could not transfer|Unknown host|UnknownHost|Connection (?:refused|timed out)|offline mode")
 
 
@@ -76,12 +77,13 @@ def _choices(version: str) -> list[str]:
 
 
 def _reason(version: str, output: str) -> str:
-    """One line of what Maven said."""
-    lines = [line.strip() for line in output.splitlines() if "[ERROR]" in line]
-    first = lines[0] if lines else output.strip().splitlines()[-1] if output.strip() else "Maven gave no reason"
-    if any(_NO_NETWORK.search(line) for line in lines):
-        return f"Maven cannot reach its repository for Debezium {version}: {first[:300]}"
-    return f"Maven has no class path for Debezium {version}: {first[:300]}"
+    """One line of what Maven said: the first that tells more than that there are problems."""
+    lines = [_MARKS.sub("", line).strip() for line in output.splitlines() if "[ERROR]" in line]
+    telling = [line for line in lines if line and "problems were encountered" not in line] or [f"said: {output[-200:]}"]
+    unreachable = next((line for line in telling if _NO_NETWORK.search(line)), None)
+    if unreachable is not None:
+        return f"Maven cannot reach its repository for Debezium {version}: {unreachable[:300]}"
+    return f"Maven has no class path for Debezium {version}: {telling[0][:300]}"
 
 
 def _unpack(tests: Path, resources: Path) -> tuple[str, ...]:
