@@ -52,6 +52,8 @@ def test_metadata_names_tables_columns_and_keys(connection: Any) -> None:
     tables = named(facts.getTables("master", "dbo", "%e%s", None), "TABLE_NAME", "TABLE_TYPE")
     assert ("heads", "TABLE") in tables
     assert ("lines", "TABLE") in tables
+    system = named(facts.getTables("master", None, "dm_exec_sess%", None), "TABLE_SCHEM", "TABLE_NAME", "TABLE_TYPE")
+    assert system == [("sys", "dm_exec_sessions", "VIEW")]
     columns = named(
         facts.getColumns("master", "dbo", "heads", "%"), "COLUMN_NAME", "TYPE_NAME", "IS_NULLABLE", "IS_AUTOINCREMENT"
     )

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.security import sees_object
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
@@ -48,6 +49,7 @@ def _modules(call: Call, name: str, owner: str) -> list[SchemaObject]:
         item for item in call.scope.database.objects()
         if item.type_code in _NUMBERS and item.definition is not None
         and fits_name(item.name) and fits_owner(item.schema.name)
+        and sees_object(call.scope.session, call.scope.database, item)
     ]  # fmt: skip
     return sorted(found, key=lambda item: (item.schema.name, item.name))
 

@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_test
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.exec.security import sees_object
 
 _TABLES = columns(
     "TABLE_QUALIFIER sysname?, TABLE_OWNER sysname?, TABLE_NAME sysname, GRANTOR sysname?, GRANTEE sysname?, "
@@ -28,6 +29,7 @@ def _tables(call: Call, *, patterns: bool) -> list[Table]:
     fits_owner = name_test(call.text("table_owner"), patterns=patterns)
     found = [item for item in call.scope.database.objects() if isinstance(item, Table)]
     found = [table for table in found if fits_name(table.name) and fits_owner(table.schema.name)]
+    found = [table for table in found if sees_object(call.scope.session, call.scope.database, table)]
     return sorted(found, key=lambda table: (table.schema.name, table.name))
 
 

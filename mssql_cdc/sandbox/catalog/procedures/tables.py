@@ -78,7 +78,7 @@ def _table_rows(call: Call) -> Iterator[tuple]:
         named = kind in wanted and fits_name(item.name) and fits_owner(item.schema.name)
         if named and sees_object(call.scope.session, database, item):
             yield (database.name, item.schema.name, item.name, kind, None)
-    if "VIEW" in wanted and call.text("table_owner") not in (None, "dbo"):
+    if "VIEW" in wanted:
         for system in all_views():
             if fits_name(system.name) and fits_owner(system.schema):
                 yield (database.name, system.schema, system.name, "VIEW", None)
