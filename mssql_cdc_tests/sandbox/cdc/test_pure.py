@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.sandbox.cdc.job_settings import JobChange, JobSettings, changed, check_change, defaults
+from mssql_cdc.sandbox.cdc.job_settings import JobChange, JobSettings, JobType, changed, check_change, defaults
 from mssql_cdc.sandbox.cdc.masks import full_mask, is_bit_set, mask_of, union
 from mssql_cdc.sandbox.cdc.names import bracket_list, split_column_list
 from mssql_cdc.sandbox.cdc.net_changes import ChangeRow, net_changes
@@ -67,7 +67,7 @@ BAD_SETTINGS = {
 
 
 @pytest.mark.parametrize(("job_type", "change", "number"), BAD_SETTINGS.values(), ids=BAD_SETTINGS)
-def test_job_settings_out_of_range_are_refused(job_type: str, change: JobChange, number: int) -> None:
+def test_job_settings_out_of_range_are_refused(job_type: JobType, change: JobChange, number: int) -> None:
     with pytest.raises(SqlError) as raised:
         check_change(job_type, change, procedure="sp_cdc_change_job")
     assert raised.value.number == number

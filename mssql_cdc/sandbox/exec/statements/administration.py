@@ -203,15 +203,15 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
 def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
     """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect; CHECKIDENT has one."""
     if node.kind == "dbcc":
-        if not node.words or node.words[0] not in _DBCC:
+        verb, argument = (*node.words, "", "")[:2]
+        if verb not in _DBCC:
             raise SqlError(
                 2526, "Incorrect DBCC statement. Check the documentation for the correct DBCC syntax and options."
             )
-        argument = node.words[1] if len(node.words) > 1 else ""
-        if node.words[0] == "CHECKIDENT":
+        if verb == "CHECKIDENT":
             _check_identity(frame, argument)
-        elif node.words[0] in ("TRACEON", "TRACEOFF"):
-            _switch_traces(frame.session.server, argument, on=node.words[0] == "TRACEON")
+        elif verb in ("TRACEON", "TRACEOFF"):
+            _switch_traces(frame.session.server, argument, on=verb == "TRACEON")
     yield frame.session.done(frame, None, node.kind)
     return None
 

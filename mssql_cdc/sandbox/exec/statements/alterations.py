@@ -262,7 +262,7 @@ def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_ex
 
 
 def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
-    yield from _altered(frame, node.table, lambda *place: settings.apply(*place, node))
+    yield from _altered(frame, node.table, lambda c, table, tx: settings.apply(c, table, tx, node))
     return None
 
 

@@ -5,6 +5,7 @@ Change data capture does not see them [doc]. Partitions are known by number only
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage import alter
@@ -76,7 +77,7 @@ def _state(table: Table) -> tuple[list[Slot], list[int], int, list[SortedKeys]]:
     return table.heap, table.free, table.versions, [index.entries for index in table.indexes]
 
 
-def _fill(table: Table, rows: list[tuple]) -> None:
+def _fill(table: Table, rows: Sequence[Slot]) -> None:
     """Give a table these rows and no others."""
     table.heap, table.free, table.versions = [*rows], [], 0
     for index in table.indexes:
