@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
 from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, Rule, T, check, enable
 
 COLUMNS = (
@@ -215,3 +215,12 @@ def test_the_job_table_does_not_exist_before_the_first_job(local_world: World) -
     """[fab] it comes with the first job of the server, whatever database that is of."""
     local_world.execute(ENABLE_DB)
     assert local_world.error("SELECT * FROM msdb.dbo.cdc_jobs").number == 208
+
+
+def test_sessions_that_were_thrown_out_use_no_database_any_more(local_world: LocalWorld) -> None:
+    """[doc] after SINGLE_USER WITH ROLLBACK IMMEDIATE the database can be dropped at once."""
+    world = local_world
+    world.execute("CREATE DATABASE other")
+    world.execute("USE other", name="victim")
+    world.execute("ALTER DATABASE other SET SINGLE_USER WITH ROLLBACK IMMEDIATE; DROP DATABASE other")
+    assert world.rows("SELECT name FROM sys.databases WHERE name = 'other'") == []

@@ -110,7 +110,8 @@ def drop_database(session: Session, name: str, *, if_exists: bool) -> None:
     database = session.server.databases.get(name)
     if database is None and if_exists:
         return
-    if database is not None and any(other.current_database is database for other in session.server.sessions.values()):
+    others = [other for other in session.server.sessions.values() if not other.killed]
+    if database is not None and any(other.current_database is database for other in others):
         raise SqlError(3702, f'Cannot drop database "{database.name}" because it is currently in use.', state=3)
     session.server.drop_database(name)
     catalog = session.server.catalog
