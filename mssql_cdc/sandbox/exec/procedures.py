@@ -46,7 +46,7 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
         name = Parser(str(frame.evaluate(ast.Variable(name)))).name()
     arguments = [_argument(frame, argument) for argument in node.arguments]
     parameters = [argument.parameter for argument in arguments]
-    steps: Steps = call_named(session, name, parameters, line=node.line)
+    steps = call_named(session, name, parameters, line=node.line)
     if node.result_sets is not None:
         steps = described(frame, steps, node.result_sets)
     status, outputs = yield from steps

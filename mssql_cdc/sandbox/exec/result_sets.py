@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mssql_cdc.sandbox.engine.events import Columns, Rows
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.expressions.base import change
-from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.flow import StepsTo
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
 
 Cell = Callable[[Any], Any]
+T = TypeVar("T")
 
 
-def described(frame: Frame, steps: Steps, sets: tuple[tuple[st.ResultColumnDefinition, ...], ...]) -> Steps:
+def described(frame: Frame, steps: StepsTo[T], sets: tuple[tuple[st.ResultColumnDefinition, ...], ...]) -> StepsTo[T]:
     """The steps with their result sets described anew. 11535, 11536 other numbers of sets, 11537 of columns."""
     compiler = frame.compiler()
     number = 0

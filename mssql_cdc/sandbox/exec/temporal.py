@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage import alter
-from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.columns import Column, Generated
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
@@ -65,12 +65,13 @@ def drop_period(table: Table, transaction: Transaction) -> None:
         )
     if not columns:
         raise SqlError(4945, f"Table '{table.long_name}' has no PERIOD FOR SYSTEM_TIME to drop.")
-    before = [(column, column.generated, column.hidden) for column in columns]
+    before: list[tuple[Column, Generated, bool]] = [(column, column.generated, column.hidden) for column in columns]
     alter.begin_ddl(table, transaction)
 
     def undo() -> None:
-        for column, generated, hidden in before:
-            column.generated, column.hidden = generated, hidden
+        for column, kind, hidden in before:
+            column.generated = kind
+            column.hidden = hidden
         _touch(table)
 
     transaction.on_undo(undo)

@@ -12,6 +12,8 @@ from typing import Any, Literal
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import error
 
+Generated = Literal["", "start", "end"]
+"""What period column of a system-versioned table a column is."""
 _RANGES = {
     "tinyint": (0, 255),
     "smallint": (-(2**15), 2**15 - 1),
@@ -86,7 +88,7 @@ class Column:
     hidden: bool = False
     masking: str | None = None
     replicated: bool = False
-    generated: Literal["", "start", "end"] = ""
+    generated: Generated = ""
 
     @property
     def is_rowversion(self) -> bool:

@@ -188,7 +188,8 @@ def global_variable(_compiler: Compiler, node: ast.GlobalVariable, _scope: Scope
 
 def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     """A method of an xml column, a metadata function, `sys.fn_…`, or a user's scalar function."""
-    if len(node.name) > 1 and node.name[-1].lower() in _METHODS:
+    qualifier = node.name[:-1]
+    if qualifier and node.name[-1].lower() in _METHODS:
         column = _column_with_methods(compiler, node.name[:-1], scope)
         if column is not None:
             return method(compiler, ast.MethodCall(ast.ColumnRef(node.name[:-1]), node.name[-1], node.arguments), scope)
@@ -201,7 +202,7 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
         if found is not None:
             return _system(compiler, found, node, scope)
     first, shown = node.name[0], ".".join(node.name)
-    if len(node.name) > 1 and node.name[-2].upper() == "$PARTITION":
+    if qualifier and qualifier[-1].upper() == "$PARTITION":
         from mssql_cdc.sandbox.exec.statements.places import partition_number
 
         return partition_number(compiler, node, scope)

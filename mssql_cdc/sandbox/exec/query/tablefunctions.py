@@ -25,7 +25,7 @@ def plan_function(compiler: Compiler, node: ast.FunctionTable, parent: Scope | N
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
-    if len(node.name) > 1 and node.name[-1].lower() == "nodes":
+    if node.name[:-1] and node.name[-1].lower() == "nodes":
         return _xml_nodes(compiler, node, scope)
     arguments = [call_argument(compiler, argument, scope) for argument in node.arguments]
     name = node.name[-1]

@@ -92,6 +92,7 @@ def _open(frame: Frame, cursor: Cursor) -> Steps:
             node, lambda compiler: query_source(compiler, node.query, (), node.name, None, frozenset())
         )
         fields = source.leaf.fields
+        assert source.leaf.operator is not None
         plan, cursor.table = source.leaf.operator, source.table
     else:
         plan = cursor.frame.compiled(node, lambda compiler: compiler.query(node.query))
