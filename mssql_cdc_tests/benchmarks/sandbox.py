@@ -18,7 +18,6 @@ def sandbox_figures(folder: Path, *, rows: int, statements: int, memory_rows: in
         yield from reading(server, folder, rows=rows)
     with sandbox(folder) as server:
         yield from writing(server, folder, statements=statements, rows=rows)
-    with sandbox(folder) as server:
-        yield from crowded(server)
+    yield from crowded(folder)
     if memory_rows:
         yield from memory(folder, rows=memory_rows)
