@@ -146,7 +146,7 @@ class Session:
                 return principal.default_schema or "dbo"
         return "dbo"
 
-    def note_identity(self, value: int) -> None:
+    def note_identity(self, value: int | Decimal) -> None:
         """Remember the identity value just given."""
         self.last_identity = self.scope_identity = Decimal(value)
 

@@ -24,6 +24,14 @@ def table(sql: Client) -> Client:
 # ---- changes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("type_", ["decimal(9, 0)", "numeric(20, 0)"])
+def test_identity_of_a_decimal_column_is_a_decimal(sql: Client, type_: str) -> None:
+    sql(f"CREATE TABLE dbo.counted (n {type_} IDENTITY(7, 3) PRIMARY KEY, v int); INSERT dbo.counted VALUES (1), (2)")
+    (found,) = zip(*sql("SELECT n FROM dbo.counted ORDER BY n").rows, strict=True)
+    assert found == (Decimal(7), Decimal(10))
+    assert {type(value) for value in found} == {Decimal}, "other types than the column's break the encoders"
+
+
 def test_insert_fills_defaults_and_identity(sql: Client) -> None:
     sql("CREATE TABLE i (id int IDENTITY(5,5) PRIMARY KEY, a varchar(5) DEFAULT 'x')")
     assert sql("INSERT i DEFAULT VALUES INSERT i (a) VALUES ('y') SELECT id, a, SCOPE_IDENTITY() FROM i").rows == [

@@ -6,8 +6,10 @@ What does not belong here: ALTER TABLE (alter.py), foreign keys (references.py),
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.locks import Resource
 from mssql_cdc.sandbox.engine.storage import writing
 from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
@@ -139,12 +141,13 @@ class Table(SchemaObject):
         """The identity column."""
         return next((column for column in self.columns if column.identity is not None), None)
 
-    def next_identity(self) -> int:
-        """Take the next identity value; used even if the insert fails later, as in SQL Server."""
+    def next_identity(self) -> int | Decimal:
+        """Take the next identity value, as the column keeps it; used even if the insert fails later."""
         column = self.identity_column
         if column is None or column.identity is None:
             raise error(8106, table=self.full_name)
-        return column.identity.take(column.type)
+        value = column.identity.take(column.type)
+        return value if column.type.name in types.INTEGERS else Decimal(value)
 
     @property
     def clustered(self) -> Index | None:
