@@ -59,11 +59,12 @@ def _release_lock(session: Session, database: Database, parameters: Sequence[Rpc
 
 
 def _configure(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_configure name, value."""
+    """sp_configure name, value: the name may be cut short while it stays unique."""
     given = named_arguments(("configname", "configvalue"), parameters)
     if "configname" in given and given.get("configvalue") is not None:
         name = str(given["configname"]).lower()
-        known = next((key for key in session.server.config if key.lower() == name), None)
+        matching = [key for key in session.server.config if key.lower().startswith(name)]
+        known = next((key for key in matching if key.lower() == name or len(matching) == 1), None)
         if known is None:
             raise SqlError(15123, f"The configuration option '{given['configname']}' does not exist, or it may "
                            "be an advanced option.")  # fmt: skip

@@ -67,6 +67,13 @@ def test_minus_one_lifts_the_limit_at_once(limited: World) -> None:
     assert limited.changes("dbo_t", "DATALENGTH(u)") == [(2 * LIMIT,)]
 
 
+@pytest.mark.parametrize("name", ["max text repl size (B)", "max text repl size", "MAX TEXT"])
+def test_the_option_may_be_cut_short_while_it_is_unique(world: World, name: str) -> None:
+    """[doc] sp_configure matches the beginning of a name."""
+    world.execute(f"EXEC sp_configure '{name}', {LIMIT}")
+    assert world.error("EXEC sp_configure 'no such option', 1").number == 15123
+
+
 def test_tables_which_are_not_tracked_know_no_limit(world: World) -> None:
     """[doc] the option concerns replicated and captured columns only."""
     world.execute(TABLE)
