@@ -23,7 +23,7 @@ from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.positioned import current_target
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
-from mssql_cdc.sandbox.exec.statements.updatable import base_column, check_rows
+from mssql_cdc.sandbox.exec.statements.view_columns import base_column, check_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 

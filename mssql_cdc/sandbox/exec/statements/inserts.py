@@ -27,7 +27,7 @@ from mssql_cdc.sandbox.exec.statements.instead import instead_of, shape_of, view
 from mssql_cdc.sandbox.exec.statements.literal_rows import literal_rows
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.targets import target_table
-from mssql_cdc.sandbox.exec.statements.updatable import check_rows, insert_target
+from mssql_cdc.sandbox.exec.statements.view_columns import check_rows, insert_target
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_rows
