@@ -204,8 +204,10 @@ class DatabaseParser(ControlParser):
         name = "" if self.text == "AUTHORIZATION" else self.identifier()
         owner = self.identifier() if self.accept("AUTHORIZATION") else ""
         elements = []
+        self.in_schema = True
         while self.text in ("GRANT", "DENY", "REVOKE") or self.at("CREATE", "TABLE") or self.at("CREATE", "VIEW"):
             elements.append(self.statement())
+        self.in_schema = False
         return st.CreateSchema(name or owner, owner, tuple(elements), line=line)
 
     def alter_schema(self, line: int) -> st.Statement:

@@ -133,14 +133,16 @@ class Parser(AdministrationParser):
 
     def create(self) -> st.Statement:
         """CREATE anything."""
-        start, line = self.token.start, self.line()
+        start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("CREATE")
         form: st.ModuleForm = "create"
         if self.accept("OR"):
             self.expect("ALTER")
             form = "create or alter"
         if self.text in _CREATED:
-            return self.create_module(form, _CREATED[self.advance().text], start, line)
+            kind = _CREATED[self.advance().text]
+            self._require_first(kind, first=first or self.in_schema)
+            return self.create_module(form, kind, start, line)
         if form != "create":
             self.fail()
         if self.accept("TABLE"):
@@ -170,6 +172,12 @@ class Parser(AdministrationParser):
             return st.Maintenance("create statistics", (name,), line=line)
         return self._principal_of("create", line)
 
+    def _require_first(self, kind: str, *, first: bool) -> None:
+        """Error 111: a module is the first, and so the only, statement of its batch."""
+        if not first:
+            word = "CREATE/ALTER PROCEDURE" if kind == "procedure" else f"CREATE {kind.upper()}"
+            raise self.error(111, f"'{word}' must be the first statement in a query batch.", self.peek(-1))
+
     def _principal_of(self, action: str, line: int) -> st.Statement:
         if self.accept("SERVER", "ROLE"):
             return self.principal(action, "server role", line)
@@ -177,10 +185,12 @@ class Parser(AdministrationParser):
 
     def alter(self) -> st.Statement:
         """ALTER anything."""
-        start, line = self.token.start, self.line()
+        start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("ALTER")
         if self.text in _CREATED:
-            return self.create_module("alter", _CREATED[self.advance().text], start, line)
+            kind = _CREATED[self.advance().text]
+            self._require_first(kind, first=first)
+            return self.create_module("alter", kind, start, line)
         if self.accept("TABLE"):
             found = self.alter_table(line)
             return dataclasses.replace(found, start=start, end=self.peek(-1).end)

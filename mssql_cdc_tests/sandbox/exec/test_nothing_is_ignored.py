@@ -37,6 +37,9 @@ def table(sql: Client) -> Client:
         ("EXEC ('SELECT 1') AS USER = 'nobody'", 15517),
         ("SELECT g FROM t GROUP BY ALL g", 156),
         ("UPDATE t SET g.WRITE('x', 0, 1)", 258),
+        ("SELECT 1 CREATE VIEW v AS SELECT id FROM t", 111),
+        ("DECLARE @a int CREATE PROCEDURE p AS SELECT 1", 111),
+        ("PRINT 'x' ALTER FUNCTION f() RETURNS int AS BEGIN RETURN 1 END", 111),
     ],
 )
 def test_refused(table: Client, statement: str, number: int) -> None:
