@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import (
     OFFSETS_SCHEMA,
     Entry,
@@ -186,43 +187,12 @@ class Offsets:
         return np.flatnonzero(found).tolist()
 
     @cached_property
-    def _flat(self) -> _Flat:
-        return _Flat(self._table.column("tables"))
+    def _flat(self) -> Entries:
+        return Entries(self._table.column("tables"))
 
     def with_row(self, row: OffsetRow, number: int) -> Offsets:
         """These rows and a further one."""
         return Offsets(pa.concat_tables([self._table, numbered(row, number)]))
-
-
-class _Flat:
-    """The entries of all rows one behind the other."""
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        chunks = column.combine_chunks()
-        maps = chunks if isinstance(chunks, pa.MapArray) else pa.concat_arrays(chunks.chunks)
-        bounds = maps.offsets.to_numpy()
-        first, last = int(bounds[0]), int(bounds[-1])
-        names = maps.keys.slice(first, last - first).dictionary_encode()
-        self.items = maps.items.slice(first, last - first)
-        self._ends = bounds - first
-        self._codes = names.indices.to_numpy()
-        self._names: list[str] = names.dictionary.to_pylist()
-        place = np.zeros(len(self._names), dtype=np.int64)
-        place[self._codes] = np.arange(len(self._codes))  # Of a repeated index the last value stays.
-        self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
-
-    def of(self, name: str) -> pa.Table:
-        """All entries of one table, oldest first."""
-        mine = np.flatnonzero(self._codes == self._names.index(name)) if name in self._names else []
-        return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
-
-    def largest_batches(self, rows: int) -> dict[str, int]:
-        """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""
-        end = int(self._ends[rows])
-        batches = self.items.field("batch").slice(0, end)
-        largest = np.full(len(self._names), -1, dtype=np.int64)
-        np.maximum.at(largest, self._codes[:end], pc.fill_null(batches, -1).to_numpy())
-        return {name: batch for name, batch in zip(self._names, largest.tolist(), strict=True) if batch >= 0}
 
 
 def cut_of(

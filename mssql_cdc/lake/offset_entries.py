@@ -1,0 +1,38 @@
+"""The per-table entries of all `_offsets` rows, searched in columns: thousands of Python objects take a second."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class Entries:
+    """The entries of a column `tables`, one behind the other."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        chunks = column.combine_chunks()
+        maps = chunks if isinstance(chunks, pa.MapArray) else pa.concat_arrays(chunks.chunks)
+        bounds = maps.offsets.to_numpy()
+        first, last = int(bounds[0]), int(bounds[-1])
+        names = maps.keys.slice(first, last - first).dictionary_encode()
+        self.items = maps.items.slice(first, last - first)
+        self._ends = bounds - first
+        self._codes = names.indices.to_numpy()
+        self._names: list[str] = names.dictionary.to_pylist()
+        place = np.zeros(len(self._names), dtype=np.int64)
+        place[self._codes] = np.arange(len(self._codes))  # Of a repeated index the last value stays.
+        self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
+
+    def of(self, name: str) -> pa.Table:
+        """All entries of one table, oldest first."""
+        mine = np.flatnonzero(self._codes == self._names.index(name)) if name in self._names else []
+        return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
+
+    def largest_batches(self, rows: int) -> dict[str, int]:
+        """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""
+        end = int(self._ends[rows])
+        batches = self.items.field("batch").slice(0, end)
+        largest = np.full(len(self._names), -1, dtype=np.int64)
+        np.maximum.at(largest, self._codes[:end], pc.fill_null(batches, -1).to_numpy())
+        return {name: batch for name, batch in zip(self._names, largest.tolist(), strict=True) if batch >= 0}
