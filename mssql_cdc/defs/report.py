@@ -49,7 +49,7 @@ class Reporter:
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict)
     _done: set[object] = field(default_factory=set)
     _seen_rows: dict[str, int] = field(default_factory=dict)
-    _shown: int = 0
+    _shown: dict[TableId, int] = field(default_factory=dict)
 
     @property
     def selected_logs(self) -> list[TableId]:
@@ -140,17 +140,18 @@ class Reporter:
                 yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": done.notes[table]})
 
     def progress(self, progress: Progress) -> None:
-        """Shows a snapshot's progress: a run tag at every group, an observation at a quarter, half, three quarters."""
-        share = 100 * progress.chunks_done // max(progress.chunks, 1)
-        text = f"{share}% ({progress.chunks_done} of {progress.chunks} chunks, {progress.rows:,} rows)"
+        """Shows a snapshot's progress: the run's tag at every group, a table's observation at each quarter."""
+        total = progress.total
+        text = f"{total.percent}% ({total.chunks_done} of {total.chunks} chunks, {total.rows:,} rows)"
         self.context.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
-        if any(self._shown < mark <= share for mark in SHARES):
-            values = event_metadata({"snapshot_progress_percent": share, "rows": progress.rows})
-            for table in self.selected_logs:
+        for table, own in progress.tables.items():
+            before = self._shown.get(table, 0)
+            self._shown[table] = own.percent
+            if table in self.selected_logs and any(before < mark <= own.percent < 100 for mark in SHARES):
+                values = event_metadata({"snapshot_progress_percent": own.percent, "rows": own.rows})
                 self.context.log_event(
                     dg.AssetObservation(self.setup.names.log_key(table), partition=self._partition, metadata=values)
                 )
-        self._shown = share
 
     @property
     def _partition(self) -> str | None:

@@ -5,6 +5,7 @@ What the steps do is in `begin`, `read` and `finish`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,12 +21,30 @@ from mssql_cdc.source.sqlserver.source import SqlServerSession
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a snapshot has come."""
+class TableProgress:
+    """How far a snapshot has come with one table; `rows` are those of this run."""
 
     chunks_done: int
     chunks: int
     rows: int
+
+    @property
+    def percent(self) -> int:
+        """The share of its chunks that are committed."""
+        return 100 * self.chunks_done // max(self.chunks, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a snapshot has come."""
+
+    tables: Mapping[TableId, TableProgress]
+
+    @property
+    def total(self) -> TableProgress:
+        """All tables together."""
+        all_ = self.tables.values()
+        return TableProgress(sum(t.chunks_done for t in all_), sum(t.chunks for t in all_), sum(t.rows for t in all_))
 
 
 @dataclass
@@ -56,5 +75,13 @@ def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
 
 def progress_of(run: Run) -> Progress:
     """How far this run's tables have come."""
-    done = sum(len({n for group in groups for n in group.chunks}) for groups in run.done.values())
-    return Progress(done, sum(len(t.chunks) for t in run.plan.tables), sum(run.rows.values()))
+    return Progress(
+        {
+            plan.table: TableProgress(
+                len({number for group in run.done.get(plan.table, ()) for number in group.chunks}),
+                len(plan.chunks),
+                run.rows.get(plan.table, 0),
+            )
+            for plan in run.plan.tables
+        }
+    )

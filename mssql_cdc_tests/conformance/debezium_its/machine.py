@@ -16,6 +16,13 @@ CAPTURE_SECONDS = "1"
 """Pause of the capture job, as the tests ask for where they ask: a faster one lets signals overtake the connector."""
 WANTED_PORTS = {"OpenLineageIT": 1433}
 """That test compares the port in an event with SQL Server's usual one."""
+ORDERS = {
+    "SqlServerChangeTableSetIT": (
+        "EXEC sandbox.delay_statement @pattern = N'sp_cdc_enable_table', @seconds = 0.5, @times = 1000000"
+    )
+}
+"""T-SQL before a class begins. That class logs in and writes while a table is being enabled, which takes a server some
+time and the sandbox less than a login."""
 _JVM = (
     "-Xmx1g", "-ea", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-Duser.language=en",
     "-Duser.country=US", "-Dfile.encoding=UTF-8", "-Dsun.jnu.encoding=UTF-8", "-DskipLongRunningTests=true",
@@ -29,6 +36,9 @@ def run_class(jars: Jars, name: str, pattern: str, folder: Path, *, seconds: int
     scratch.mkdir(parents=True, exist_ok=True)
     port = str(WANTED_PORTS.get(name, 0))
     options = ("--port", port, "--password", PASSWORD, "--capture-interval", CAPTURE_SECONDS)
+    if name in ORDERS:
+        (scratch / "orders.sql").write_text(ORDERS[name], encoding="utf-8")
+        options += ("--script", str(scratch / "orders.sql"))
     began = time.monotonic()
     with sandbox_process(_fresh(scratch), *options, log=folder / f"{name}.sandbox.log") as server:
         problem = _run_jvm(jars, name, pattern, scratch, folder / f"{name}.log", server, seconds)
