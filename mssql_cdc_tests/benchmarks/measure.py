@@ -94,14 +94,14 @@ def run(command: Sequence[str], *, log: Path) -> Measured:
     return Measured(started, seconds, peaks["driver"], peaks["jvm"], peaks["workers"])
 
 
-def first_commit(folder: Path) -> float:
-    """When the first change log below `folder` got its first rows (Unix time)."""
+def commits(folder: Path, *, since: float = 0.0) -> list[float]:
+    """When change logs below `folder` got rows after `since`, oldest first (Unix times)."""
     times = []
     for commit in folder.rglob("changes/_delta_log/*.json"):
         actions = [json.loads(line) for line in commit.read_text().splitlines()]
         if any("add" in action for action in actions):
             times += [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]
-    return min(times)
+    return sorted(time for time in times if time > since)
 
 
 def _watch(pid: int, peaks: dict[str, float], done: threading.Event) -> None:

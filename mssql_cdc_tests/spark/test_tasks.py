@@ -46,6 +46,12 @@ def test_tasks_come_back_in_order_and_one_broken_task_harms_no_other(spark: Spar
         found[3].unwrap()
 
 
+def test_tasks_that_share_partitions_come_back_in_order_each_once(spark: SparkSession):
+    count = 10 * spark.sparkContext.defaultParallelism + 3
+    found = run_tasks(spark, [(number, "known" if number == 7 else "") for number in range(count)], work)
+    assert [one.error is None and one.unwrap()["number"] for one in found] == [n != 7 and n for n in range(count)]
+
+
 def test_tasks_none_is_no_job(spark: SparkSession):
     assert run_tasks(spark, [], work) == []
 
