@@ -46,7 +46,7 @@ echo "Delta's jars"
 log="$(mktemp)"
 "$venv/bin/python" - >"$log" 2>&1 <<'PYTHON' || { cat "$log" >&2; exit 1; }
 from mssql_cdc.spark.session import SparkSettings, start_session
-start_session(SparkSettings.from_environment(app_name="setup")).stop()
+start_session(SparkSettings.from_environment()).stop()
 PYTHON
 rm -f "$log"
 echo "Ready."
