@@ -29,7 +29,7 @@ $(ORACLE): $(STAMP)
 	@touch $(ORACLE)
 
 test: $(ORACLE)  ## the whole test suite with coverage (ARGS are pytest's)
-	@$(PYTHON) -m pytest -n 2 --dist loadscope --cov --cov-report=term:skip-covered $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: $(STAMP)  ## ruff and the layers of docs/architecture.md
 	$(VENV)/bin/ruff check .

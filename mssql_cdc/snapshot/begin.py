@@ -16,6 +16,7 @@ from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState, facts_of
 from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.snapshot.notify import Notifier
@@ -63,6 +64,9 @@ def begin(database: Database, session: SqlServerSession, wanted: Wanted) -> Run:
     notifier = Notifier(database, plan.signal or None, [t.text for t in chosen])
     if fresh:
         notifier.started()
+        warning = storage_warning(database.layout.warehouse)
+        if warning:
+            database.log(warning)
     return Run(
         database=database,
         session=session,

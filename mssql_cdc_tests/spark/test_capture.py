@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 from mssql_cdc.capture.context import Database
 from mssql_cdc.errors import DataLostError, FencedError, SourceError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
+from mssql_cdc.snapshot import begin
 from mssql_cdc.stream.capture import capture
 from mssql_cdc.stream.decisions import Range
 from mssql_cdc.stream.facts import Activity
@@ -381,3 +383,14 @@ def test_maintenance_beside_capture_changes_no_row(spark, tmp_path):
     source.put("orders", 2, "three")
     settled(database, source)
     same(database, source)
+
+
+def test_storage_that_may_not_commit_atomically_is_warned_about_when_a_snapshot_begins(
+    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    # No shared folder or object store can be had here, so its warning stands in for one.
+    monkeypatch.setattr(begin, "storage_warning", lambda uri: f"{uri} is shared")
+    said: list[str] = []
+    settled(replace(database, log=said.append), source)
+    settled(replace(database, log=said.append), source)
+    assert said.count(f"{database.layout.warehouse} is shared") == 1

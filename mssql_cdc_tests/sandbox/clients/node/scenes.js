@@ -22,7 +22,7 @@ function connect(more = {}) {
   });
 }
 
-function run(connection, sql, { parameters = [], how = 'execSql', outputs } = {}) {
+function run(connection, sql, { parameters = [], how = 'execSql', outputs, timeout } = {}) {
   return new Promise((resolve, reject) => {
     const rows = [];
     const values = {};
@@ -34,6 +34,7 @@ function run(connection, sql, { parameters = [], how = 'execSql', outputs } = {}
     for (const [name, type] of outputs || []) request.addOutputParameter(name, type);
     request.on('row', (columns) => rows.push(columns.map((column) => shown(column.value))));
     request.on('returnValue', (name, value) => { values[name] = shown(value); });
+    if (timeout) request.setTimeout(timeout);
     connection[how](request);
   });
 }
@@ -161,8 +162,8 @@ const scenes = {
   },
 
   async cancel() {
-    const connection = await connect({ requestTimeout: 500 });
-    const timedOut = await failure(run(connection, "WAITFOR DELAY '00:01:00'"));
+    const connection = await connect();
+    const timedOut = await failure(run(connection, "WAITFOR DELAY '00:01:00'", { timeout: 500 }));
     const { rows } = await run(connection, 'SELECT 1');
     const missing = await failure(run(connection, 'SELECT * FROM dbo.missing_table'));
     const twice = await failure(run(connection, 'SELECT 1/0'));
