@@ -170,6 +170,7 @@ def _write_connector(server: dict[str, str]) -> Path:
         "driver.encrypt": "false",
         "delta.warehouse": str(ROOT.absolute() / "warehouse"),
         "delta.current.interval": "10",
+        "dagster.max.run.seconds": "300",
     }
     config.write_text(json.dumps({"name": CONNECTOR, "config": properties}, indent=2) + "\n")
     return config
