@@ -43,6 +43,10 @@ class SourceUnavailableError(MssqlCdcError):
     retriable = True
 
 
+class DeadlockError(SourceUnavailableError):
+    """SQL Server chose us as a deadlock victim (1205): it asks to run the same again, and that may be done at once."""
+
+
 class StaleReaderError(SourceUnavailableError):
     """The connection reads a replica which does not yet see the end of the range (rule A2)."""
 

@@ -115,3 +115,21 @@ def test_cleanup_that_overtakes_us_is_data_loss_and_a_snapshot_mends_it(place: P
     place.sql(f"INSERT INTO dbo.signals VALUES ('mend', 'execute-snapshot', '{data}')")
     assert place.catch_up() == 0
     assert place.check() == 0
+
+
+def test_a_deadlock_victim_reads_again_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.create("t", "id int PRIMARY KEY, note nvarchar(max)")
+    place.sql("INSERT dbo.t VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+    # Only the chunk asks for the rows themselves; planning asks for counts and bounds.
+    place.sql(
+        r"EXEC sandbox.fail_statement @pattern = N'note.*FROM \[dbo\]\.\[t\]', @number = 1205, @nth = 1, @times = 2"
+    )
+    try:
+        assert place.catch_up() == 0
+    finally:
+        place.sql("EXEC sandbox.clear_faults")
+    said = capsys.readouterr().err
+    assert "2 rows, 1 of 1 chunks" in said
+    assert "deadlock" not in said
+    assert place.check() == 0

@@ -10,6 +10,7 @@ def test_errors_have_the_exit_codes_that_the_command_line_promises():
         errors.MssqlCdcError: 1,
         errors.ConfigurationError: 2,
         errors.SourceUnavailableError: 3,
+        errors.DeadlockError: 3,
         errors.StaleReaderError: 3,
         errors.DataLostError: 4,
         errors.TamperedTableError: 4,
@@ -22,6 +23,7 @@ def test_errors_have_the_exit_codes_that_the_command_line_promises():
 def test_errors_only_unavailability_is_worth_a_second_try():
     kinds = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.MssqlCdcError)]
     assert {kind.__name__ for kind in kinds if kind.retriable} == {
+        "DeadlockError",
         "SourceUnavailableError",
         "StaleReaderError",
         "InterruptedRunError",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mssql_cdc.errors import (
     ConfigurationError,
     DataLostError,
+    DeadlockError,
     MssqlCdcError,
     SourceError,
     SourceUnavailableError,
@@ -24,7 +25,7 @@ DEADLOCK = 1205
 _RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
 _RETRIABLE_NUMBERS = frozenset(
     {
-        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 921, 922, 927, 976, 978, 979, 982, 983, 1204, 1205, 1221,
+        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 921, 922, 927, 976, 978, 979, 982, 983, 1204, 1221,
         1222, 3935, 3960, 3961, 3966, 4221, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061, 10928, 10929, 11001,
         40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
     }
@@ -95,6 +96,8 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         )
     if found.number == DATA_LOST:
         return DataLostError(shown)
+    if found.number == DEADLOCK:
+        return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
         return ConfigurationError(f"{shown}. Check database.user, database.password and database.names")
     if found.number in _GRANTS:

@@ -8,6 +8,7 @@ import pytest
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.errors import (
     ConfigurationError,
+    DeadlockError,
     MssqlCdcError,
     SourceError,
     SourceUnavailableError,
@@ -34,7 +35,7 @@ def arrow(state: str, number: int, text: str) -> Exception:
 @pytest.mark.parametrize(
     ("state", "number", "expected"),
     [
-        ("40001", 1205, SourceUnavailableError),
+        ("40001", 1205, DeadlockError),
         ("42000", 1222, SourceUnavailableError),
         ("08S01", 0, SourceUnavailableError),
         ("08001", 0, SourceUnavailableError),
