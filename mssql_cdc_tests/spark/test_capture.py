@@ -391,6 +391,7 @@ def test_storage_that_may_not_commit_atomically_is_warned_about_when_a_snapshot_
     # No shared folder or object store can be had here, so its warning stands in for one.
     monkeypatch.setattr(begin, "storage_warning", lambda uri: f"{uri} is shared")
     said: list[str] = []
-    settled(replace(database, log=said.append), source)
-    settled(replace(database, log=said.append), source)
+    for _ in range(2):
+        write_some(source)
+        settled(replace(database, log=said.append), source)
     assert said.count(f"{database.layout.warehouse} is shared") == 1
