@@ -1,4 +1,4 @@
-"""One Spark session for all Spark tests; the tests themselves use private sessions through the code they test."""
+"""One Spark session for all Spark tests, which use private sessions through what they test; a lake over a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mssql_cdc.capture.context import Database
 from mssql_cdc.spark.session import SparkSettings, start_session
+from mssql_cdc_tests.spark.model_lake import model_database
+from mssql_cdc_tests.spark.model_source import ModelSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +24,16 @@ def spark() -> Iterator[SparkSession]:
         session = start_session(SparkSettings.from_environment())
     yield session
     session.stop()
+
+
+@pytest.fixture
+def source() -> ModelSource:
+    return ModelSource("orders", "people")
+
+
+@pytest.fixture
+def database(source, spark, tmp_path) -> Database:
+    return model_database(source, spark, tmp_path)
 
 
 def rows_of(session: SparkSession, uri: str) -> dict[str, dict[str, object]]:

@@ -29,16 +29,6 @@ from mssql_cdc_tests.spark.model_source import ModelSource
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.fixture
-def source() -> ModelSource:
-    return ModelSource("orders", "people")
-
-
-@pytest.fixture
-def database(source, spark, tmp_path) -> Database:
-    return model_database(source, spark, tmp_path)
-
-
 def test_snapshot_and_stream_end_equal_to_the_source(database, source):
     for key in range(5):
         source.put("orders", key, f"o{key}")

@@ -24,16 +24,6 @@ from mssql_cdc_tests.spark.model_source import ModelSource
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.fixture
-def source() -> ModelSource:
-    return ModelSource("orders", "people")
-
-
-@pytest.fixture
-def database(source, spark, tmp_path) -> Database:
-    return model_database(source, spark, tmp_path)
-
-
 def lose(database: Database, source: ModelSource) -> None:
     """Changes of orders are cleaned up before they are read."""
     write_some(source)
