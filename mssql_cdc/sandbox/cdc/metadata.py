@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.cdc.layout import LSN_TIME_MAPPING, TableLayout
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import ReadView, open_view
+from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
@@ -129,8 +130,6 @@ class Metadata:
 
 def find_table(database: Database, layout: TableLayout) -> Table:
     """A metadata table; error 208 with the name that SQL Server shows when there is none."""
-    from mssql_cdc.sandbox.errors import error
-
     schema = database.schemas.get(layout.schema)
     table = schema.objects.get(layout.name) if schema is not None else None
     if not isinstance(table, Table):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from mssql_cdc.sandbox.engine.ticks import DATETIME_DAY, DAY_TICKS
+from mssql_cdc.sandbox.engine.conversion_numbers import to_number
+from mssql_cdc.sandbox.engine.ticks import DATETIME_DAY, DAY_TICKS, Moment, OutOfRangeError, from_moment
 from mssql_cdc.sandbox.engine.types import (
     BINARIES,
     EXACT,
@@ -165,8 +166,6 @@ def _datetime_of(data: bytes) -> int:
 
 
 def _decimal_of(value: bytes, source: SqlType, target: SqlType) -> Decimal:
-    from mssql_cdc.sandbox.engine.conversion_numbers import to_number
-
     if len(value) < 5 or value[1] > 38:
         raise error(8114, source=reported_name(source), target="numeric")
     magnitude = Decimal(int.from_bytes(value[4:], "little")).scaleb(-value[1])
@@ -176,8 +175,6 @@ def _decimal_of(value: bytes, source: SqlType, target: SqlType) -> Decimal:
 
 
 def _dated(value: bytes, source: SqlType, target: SqlType) -> object:
-    from mssql_cdc.sandbox.engine.ticks import Moment, OutOfRangeError, from_moment
-
     if target.name == "date":
         if len(value) == 3:
             return int.from_bytes(value, "little")

@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.engine.types import (
     STRINGS,
     TYPES,
     SqlType,
+    make_type,
     reported_name,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
@@ -94,8 +95,6 @@ def _common_time(high: SqlType, low: SqlType) -> SqlType:
     other = 3 if low.name == "datetime" else low.scale
     if other <= high.scale:
         return high
-    from mssql_cdc.sandbox.engine.types import make_type
-
     return make_type(high.name, other)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.exec.routine import Routine
     from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.exec.modules import MAX_NESTING, Module, inside
 
 
@@ -84,8 +85,6 @@ def plan_table_function(
 
 
 def _rows_of(table: Table) -> list[tuple]:
-    from mssql_cdc.sandbox.engine.versions import newest
-
     return [row for slot in table.heap if (row := newest(slot)) is not None]
 
 

@@ -13,10 +13,12 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
+from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.result_sets import described
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
@@ -41,8 +43,6 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
     session = frame.session
     name = node.procedure
     if isinstance(name, str):
-        from mssql_cdc.sandbox.tsql.parser import Parser
-
         name = Parser(str(frame.evaluate(ast.Variable(name)))).name()
     arguments = [_argument(frame, argument) for argument in node.arguments]
     parameters = [argument.parameter for argument in arguments]
@@ -127,7 +127,6 @@ def call_named(
 ) -> StepsTo[Answer]:
     """Call a procedure by name: (return status, outputs). 2812 when there is none."""
     from mssql_cdc.sandbox.exec import modules, remote
-    from mssql_cdc.sandbox.exec.names import Names
     from mssql_cdc.sandbox.exec.sprocs import OWN
 
     local = name[-1].lower()

@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import Abort, Steps, StepsTo
 from mssql_cdc.sandbox.exec.options import own_settings
-from mssql_cdc.sandbox.tsql.parser import parse_parameters
+from mssql_cdc.sandbox.tsql.parser import Parser, parse_parameters
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 
 if TYPE_CHECKING:
@@ -144,6 +144,5 @@ def _as(value: Any, source: t.SqlType, target: t.SqlType) -> Any:
 def call_procedure(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """A procedure called by its name."""
     from mssql_cdc.sandbox.exec.procedures import call_named
-    from mssql_cdc.sandbox.tsql.parser import Parser
 
     return (yield from call_named(session, Parser(name).name(), parameters))

@@ -1,4 +1,4 @@
-"""System-versioned (temporal) tables: their definition, and FOR SYSTEM_TIME in queries.
+"""System-versioned (temporal) tables: their definition; FOR SYSTEM_TIME is `query.history`'s.
 
 Evidence: Microsoft's documentation of temporal tables and its list of errors; 13530, 13592 and 4945 are estimates.
 Keeping rows while they are written is the engine's.
@@ -6,8 +6,7 @@ Keeping rows while they are written is the engine's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage import alter
@@ -16,16 +15,11 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
-from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import coerce
-from mssql_cdc.sandbox.exec.query.leaves import computed_values, table_fields
-from mssql_cdc.sandbox.exec.query.operators import Concatenation, Filter, Operator, Projection
-from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 
 Options = Sequence[tuple[str, str]]
 HISTORY, VERSIONED = 1, 2
@@ -82,8 +76,6 @@ def drop_period(table: Table, transaction: Transaction) -> None:
 
 def set_versioning(table: Table, transaction: Transaction, text: str, compiler: Compiler) -> None:
     """SYSTEM_VERSIONING = ON [(HISTORY_TABLE = s.t, …)] | OFF."""
-    from mssql_cdc.sandbox.tsql.parser import Parser
-
     parser = Parser(text)
     if parser.expect_one("ON", "OFF") == "OFF":
         if table.history is None:
@@ -180,51 +172,3 @@ def _touch(table: Table) -> None:
     """Make compiled statements notice: they compare the list of columns by identity."""
     table.columns = list(table.columns)
     table.rebind()
-
-
-# ---- FOR SYSTEM_TIME ------------------------------------------------------------------------------------------
-
-_Test = Callable[[int, int, Sequence[int]], bool]
-_TESTS: dict[str, _Test] = {
-    "ALL": lambda _start, _end, _given: True,
-    "AS OF": lambda start, end, given: start <= given[0] < end,
-    "FROM": lambda start, end, given: start < given[1] and end > given[0],
-    "BETWEEN": lambda start, end, given: start <= given[1] and end > given[0],
-    "CONTAINED IN": lambda start, end, given: start >= given[0] and end <= given[1],
-}
-"""Which rows count, by (start, end) of their period and the moments that the query names."""
-
-
-def plan_history(planner: SourcePlanner, table: Table, source: ast.NamedTable, qualifier: tuple[str, ...]) -> Operator:
-    """Current and former rows in one; rows whose period is empty are not shown."""
-    history, period = table.history, table.period_at
-    if history is None or period is None:
-        raise SqlError(
-            13544, f"Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "
-            f"'{table.long_name}' is not a system-versioned table."
-        )  # fmt: skip
-    assert source.system_time is not None
-    kind, given = source.system_time
-    test, type_ = _TESTS[kind], table.columns[period[0]].type
-    moments = [coerce(planner.compiler.value(node), type_).fn for node in given]
-    start, end = period
-
-    def holds(row: tuple, context: Context) -> bool:
-        values = [moment((), context) for moment in moments]
-        return None not in values and row[start] < row[end] and test(row[start], row[end], values)
-
-    fields = [replace(field, origin=field.origin) for field in table_fields(table, qualifier)]
-    hints = frozenset(hint.lower() for hint in source.hints)
-    current = TableScan(table, fields, hints=hints, access=Access(), order=(), computed=computed_values(table))
-    kept = table_fields(history, qualifier)
-    former: Operator = TableScan(history, kept, hints=hints, access=Access(), order=())
-    by_name = {field.name: place for place, field in enumerate(kept)}
-    former = _reordered(former, [by_name[field.name] for field in fields], fields)
-    return Filter(Concatenation([current, former], fields), holds)
-
-
-def _reordered(plan: Operator, places: Sequence[int], fields: Sequence[Any]) -> Operator:
-    from mssql_cdc.sandbox.exec.expressions.base import column
-
-    exprs = [column(place, plan.fields[place].type, nullable=plan.fields[place].nullable) for place in places]
-    return Projection(plan, exprs, fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
@@ -13,8 +14,6 @@ from mssql_cdc.sandbox.engine.types import TYPES, max_length, parse_type
 from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from mssql_cdc.sandbox.engine.storage.database import Database
 
 
@@ -135,8 +134,6 @@ def _type_name(scope: Scope, type_id: int | None) -> str | None:  # noqa: ARG001
 
 def _identity(which: str):
     def compute(scope: Scope, name: str | None) -> Decimal | None:
-        from decimal import Decimal
-
         found = resolve_object(scope, name)
         table = found[0].object_by_id(found[1].object_id) if found is not None else None
         identity = table.identity if isinstance(table, Table) else None

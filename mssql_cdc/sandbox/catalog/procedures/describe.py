@@ -1,7 +1,7 @@
 """`sp_describe_first_result_set`, `sp_describe_undeclared_parameters`: drivers ask what a statement needs and gives.
 
-The answer is the compiler's (`catalog.inference` and `catalog.first_result`, imported late: the executor is a layer of
-its own); these procedures only lay the columns out. Where a column comes from is told in browse mode only.
+The answer is the compiler's (`catalog.inference` and `catalog.first_result`); these procedures only
+lay the columns out. Where a column comes from is told in browse mode only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
+from mssql_cdc.sandbox.catalog.first_result import result_columns
+from mssql_cdc.sandbox.catalog.inference import parameter_types
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, declaration, max_length
@@ -118,8 +120,6 @@ def _parameter_row(ordinal: int, name: str, type_: Type) -> tuple:
 
 
 async def _first_result_set(call: Call) -> AsyncIterator[Event]:
-    from mssql_cdc.sandbox.catalog.first_result import result_columns
-
     try:
         described = result_columns(call.scope.session, call.text("tsql") or "", call.text("params") or "")
     except SqlError as failure:
@@ -142,8 +142,6 @@ def _undetermined(failure: SqlError) -> SqlError:
 
 
 async def _undeclared_parameters(call: Call) -> AsyncIterator[Event]:
-    from mssql_cdc.sandbox.catalog.inference import parameter_types
-
     found = parameter_types(call.scope.session, call.text("tsql") or "", call.text("params") or "")
     rows = [_parameter_row(ordinal, name, type_) for ordinal, (name, type_) in enumerate(found, 1)]
     for event in result_set(_PARAMETERS, rows):

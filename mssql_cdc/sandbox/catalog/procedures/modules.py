@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.security import sees_object
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ async def _stored_procedures(call: Call) -> AsyncIterator[Event]:
 
 def _parameters(call: Call, item: SchemaObject) -> Iterator[tuple[int, str, int, SqlType]]:
     """(ordinal, name, kind, type) of a module, the return value first; table-valued parameters are left out."""
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-
     node = item.definition.node
     compiler = Compiler(call.scope.session)
     compiler.names.database = call.scope.database

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
+from mssql_cdc.sandbox.catalog import views
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure, result_set
 from mssql_cdc.sandbox.catalog.odbc_columns import odbc_column
 from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_test
-from mssql_cdc.sandbox.catalog.registry_views import all_views
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -79,7 +79,7 @@ def _table_rows(call: Call) -> Iterator[tuple]:
         if named and sees_object(call.scope.session, database, item):
             yield (database.name, item.schema.name, item.name, kind, None)
     if "VIEW" in wanted:
-        for system in all_views():
+        for system in views.VIEWS:
             if fits_name(system.name) and fits_owner(system.schema):
                 yield (database.name, system.schema, system.name, "VIEW", None)
 

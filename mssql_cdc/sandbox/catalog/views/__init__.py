@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.catalog.views import (
     transactions,
 )
 
-VIEWS = (
+_VIEWS = (
     *columns.VIEWS,
     *compatibility.VIEWS,
     *information_schema.VIEWS,
@@ -25,8 +25,8 @@ VIEWS = (
     *server.VIEWS,
     *sessions.VIEWS,
     *spaces.VIEWS,
-    *system.VIEWS,
     *tables.VIEWS,
     *transactions.VIEWS,
 )
+VIEWS = (*_VIEWS, system.listing(_VIEWS))
 TABLE_FUNCTIONS = {item.name.casefold(): item for item in (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)}

@@ -1,47 +1,38 @@
-"""Views that list the catalogue's own views."""
+"""The view that lists the catalogue's own views."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, SystemView, view
 
-_SYS, _INFORMATION_SCHEMA = 4, 3
+_SCHEMAS = {"sys": 4, "information_schema": 3}
 _RELEASED = 44_840 * 25_920_000  # 2022-10-08, as datetime: when the version was built
+_COLUMNS = (
+    "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int = 0, "
+    "type char(2)? = 'V ', type_desc nvarchar(60)? = 'VIEW', create_date datetime, modify_date datetime, "
+    "is_ms_shipped bit = 1, is_published bit = 0, is_schema_published bit = 0, is_replicated bit? = 0, "
+    "has_replication_filter bit? = 0, has_opaque_metadata bit = 0, has_unchecked_assembly_data bit = 0, "
+    "with_check_option bit = 0, is_date_correlation_view bit = 0"
+)
 
 
-@cache
-def _system_views() -> tuple[tuple[str, int, int], ...]:
-    """(name, object id, schema id) of the views of sys and INFORMATION_SCHEMA; ids are below zero and lasting."""
-    from mssql_cdc.sandbox.catalog.registry_views import all_views
+def listing(others: Sequence[SystemView]) -> SystemView:
+    """`sys.system_views` over itself and all others; ids are below zero and lasting."""
 
-    schemas = {"sys": _SYS, "information_schema": _INFORMATION_SCHEMA}
-    found: list[SystemView] = [item for item in all_views() if item.schema.casefold() in schemas]
-    return tuple(
-        (item.name, _number(item), schemas[item.schema.casefold()])
-        for item in sorted(found, key=lambda item: (item.schema, item.name))
-    )
+    def rows(_scope: Scope) -> Iterator[tuple]:
+        yield from known
+
+    own = view("sys.system_views", _COLUMNS, rows)
+    shown = sorted((*others, own), key=lambda item: (item.schema, item.name))
+    known = [
+        (item.name, _number(item), _SCHEMAS[item.schema.casefold()], _RELEASED, _RELEASED)
+        for item in shown
+        if item.schema.casefold() in _SCHEMAS
+    ]
+    return own
 
 
 def _number(item: SystemView) -> int:
     return -(zlib.crc32(f"{item.schema}.{item.name}".encode()) & 0x3FFFFFFF) - 1
-
-
-def _rows(_scope: Scope) -> Iterator[tuple]:
-    for name, number, schema in _system_views():
-        yield (name, number, schema, _RELEASED, _RELEASED)
-
-
-VIEWS = (
-    view(
-        "sys.system_views",
-        "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int = 0, "
-        "type char(2)? = 'V ', type_desc nvarchar(60)? = 'VIEW', create_date datetime, modify_date datetime, "
-        "is_ms_shipped bit = 1, is_published bit = 0, is_schema_published bit = 0, is_replicated bit? = 0, "
-        "has_replication_filter bit? = 0, has_opaque_metadata bit = 0, has_unchecked_assembly_data bit = 0, "
-        "with_check_option bit = 0, is_date_correlation_view bit = 0",
-        _rows,
-    ),
-)

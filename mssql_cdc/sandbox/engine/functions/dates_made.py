@@ -29,6 +29,7 @@ from mssql_cdc.sandbox.engine.types import (
     SqlType,
     datetime2,
     datetimeoffset,
+    make_type,
     reported_name,
     time,
 )  # fmt: skip
@@ -124,8 +125,6 @@ def _built(type_: SqlType, make: Callable[..., Moment]) -> Callable[[Call], Call
 
 
 def _scaled(name: str, call: Call) -> SqlType:
-    from mssql_cdc.sandbox.engine.types import make_type
-
     scale = call.constant(len(call.types) - 1)
     return make_type(name, scale if isinstance(scale, int) else 7)
 

@@ -34,6 +34,7 @@ from mssql_cdc.sandbox.engine.types import (
     sysname,
     varbinary,
 )  # fmt: skip
+from mssql_cdc.sandbox.errors import SqlError, error
 
 registry = Registry()
 add = registry.add
@@ -237,8 +238,6 @@ def _sql_variant_property(call: Call) -> Callable[..., Any]:
 
 def parse_or_none(value: Any, source: SqlType, target: SqlType, *, try_: bool) -> Any:
     """PARSE and TRY_PARSE of invariant text: CAST's rules, error 9819 instead of the type's own."""
-    from mssql_cdc.sandbox.errors import SqlError, error
-
     try:
         return converter(source, target)(value)
     except SqlError:

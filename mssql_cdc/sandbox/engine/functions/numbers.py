@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
+from mssql_cdc.sandbox.engine.conversion_binary import encoder
 from mssql_cdc.sandbox.engine.conversion_numbers import RANGES, unit
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_cdc.sandbox.engine.types import (
@@ -226,8 +227,6 @@ def _rand(call: Call) -> Callable[..., Any]:
 
 @add("BIT_COUNT", 1, result=BIGINT)
 def _bit_count(call: Call) -> Callable[..., Any]:
-    from mssql_cdc.sandbox.engine.conversion_binary import encoder
-
     encode = encoder(call.types[0])
     assert encode is not None
     return lambda value: int.from_bytes(encode(value), "big").bit_count()

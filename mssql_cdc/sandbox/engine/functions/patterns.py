@@ -6,6 +6,7 @@ What does not belong here: choosing the collation.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from mssql_cdc.sandbox.engine.collation import Collation
@@ -28,8 +29,6 @@ def like(text: str, pattern: str, collation: Collation | None, escape: str | Non
 def _accents(text: str, collation: Collation | None) -> str:
     if collation is None or collation.accent_sensitive or text.isascii():
         return text
-    import unicodedata
-
     return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
 
 

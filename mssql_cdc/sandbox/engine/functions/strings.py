@@ -20,6 +20,7 @@ from mssql_cdc.sandbox.engine.types import (
     NATIONAL,
     STRINGS,
     SqlType,
+    max_length,
     varchar,
 )  # fmt: skip
 from mssql_cdc.sandbox.errors import error
@@ -47,8 +48,6 @@ def _datalength(call: Call) -> Callable[..., Any]:
 
 def byte_length(type_: SqlType) -> Callable[[Any], int]:
     """Function from a value to the bytes it takes in storage."""
-    from mssql_cdc.sandbox.engine.types import max_length
-
     name = type_.name
     if name in NATIONAL:
         return lambda value: 2 * utf16_length(value)

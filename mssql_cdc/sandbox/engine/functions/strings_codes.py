@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mssql_cdc.sandbox.engine.conversion_numbers import half_up
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, wide_text
 from mssql_cdc.sandbox.engine.types import (
     BIGINT,
@@ -111,8 +113,6 @@ def _str(call: Call) -> Callable[..., Any]:
     number = call.to(0, FLOAT)
 
     def str_(value: Any, length: int = 10, digits: int = 0) -> str:
-        from mssql_cdc.sandbox.engine.conversion_numbers import half_up
-
         digits = min(digits, 16)
         text = f"{half_up(number(value), digits):f}"
         if len(text) > length:
@@ -182,8 +182,6 @@ def _write(call: Call) -> Callable[..., Any]:
 
 @add("STRING_ESCAPE", 2, result=lambda call: wide_text(call, 0, length=MAX))
 def _string_escape(call: Call) -> Callable[..., Any]:
-    import json
-
     text = call.as_text(0)
     return lambda value, _kind: json.dumps(text(value), ensure_ascii=False)[1:-1].replace("/", "\\/")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.log import Log
+from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.objects import NameMap, Principal, Schema, SchemaObject
 from mssql_cdc.sandbox.engine.storage.recovery import Recovery
@@ -237,8 +238,6 @@ class Database:
         transaction.on_undo(undo)
 
     def _release_table(self, transaction: Transaction, table: Table) -> None:
-        from mssql_cdc.sandbox.engine.storage import alter
-
         if any(key.table is not table for key in table.referenced_by):
             raise error(3726, name=table.full_name)
         alter.begin_ddl(table, transaction)

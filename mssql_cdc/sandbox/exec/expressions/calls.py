@@ -15,7 +15,10 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, statefunctions, values, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
+from mssql_cdc.sandbox.exec.query.grouping import NAMES
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.sequences import Sequence
+from mssql_cdc.sandbox.exec.statements.places import partition_number
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -44,8 +47,6 @@ def function(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
 
 
 def _refuse_aggregate(node: ast.Function, upper: str) -> None:
-    from mssql_cdc.sandbox.exec.query.grouping import NAMES
-
     if node.over is not None:
         raise SqlError(4108, "Windowed functions can only appear in the SELECT or ORDER BY clauses.", severity=15)
     if upper.lower() in NAMES:
@@ -203,8 +204,6 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
             return _system(compiler, found, node, scope)
     first, shown = node.name[0], ".".join(node.name)
     if qualifier and qualifier[-1].upper() == "$PARTITION":
-        from mssql_cdc.sandbox.exec.statements.places import partition_number
-
         return partition_number(compiler, node, scope)
     if len(node.name) == 1:
         raise error(195, name=first, kind="built-in function name")
@@ -248,8 +247,6 @@ def _system(compiler: Compiler, found: Any, node: ast.Function, scope: Scope) ->
 
 def next_value(compiler: Compiler, node: ast.NextValueFor, _scope: Scope) -> Expr:
     """NEXT VALUE FOR sequence: a new value for each row."""
-    from mssql_cdc.sandbox.exec.sequences import Sequence
-
     found = compiler.names.find(node.sequence)
     if found is None or found.type_code != "SO":
         raise error(208, name=".".join(node.sequence))

@@ -11,7 +11,9 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
+from mssql_cdc.sandbox.exec.query.for_json import json_cell, json_string
 from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.statements.messages import formatted
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -68,8 +70,6 @@ def _state(cursor: Any) -> int:
 
 def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     """FORMATMESSAGE(text or number, …): filled as RAISERROR fills; NULL for an unknown number."""
-    from mssql_cdc.sandbox.exec.statements.messages import formatted
-
     if not node.arguments:
         raise error(174, name="formatmessage", count=1)
     parts = [compiler.value(one, scope) for one in node.arguments]
@@ -121,7 +121,6 @@ def _json_type(compiler: Compiler) -> t.SqlType:
 
 
 def _json_value(compiler: Compiler, node: ast.Expression, scope: Scope) -> tuple[Expr, Any]:
-    from mssql_cdc.sandbox.exec.query.for_json import json_cell
     from mssql_cdc.sandbox.exec.query.select import makes_json
 
     expr = compiler.value(node, scope)
@@ -135,8 +134,6 @@ def _json_value(compiler: Compiler, node: ast.Expression, scope: Scope) -> tuple
 
 
 def _string(text: str) -> str:
-    from mssql_cdc.sandbox.exec.query.for_json import json_string
-
     return json_string(text)
 
 

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, derived
 from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
@@ -55,8 +56,6 @@ def call(compiler: Compiler, target: Expr, method: str, arguments: tuple[ast.Exp
 
 
 def _value(compiler: Compiler, path: str, written: str) -> tuple[SqlType, Callable[[str], Any]]:
-    from mssql_cdc.sandbox.tsql.parser import Parser
-
     type_ = compiler.type_of(Parser(written).type_name(), cast=True)
     convert = converter(t.nvarchar(t.MAX, collation=compiler.collation), type_)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.query.alignment import as_types
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, Slices, gather
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
@@ -33,6 +35,18 @@ def define(compiler: Compiler, node: ast.CommonTable, parent: Scope | None, quer
     maximum = next((number for word, number in query.options if word == "MAXRECURSION" and number is not None), 100)
     around = dict(compiler.common_tables)
     compiler.common_tables[compiler.fold(node.name)] = CommonTable(node, parent, around, maximum)
+
+
+@contextmanager
+def with_common_tables(compiler: Compiler, ctes: Sequence[ast.CommonTable]) -> Iterator[None]:
+    """Make WITH's names known to a statement that changes rows."""
+    outside = dict(compiler.common_tables)
+    try:
+        for table in ctes:
+            define(compiler, table, None, ast.Query(ast.Values(())))
+        yield
+    finally:
+        compiler.common_tables = outside
 
 
 def plan_common(compiler: Compiler, table: CommonTable, alias: str) -> Operator:
@@ -92,8 +106,6 @@ def _mentions(compiler: Compiler, query: ast.Query, name: str) -> bool:
 
 def _recursive(compiler: Compiler, table: CommonTable) -> Operator:
     """Anchor members, then recursive members over the rows of the round before, until no rows come."""
-    from mssql_cdc.sandbox.exec.query.planner import _as_types, plan_body
-
     body = table.node.query.body
     members = list(_members(body))
     name = table.node.name
@@ -103,22 +115,22 @@ def _recursive(compiler: Compiler, table: CommonTable) -> Operator:
         raise SqlError(
             252, f"Recursive common table expression '{name}' does not contain a top-level UNION ALL operator."
         )
-    first = [plan_body(compiler, anchor, table.scope) for anchor in anchors]
+    first = [compiler.query(ast.Query(anchor), table.scope) for anchor in anchors]
     fields = named(first[0].fields, table.node.columns, name, name)
     current: list[Slice] = [[]]
     source = Rows([replace(field, nullable=True) for field in fields], lambda _context: current[0])
     compiler.common_tables[compiler.fold(name)] = replace(table, rows=source)
     later = []
     for step in steps:
-        plan = plan_body(compiler, step, table.scope)
+        plan = compiler.query(ast.Query(step), table.scope)
         for have, want in zip(plan.fields, fields, strict=True):
             if have.type.name != want.type.name and have.special != "null":
                 raise SqlError(
                     240, f"Types don't match between the anchor and the recursive part in column \"{want.name}\" of "
                     f'recursive query "{name}".'
                 )  # fmt: skip
-        later.append(_as_types(plan, fields))
-    anchors_typed = [_as_types(plan, fields) for plan in first]
+        later.append(as_types(plan, fields))
+    anchors_typed = [as_types(plan, fields) for plan in first]
 
     def rows(context: Context) -> Iterable[tuple]:
         found = [row for plan in anchors_typed for row in gather(plan.open(context))]

@@ -9,7 +9,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.query.operators import Slice
-from mssql_cdc.sandbox.exec.query.serialise import auto_levels, plain_text, same_parents
+from mssql_cdc.sandbox.exec.query.serial_parts import auto_levels, plain_text, same_parents
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.tsql import ast
 

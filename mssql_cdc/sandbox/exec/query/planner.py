@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import error
-from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column, hoist
+from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
-from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Projection, Rows
+from mssql_cdc.sandbox.exec.query.alignment import aligned
+from mssql_cdc.sandbox.exec.query.limits import limited
+from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Rows
 from mssql_cdc.sandbox.exec.query.select import plan_select
 from mssql_cdc.sandbox.exec.query.serialise import serialised
-from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, Top, order_key
+from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, order_key
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
 
@@ -32,18 +30,6 @@ def plan_query(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Op
         for table in query.ctes:
             commontables.define(compiler, table, parent, query)
         return _plan(compiler, query, parent)
-    finally:
-        compiler.common_tables = outside
-
-
-@contextmanager
-def with_common_tables(compiler: Compiler, ctes: Sequence[ast.CommonTable]) -> Iterator[None]:
-    """Make WITH's names known to a statement that changes rows."""
-    outside = dict(compiler.common_tables)
-    try:
-        for table in ctes:
-            commontables.define(compiler, table, None, ast.Query(ast.Values(())))
-        yield
     finally:
         compiler.common_tables = outside
 
@@ -79,34 +65,6 @@ def _set_operation(compiler: Compiler, node: ast.SetOperation, parent: Scope | N
     if node.operator == "UNION":
         return Distinct(Concatenation([left, right], fields))
     return Difference(left, right, fields, keep=node.operator == "INTERSECT")
-
-
-def aligned(left: Operator, right: Operator) -> tuple[Operator, Operator]:
-    """Both sides with the common types of a set operation and the names of the left one; 205."""
-    if len(left.fields) != len(right.fields):
-        raise error(205)
-    fields = []
-    for first, second in zip(left.fields, right.fields, strict=True):
-        type_ = _union_type(first, second)
-        nullable = first.nullable or second.nullable
-        fields.append(Field(first.name, type_, nullable))
-    return _as_types(left, fields), _as_types(right, fields)
-
-
-def _union_type(first: Field, second: Field) -> t.SqlType:
-    sides = []
-    for field in (first, second):
-        made = column(0, field.type, nullable=field.nullable)
-        sides.append(replace(made, null=field.special == "null"))
-    return unified(sides, "UNION")
-
-
-def _as_types(plan: Operator, fields: Sequence[Field]) -> Operator:
-    exprs = []
-    for place, (have, want) in enumerate(zip(plan.fields, fields, strict=True)):
-        made = column(place, have.type, nullable=have.nullable)
-        exprs.append(replace(made, type=want.type) if have.special == "null" else coerce(made, want.type))
-    return Projection(plan, exprs, fields)
 
 
 def plan_values(compiler: Compiler, node: ast.Values, parent: Scope | None) -> Operator:
@@ -161,20 +119,3 @@ def _first_select(body: ast.QueryBody) -> tuple[ast.SelectItem, ...]:
     if not isinstance(body, ast.Select) or any(isinstance(item.expression, ast.Star) for item in body.items):
         return ()
     return body.items
-
-
-def limited(
-    compiler: Compiler, plan: Operator, top: ast.Top | None, query: ast.Query | None, keys: Sequence[SortKey]
-) -> Operator:
-    """TOP, or OFFSET and FETCH."""
-    if top is not None:
-        wanted = t.FLOAT if top.percent else t.BIGINT
-        count = hoist(coerce(compiler.value(top.count), wanted))
-        if top.ties and not keys:
-            raise error(1062)
-        return Top(plan, count.fn, percent=top.percent, ties=keys if top.ties else None)
-    if query is not None and query.offset is not None:
-        skip = hoist(coerce(compiler.value(query.offset), t.BIGINT))
-        fetch = None if query.fetch is None else hoist(coerce(compiler.value(query.fetch), t.BIGINT)).fn
-        return Top(plan, fetch, skip=skip.fn)
-    return plan

@@ -120,7 +120,7 @@ class SelectPlanner:
         return node
 
     def _ordered(self, plan: Operator, items: list[Item], scope: Scope) -> Operator:
-        from mssql_cdc.sandbox.exec.query.planner import limited
+        from mssql_cdc.sandbox.exec.query.limits import limited
 
         keys: list[SortKey] = []
         places: list[tuple[int, bool]] | None = []
@@ -152,7 +152,7 @@ class SelectPlanner:
         return self.compiler.value(node, scope)
 
     def _distinct(self, plan: Operator, items: list[Item], scope: Scope) -> Operator:
-        from mssql_cdc.sandbox.exec.query.planner import limited
+        from mssql_cdc.sandbox.exec.query.limits import limited
 
         plan = Distinct(self._project(plan, items))
         keys: list[SortKey] = []

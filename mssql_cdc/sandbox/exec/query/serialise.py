@@ -1,27 +1,20 @@
-"""FOR JSON and FOR XML: which of them, what both share (levels of AUTO, values as ISO text)."""
+"""FOR JSON and FOR XML: which of them, as a plan of one row."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from mssql_cdc.sandbox.engine import types as t
-from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.query.for_json import json_text
+from mssql_cdc.sandbox.exec.query.for_xml import xml_text
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, gather
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.tsql import ast
 
-_BINARY = frozenset({"binary", "varbinary", "image", "rowversion"})
-
 
 def serialised(plan: Operator, clause: ast.ForClause) -> Operator:
     """The plan with its FOR clause; FOR BROWSE changes nothing here."""
-    from mssql_cdc.sandbox.exec.query.for_json import json_text
-    from mssql_cdc.sandbox.exec.query.for_xml import xml_text
-
     if clause.kind == "BROWSE":
         return plan
     write = json_text(plan.fields, clause) if clause.kind == "JSON" else xml_text(plan.fields, clause)
@@ -38,30 +31,3 @@ def _result(clause: ast.ForClause) -> Field:
 def _one(write: Callable[[Slice], str | None], rows: Slice, _context: Context) -> Iterable[tuple]:
     text = write(rows)
     return [] if text is None else [(text,)]
-
-
-def plain_text(value: Any, type_: t.SqlType) -> str:
-    """A value as both formats write it: ISO 8601 dates, base64 of binary values, floats with an exponent."""
-    if type_.name in _BINARY:
-        return base64.b64encode(value).decode()
-    if type_.name in t.APPROXIMATE:
-        mantissa, _, exponent = f"{value:.{7 if type_.name == 'real' else 15}e}".partition("e")
-        return f"{mantissa}e{exponent[0]}{int(exponent[1:]):03d}"
-    if type_.name in t.NUMBERS:
-        return str(value) if type_.name in t.INTEGERS else f"{value:f}"
-    style = 126 if type_.name in ("datetime", "datetime2", "datetimeoffset", "smalldatetime", "date") else None
-    return str(convert(value, type_, t.nvarchar(t.MAX), style=style))
-
-
-def auto_levels(fields: Sequence[Field]) -> list[tuple[str, list[int]]]:
-    """Tables of AUTO mode in the order in which their columns come, with the places of those columns."""
-    levels: dict[str, list[int]] = {}
-    for place, field in enumerate(fields):
-        levels.setdefault(field.qualifier[-1] if field.qualifier else "", []).append(place)
-    return list(levels.items())
-
-
-def same_parents(rows: Slice, places: Sequence[int]) -> Iterable[tuple[tuple, Slice]]:
-    """Neighbouring rows that agree in the columns of one level: they share one parent."""
-    for cells, group in groupby(rows, key=lambda row: tuple(row[place] for place in places)):
-        yield cells, list(group)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import ResultColumn
+from mssql_cdc.sandbox.engine.types import STRINGS, ResultColumn, with_collation
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
 from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
+from mssql_cdc.sandbox.exec.query.history import plan_history
 from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields, view_leaf
 from mssql_cdc.sandbox.exec.query.matching import Matcher
@@ -99,8 +100,6 @@ class SourcePlanner:
             if virtual is not None:
                 plan = virtual((alias or name[0],))
                 return Leaf(plan.fields, operator=plan)
-        from mssql_cdc.sandbox.exec.temporal import plan_history
-
         compiler.reads_tables = True
         found = compiler.names.find(name)
         if isinstance(found, Table):
@@ -111,7 +110,7 @@ class SourcePlanner:
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             hints = frozenset(hint.lower() for hint in source.hints)
             if source.system_time is not None:
-                plan = plan_history(self, found, source, qualifier)
+                plan = plan_history(compiler, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
             leaf = self._stored(found, qualifier, hints)
             if may_select is not None:
@@ -286,8 +285,6 @@ class SourcePlanner:
 
 
 def _collated(compiler: Compiler, col: ResultColumn) -> Any:
-    from mssql_cdc.sandbox.engine.types import STRINGS, with_collation
-
     if col.type.name in STRINGS and col.type.collation is None:
         return with_collation(col.type, compiler.collation)
     return col.type

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
@@ -106,8 +108,6 @@ def _system(compiler: Compiler, found: Any, node: ast.FunctionTable, arguments: 
 
 def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Operator:
     """value.nodes(path) AS table(column), over a variable or an outer column."""
-    from mssql_cdc.sandbox.exec.expressions import xml_methods
-
     parts = node.name[:-1]
     reference = ast.Variable(parts[0]) if parts[0].startswith("@") else ast.ColumnRef(parts, node.line)
     target = compiler.value(reference, scope)
@@ -207,8 +207,6 @@ def parsed(text: str) -> Any:
 
 def at_path(value: Any, path: str) -> Any:
     """The value at `$.a.b[0]`; None when there is none."""
-    import re
-
     body = path.strip().removeprefix("lax ").removeprefix("strict ").strip().removeprefix("$")
     for name, quoted, index in re.findall(r'\.([A-Za-z_]\w*)|\."([^"]*)"|\[(\d+)\]', body):
         if index:

@@ -16,6 +16,7 @@ from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import forget_plans
 from mssql_cdc.sandbox.exec.statements import databases
 from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.server import Server
@@ -250,8 +251,6 @@ def _switch_traces(server: Server, text: str, *, on: bool) -> None:
 
 
 def _check_identity(frame: Frame, text: str) -> None:
-    from mssql_cdc.sandbox.tsql.parser import Parser
-
     parts = [part.strip().strip("'\"") for part in text.split(",")]
     table = frame.compiler().names.table(Parser(parts[0]).name())
     identity = table.identity

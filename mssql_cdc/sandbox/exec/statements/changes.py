@@ -14,7 +14,7 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.query.planner import with_common_tables
+from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.cells import cell, default, nothing, stored

@@ -15,7 +15,9 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
+from mssql_cdc.sandbox.exec.query.commontables import named
 from mssql_cdc.sandbox.exec.statements import places
+from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.small_objects import new_object
 from mssql_cdc.sandbox.exec.tableparameters import check_module
@@ -50,8 +52,6 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
         definition = Module(node, place.database, frozenset(node.events))
         check_module(compiler, node)
         if node.kind == "view":
-            from mssql_cdc.sandbox.exec.query.commontables import named
-
             assert node.query is not None
             inner = frame.compiler()
             inner.names.module_schema = inner.names.schema_for_new(node.name)[1]
@@ -131,8 +131,6 @@ def _drop(frame: Frame, node: st.Drop) -> Steps:
         yield session.done(frame, None, "drop")
         return None
     if node.kind in ("database", "login", "user", "role"):
-        from mssql_cdc.sandbox.exec.statements.administration import drop_principal
-
         yield from drop_principal(frame, node)
         return None
     compiler = frame.compiler()

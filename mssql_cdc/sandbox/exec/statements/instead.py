@@ -13,14 +13,15 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.modules import plan_view
 from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.security import require
+from mssql_cdc.sandbox.exec.statements.targets import Target
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.session import Session
-    from mssql_cdc.sandbox.exec.statements.targets import Target
 
 _SHAPE = "shape of the view"
 
@@ -84,9 +85,6 @@ def shape_of(compiler: Compiler, view: Any) -> Table:
 
 def view_target(compiler: Compiler, view: Any, where: ast.Expression | None) -> Target:
     """The rows of a view that an UPDATE or DELETE means, numbered; nothing is locked for a change."""
-    from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
-    from mssql_cdc.sandbox.exec.statements.targets import Target
-
     shape = shape_of(compiler, view)
     plan = plan_view(compiler, view)
     qualifier = (view.definition.database.name, view.schema.name, view.name)

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
 from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
@@ -60,8 +61,6 @@ class MergePlan:
 
 def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
     """Compile a MERGE; 10739 style errors for columns that cannot be written come from the column checks."""
-    from mssql_cdc.sandbox.exec.query.planner import with_common_tables
-
     with with_common_tables(compiler, node.ctes):
         table = target_table(compiler, node.target, *sorted({clause.action.upper() for clause in node.clauses}))
         for clause in node.clauses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import Columns, Order, Rows
@@ -13,7 +13,8 @@ from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.expressions.base import change
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, lock_pause
-from mssql_cdc.sandbox.exec.query.operators import Operator, gather
+from mssql_cdc.sandbox.exec.query.operators import Operator, Projection, gather
+from mssql_cdc.sandbox.exec.statements.select_into import select_into
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -83,8 +84,6 @@ def compile_select(compiler: Compiler, query: ast.Query) -> SelectPlan:
 
 def _assigning(query: ast.Query, body: ast.Select) -> ast.Query:
     """`SELECT @v += x` as `SELECT @v + x`."""
-    from dataclasses import replace
-
     items = tuple(
         ast.SelectItem(
             item.expression if item.operator == "="
@@ -99,8 +98,6 @@ def select(frame: Frame, node: st.SelectStatement) -> Steps:
     """Run a query for the client."""
     body = node.query.body
     if isinstance(body, ast.Select) and body.into:
-        from mssql_cdc.sandbox.exec.statements.select_into import select_into
-
         return (yield from select_into(frame, node))
     compiled = frame.compiled(node, lambda compiler: compile_select(compiler, node.query))
     if compiled.assigns:
@@ -190,8 +187,6 @@ def _assign_rows(compiled: SelectPlan, context: Context, values: list[Any]) -> i
 
 def one_by_one(plan: Operator, context: Context) -> Any:
     """Rows of a plan, each projected only when the row before has been used."""
-    from mssql_cdc.sandbox.exec.query.operators import Projection
-
     if isinstance(plan, Projection):
         yield from plan.lazily(context)
         return

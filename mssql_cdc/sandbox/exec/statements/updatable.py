@@ -15,6 +15,9 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn, column
+from mssql_cdc.sandbox.exec.modules import inside
+from mssql_cdc.sandbox.exec.query import commontables
+from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes
 from mssql_cdc.sandbox.exec.query.commontables import CommonTable, Renamed, named
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, table_fields
 from mssql_cdc.sandbox.exec.query.operators import Rows
@@ -23,6 +26,7 @@ from mssql_cdc.sandbox.exec.query.select import Item, SelectPlanner
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.security import require
+from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
@@ -81,8 +85,6 @@ def target_source(
 
 
 def _table_source(compiler: Compiler, node: Any, hints: frozenset[str], action: str) -> Source:
-    from mssql_cdc.sandbox.exec.statements.targets import target_table
-
     table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), action)
     plain = SourcePlanner(compiler, None).leaf(node)
     fields = [*plain.fields, Field(ROWID, t.BIGINT, False, (ROWID,), hidden=True)]
@@ -97,8 +99,6 @@ def _table_source(compiler: Compiler, node: Any, hints: frozenset[str], action: 
 def _view_source(
     compiler: Compiler, node: ast.NamedTable, found: Any, wanted: Sequence[str] | None, action: str
 ) -> Source:
-    from mssql_cdc.sandbox.exec.modules import inside
-
     database = compiler.names.place(node.name).database
     if not compiler.module_depth:
         require(compiler.session, database, action, found.schema.name, found.name)
@@ -139,8 +139,6 @@ def query_source(
     source = target_source(compiler, target, hints, None if inner is None else [n for n in inner if n], "UPDATE")
     outside = dict(compiler.common_tables)
     try:
-        from mssql_cdc.sandbox.exec.query import commontables
-
         for common in query.ctes:
             commontables.define(compiler, common, None, query)
         planner = _ItemPlanner(compiler, body, query, TargetPlanner(compiler, target, source), source)
@@ -156,8 +154,6 @@ def query_source(
 
 
 def _updatable_body(query: ast.Query, name: str) -> ast.Select:
-    from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes
-
     body = query.body
     if isinstance(body, ast.Nested):
         return _updatable_body(body.query, name)
