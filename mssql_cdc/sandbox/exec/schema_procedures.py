@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.flow import StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.names import Names
@@ -35,8 +36,6 @@ def _find(session: Session, database: Database, text: str) -> Any:
 
 def _add_type(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_addtype @typename, @phystype [, @nulltype]: CREATE TYPE of old; 15036 for an unknown physical type."""
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-
     given = named_arguments(("typename", "phystype", "nulltype", "owner"), parameters)
     name, physical = str(given["typename"]), str(given["phystype"])
     word = "NULL" if given.get("nulltype") is None else str(given["nulltype"]).upper()

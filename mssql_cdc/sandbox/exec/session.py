@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import remote
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
+from mssql_cdc.sandbox.exec.dialect import TSQL
 from mssql_cdc.sandbox.exec.flow import Abort, Cancelled, Pause, Steps
 from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_batch
 from mssql_cdc.sandbox.exec.options import SessionOptions
@@ -57,6 +58,7 @@ class Session:
         read_only_intent: bool = False,
     ) -> None:
         self.server = server
+        self.language = TSQL
         self.login = login
         self.original_login = login
         self.application = application
@@ -74,6 +76,7 @@ class Session:
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
         self.on_kill: Callable[[], None] | None = None
+        self.open_lane: Callable[[], Session] | None = None
         self.connection: ConnectionFacts = IN_PROCESS
         self._start()
 

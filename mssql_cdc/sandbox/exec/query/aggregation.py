@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
+from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.query.grouping import NAMES as AGGREGATES
 from mssql_cdc.sandbox.exec.query.grouping import Aggregate, Group, GroupingSets, aggregate
 from mssql_cdc.sandbox.exec.query.operators import Filter, Operator
@@ -58,8 +59,6 @@ def plan_group(
     compiler: Compiler, node: ast.Select, nodes: Sequence[ast.Expression], plan: Operator, scope: Scope
 ) -> tuple[Operator, Scope]:
     """GROUP BY and HAVING over a plan; the scope knows the grouping columns and the aggregates of `nodes`."""
-    from mssql_cdc.sandbox.exec.compiler import canonical
-
     keys = [compiler.value(part, scope) for part in node.group_by]
     for expr in keys:
         if expr.type.name in t.LEGACY_LOBS:
@@ -101,8 +100,6 @@ def _key_field(expr: Expr, scope: Scope, *, nullable: bool) -> Field:
 
 def _replace_grouping(grouped: GroupedScope, keys: list[Any], nodes: Sequence[ast.Expression], *, mask: int) -> None:
     """GROUPING(column) and GROUPING_ID(columns) read the mask of what a row is not grouped by; 8161 for others."""
-    from mssql_cdc.sandbox.exec.compiler import canonical
-
     for node in nodes:
         for part in own_nodes(node):
             if not (isinstance(part, ast.Function) and len(part.name) == 1 and part.name[0].lower() in _GROUPING):
@@ -138,8 +135,6 @@ def _aggregates(
     compiler: Compiler, scope: Scope, grouped: GroupedScope, nodes: Sequence[ast.Expression]
 ) -> list[Aggregate]:
     """The aggregates in expressions, each once; their values follow the grouping columns in the rows."""
-    from mssql_cdc.sandbox.exec.compiler import canonical
-
     specs: list[Aggregate] = []
     for node in nodes:
         for part in own_nodes(node):
@@ -177,8 +172,6 @@ def is_aggregate(node: Any) -> bool:
 
 def _known(node: ast.Function, scope: Scope) -> bool:
     """Whether an aggregate was computed by grouping already, so that a window may go over it: SUM(SUM(n)) OVER ()."""
-    from mssql_cdc.sandbox.exec.compiler import canonical
-
     return canonical(node, scope) in scope.replacements
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.expressions.base import Expr, column
+from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes, plan_group
+from mssql_cdc.sandbox.exec.query.limits import limited
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection
 from mssql_cdc.sandbox.exec.query.sorting import Distinct, Sort, SortKey, order_key
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
@@ -120,8 +122,6 @@ class SelectPlanner:
         return node
 
     def _ordered(self, plan: Operator, items: list[Item], scope: Scope) -> Operator:
-        from mssql_cdc.sandbox.exec.query.limits import limited
-
         keys: list[SortKey] = []
         places: list[tuple[int, bool]] | None = []
         for item in self.order:
@@ -152,8 +152,6 @@ class SelectPlanner:
         return self.compiler.value(node, scope)
 
     def _distinct(self, plan: Operator, items: list[Item], scope: Scope) -> Operator:
-        from mssql_cdc.sandbox.exec.query.limits import limited
-
         plan = Distinct(self._project(plan, items))
         keys: list[SortKey] = []
         for item in self.order:
@@ -166,8 +164,6 @@ class SelectPlanner:
         return limited(self.compiler, Sort(plan, keys) if keys else plan, self.node.top, self.query, keys)
 
     def _same(self, item: Item, order: ast.OrderItem, scope: Scope) -> bool:
-        from mssql_cdc.sandbox.exec.compiler import canonical
-
         return item.node is not None and canonical(item.node, scope) == canonical(order.expression, scope)
 
     # ---- select list ----------------------------------------------------------------------------------------

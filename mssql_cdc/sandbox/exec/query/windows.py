@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import column
+from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.query.aggregation import own_nodes
 from mssql_cdc.sandbox.exec.query.operators import Operator, Slice, Slices, Whole, gather
 from mssql_cdc.sandbox.exec.query.sorting import SortKey
@@ -68,8 +69,6 @@ def plan_windows(
     compiler: Compiler, node: ast.Select, nodes: Sequence[ast.Expression], plan: Operator, scope: Scope
 ) -> tuple[Operator, Scope]:
     """The window functions of `nodes`, computed behind the rows of a plan."""
-    from mssql_cdc.sandbox.exec.compiler import canonical
-
     found: dict[Any, ast.Function | ast.NextValueFor] = {}
     for expression in nodes:
         for part in own_nodes(expression):

@@ -11,8 +11,9 @@ from mssql_cdc.sandbox.engine.conversion_columns import lifted
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiling import statefunctions
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, statefunctions, values, xml_methods
+from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, values, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.query.grouping import NAMES

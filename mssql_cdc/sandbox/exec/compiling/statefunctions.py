@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
 from mssql_cdc.sandbox.exec.query.for_json import json_cell, json_string
+from mssql_cdc.sandbox.exec.query.select import makes_json
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.statements.messages import formatted
 from mssql_cdc.sandbox.tsql import ast
@@ -121,8 +122,6 @@ def _json_type(compiler: Compiler) -> t.SqlType:
 
 
 def _json_value(compiler: Compiler, node: ast.Expression, scope: Scope) -> tuple[Expr, Any]:
-    from mssql_cdc.sandbox.exec.query.select import makes_json
-
     expr = compiler.value(node, scope)
     field = Field("", expr.type, special="json" if makes_json(node) else "")
 

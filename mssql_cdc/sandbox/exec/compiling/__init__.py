@@ -1,0 +1,1 @@
+"""Expressions of the syntax tree to closures: one function per kind of node, functions and subqueries among them."""
