@@ -107,6 +107,22 @@ def require_sysadmin(session: Session) -> None:
         raise error(15247)
 
 
+def require_bulk(session: Session) -> None:
+    """Reading files of the server's machine: sysadmin, bulkadmin, or the permission for it.
+
+    Raises:
+        SqlError: 4834.
+    """
+    login = session.server.logins.get(session.login)
+    held = {name.upper() for name in login.permissions} if login is not None else set()
+    if (
+        not is_server_role_member(session, "bulkadmin")
+        and not is_sysadmin(session)
+        and not held & {"ADMINISTER BULK OPERATIONS", "CONTROL SERVER"}
+    ):
+        raise SqlError(4834, "You do not have permission to use the bulk load statement.", state=4)
+
+
 def may_view_state(session: Session, database: Database, state: State) -> bool:
     """Whether dynamic management views of the server or of one database show anything to the session."""
     login = session.server.logins.get(session.login)

@@ -38,6 +38,7 @@ from mssql_cdc.sandbox.tsql.expression_nodes import (
     Variable,
 )
 from mssql_cdc.sandbox.tsql.query_nodes import (
+    BulkRowset,
     CommonTable,
     DerivedTable,
     ForClause,
@@ -63,6 +64,7 @@ __all__ = [
     "AtTimeZone",
     "Between",
     "Binary",
+    "BulkRowset",
     "Case",
     "Cast",
     "Collate",

@@ -47,6 +47,15 @@ class InsertBulk(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class BulkInsert(Statement):
+    """BULK INSERT target FROM 'file' with its options as (NAME, text); flags have no text."""
+
+    target: Name
+    file: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """One SET element; `column` empty: only a variable, `variable` empty: only a column."""
 

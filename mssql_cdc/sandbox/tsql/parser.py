@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import lru_cache
 
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.administration import AdministrationParser
+from mssql_cdc.sandbox.tsql.creation import CreationParser
 
 LONG_TEXT = 16_384
 """Characters from which on a batch is not kept."""
-_CREATED = {"VIEW": "view", "PROCEDURE": "procedure", "PROC": "procedure", "FUNCTION": "function", "TRIGGER": "trigger"}
 
 
-class Parser(AdministrationParser):
+class Parser(CreationParser):
     """The whole language. Statements are recognised by their first word, so `;` is optional."""
 
     __slots__ = ()
@@ -131,84 +129,6 @@ class Parser(AdministrationParser):
         self.expect("REVERT")
         return st.ExecuteAs("revert", line=line)
 
-    def create(self) -> st.Statement:
-        """CREATE anything."""
-        start, line, first = self.token.start, self.line(), self.mark() == 0
-        self.expect("CREATE")
-        form: st.ModuleForm = "create"
-        if self.accept("OR"):
-            self.expect("ALTER")
-            form = "create or alter"
-        if self.text in _CREATED:
-            kind = _CREATED[self.advance().text]
-            self._require_first(kind, first=first or self.in_schema)
-            return self.create_module(form, kind, start, line)
-        if form != "create":
-            self.fail()
-        if self.accept("TABLE"):
-            return self.create_table(line)
-        if self.text in ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "COLUMNSTORE"):
-            return self.create_index(line)
-        if self.accept("DATABASE"):
-            return self.create_database(line)
-        if self.accept("SCHEMA"):
-            return self.create_schema(line)
-        if self.accept("PARTITION"):
-            return self.create_partition(line)
-        if self.accept("TYPE"):
-            return self.create_type(line)
-        if self.accept("SEQUENCE"):
-            return self.sequence(line, alter=False)
-        if self.accept("SYNONYM"):
-            name = self.name()
-            self.expect("FOR")
-            return st.CreateSynonym(name, self.name(), line=line)
-        if self.accept("STATISTICS"):
-            name = self.identifier()
-            self.expect("ON")
-            self.name()
-            self.names()
-            self.statistics_options()
-            return st.Maintenance("create statistics", (name,), line=line)
-        return self._principal_of("create", line)
-
-    def _require_first(self, kind: str, *, first: bool) -> None:
-        """Error 111: a module is the first, and so the only, statement of its batch."""
-        if not first:
-            word = "CREATE/ALTER PROCEDURE" if kind == "procedure" else f"CREATE {kind.upper()}"
-            raise self.error(111, f"'{word}' must be the first statement in a query batch.", self.peek(-1))
-
-    def _principal_of(self, action: str, line: int) -> st.Statement:
-        if self.accept("SERVER", "ROLE"):
-            return self.principal(action, "server role", line)
-        return self.principal(action, self.expect_one("LOGIN", "USER", "ROLE").lower(), line)
-
-    def alter(self) -> st.Statement:
-        """ALTER anything."""
-        start, line, first = self.token.start, self.line(), self.mark() == 0
-        self.expect("ALTER")
-        if self.text in _CREATED:
-            kind = _CREATED[self.advance().text]
-            self._require_first(kind, first=first)
-            return self.create_module("alter", kind, start, line)
-        if self.accept("TABLE"):
-            found = self.alter_table(line)
-            return dataclasses.replace(found, start=start, end=self.peek(-1).end)
-        if self.accept("DATABASE"):
-            return self.alter_database(line)
-        if self.accept("SCHEMA"):
-            return self.alter_schema(line)
-        if self.accept("INDEX"):
-            return self.alter_index(line)
-        if self.accept("SEQUENCE"):
-            return self.sequence(line, alter=True)
-        if self.accept("AUTHORIZATION"):
-            self.expect("ON")
-            while not self.accept("TO"):
-                self.advance()
-            return st.Maintenance("alter authorization", (self.identifier(),), line=line)
-        return self._principal_of("alter", line)
-
 
 _Reader = Callable[[Parser], st.Statement]
 _READERS: dict[str, _Reader] = {
@@ -216,6 +136,7 @@ _READERS: dict[str, _Reader] = {
     "(": Parser.select_statement,
     "WITH": Parser.with_statement,
     "INSERT": Parser.insert,
+    "BULK": Parser.bulk_insert,
     "UPDATE": Parser.update_statement,
     "DELETE": Parser.delete,
     "MERGE": Parser.merge,

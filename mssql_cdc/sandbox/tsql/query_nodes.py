@@ -162,6 +162,16 @@ class FunctionTable(TableSource):
 
 
 @dataclass(frozen=True, slots=True)
+class BulkRowset(TableSource):
+    """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB): one row with the whole file."""
+
+    file: str
+    kind: OneOf["SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB"]
+    alias: str
+    column: str = "BulkColumn"
+
+
+@dataclass(frozen=True, slots=True)
 class DerivedTable(TableSource):
     """(query) alias(columns)."""
 

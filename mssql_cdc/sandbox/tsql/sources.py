@@ -97,6 +97,8 @@ class SourceParser(ExpressionParser):
             return self._variable_source()
         if self.text == "(":
             return self._parenthesised_source()
+        if self.at("OPENROWSET", "(", "BULK"):
+            return self._bulk_rowset()
         line = self.line()
         if self.token.kind == "w" and self.text == "OPENJSON":
             name: ast.Name = (str(self.advance().value),)
@@ -115,6 +117,18 @@ class SourceParser(ExpressionParser):
         if not alias and hints:
             alias = self._alias_only()
         return ast.NamedTable(name, alias, hints, system_time, line)
+
+    def _bulk_rowset(self) -> ast.TableSource:
+        """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB) [AS] alias [(column)]."""
+        self.expect("OPENROWSET", "(", "BULK")
+        file = self.string()
+        self.expect(",")
+        kind = self.expect_one("SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB")
+        self.expect(")")
+        alias, columns = self.table_alias()
+        if not alias:
+            raise self.error(491, "A correlation name must be specified for the bulk rowset in the from clause.")
+        return ast.BulkRowset(file, kind, alias, *columns[:1])  # type: ignore[arg-type]
 
     def _variable_source(self) -> ast.TableSource:
         name = self.variable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mssql_cdc.sandbox.tsql.change_nodes import (
     Argument,
     Assignment,
+    BulkInsert,
     Delete,
     Execute,
     ExecuteString,
@@ -93,6 +94,7 @@ __all__ = [
     "Argument",
     "Assignment",
     "Block",
+    "BulkInsert",
     "ColumnDefinition",
     "Constraint",
     "CreateDatabase",

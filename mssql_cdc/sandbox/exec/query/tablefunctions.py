@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
+from mssql_cdc.sandbox.exec.query.bulk_rowset import plan_bulk_rowset
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
-def plan_function(compiler: Compiler, node: ast.FunctionTable, parent: Scope | None) -> Operator:
+def plan_function(
+    compiler: Compiler, node: ast.FunctionTable | ast.BulkRowset, parent: Scope | None
+) -> Operator:  # fmt: skip
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
+    if isinstance(node, ast.BulkRowset):
+        return plan_bulk_rowset(compiler, node)
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
     if node.name[:-1] and node.name[-1].lower() == "nodes":
