@@ -7,6 +7,7 @@ the virtual clock. What a pass over the log does is in `scan`, what a cleanup do
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.scan import scan
 from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.server import Server
@@ -28,7 +30,11 @@ AZURE_CAPTURE_SECONDS, AZURE_CLEANUP_SECONDS = 20, 3600
 
 
 def run_scans(capture: DatabaseCapture, *, maxtrans: int, maxscans: int) -> int:
-    """Up to `maxscans` passes, until one finds nothing; how many transactions were read."""
+    """Up to `maxscans` passes, until one finds nothing; how many transactions were read.
+
+    Raises:
+        SqlError: a pass failed; those before it count.
+    """
     total = 0
     for _ in range(maxscans):
         read = scan(capture, maxtrans)
@@ -96,7 +102,8 @@ class Agent:
     async def _capture(self, capture: DatabaseCapture, settings: JobSettings) -> None:
         while True:
             if not capture.paused:
-                run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
+                with suppress(SqlError):  # it is in `sys.dm_cdc_errors`
+                    run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
             azure = self.server.version.is_azure
             if not settings.continuous and not azure:
                 return

@@ -50,20 +50,28 @@ def run_cleanup(capture: DatabaseCapture, retention_minutes: int) -> bytes | Non
     return mark
 
 
-def cleanup_instance(
-    capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, mark: bytes | None
-) -> int:
-    """Raise one instance's low end to `mark` (None: where it is) and delete what lies below; the number of rows.
+def require_mapped(capture: DatabaseCapture, transaction: Transaction, mark: bytes | None) -> tuple | None:
+    """The row of the mapping which a mark stands for; None without a mark.
 
     Raises:
         SqlError: 22964, the mark is no `start_lsn` of the mapping.
     """
+    if mark is None:
+        return None
+    row = Metadata(capture.database, transaction).mapping(mark)
+    if row is None:
+        raise cdc_error(22964, "0X" + mark.hex().upper(), procedure=PROCEDURE)
+    return row
+
+
+def cleanup_instance(
+    capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, mark: bytes | None
+) -> int:
+    """Raise one instance's low end to `mark` (None: where it is) and delete what lies below; the number of rows."""
     metadata = Metadata(capture.database, transaction)
     low = instance.start_lsn
-    if mark is not None:
-        row = metadata.mapping(mark)
-        if row is None:
-            raise cdc_error(22964, "0x" + mark.hex().upper(), procedure=PROCEDURE)
+    row = None if mark is None else require_mapped(capture, transaction, mark)
+    if mark is not None and row is not None:
         low = metadata.lsn_by_time(row[2], below=False, inclusive=True) or mark
         if low > instance.start_lsn:
             _raise_low_end(metadata, instance, low)

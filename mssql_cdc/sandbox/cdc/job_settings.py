@@ -6,7 +6,7 @@ Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; which 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.product import ProductVersion
@@ -65,7 +65,7 @@ def check_job_type(job_type: object, *, procedure: str) -> JobType:
         return "capture"
     if text == "cleanup":
         return "cleanup"
-    raise cdc_error(22992, "NULL" if job_type is None else job_type, procedure=procedure)
+    raise cdc_error(22992, "(null)" if job_type is None else job_type, procedure=procedure)
 
 
 def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> None:
@@ -87,12 +87,21 @@ def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> Non
         raise cdc_error(22850, procedure=procedure)
 
 
+def added(settings: JobSettings, change: JobChange) -> JobSettings:
+    """A new job's settings: what is given, else the defaults; one that is not continuous polls only when told [sys]."""
+    result = replace(settings, **_given(change))
+    return result if result.continuous or change.pollinginterval is not None else replace(result, pollinginterval=0)
+
+
 def changed(settings: JobSettings, change: JobChange) -> JobSettings:
     """The settings after a change: a job made one-shot polls never, and a polling interval makes it continuous."""
-    given = {name: value for name in JobChange.__dataclass_fields__ if (value := getattr(change, name)) is not None}
-    result = replace(settings, **given)
+    result = replace(settings, **_given(change))
     if change.continuous is False:
         return replace(result, pollinginterval=0)
     if change.continuous is None and change.pollinginterval:
         return replace(result, continuous=True)
     return result
+
+
+def _given(change: JobChange) -> dict[str, Any]:
+    return {name: value for name in JobChange.__dataclass_fields__ if (value := getattr(change, name)) is not None}

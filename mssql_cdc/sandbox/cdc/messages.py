@@ -24,6 +24,19 @@ _OBSOLETE = (
 )
 
 MESSAGES: dict[int, tuple[int, str]] = {
+    12839: (
+        16,
+        "Replication, Change Data Capture, Change Feed and Change Tracking are not supported in contained databases. The option cannot be enabled on the contained database '%s'.",
+    ),
+    21050: (
+        14,
+        "Only members of the sysadmin fixed server role or db_owner fixed database role can perform this operation. Contact an administrator with sufficient permissions to perform this operation.",
+    ),
+    22803: (
+        10,
+        "Change Data Capture has scanned the log from LSN{%s} to LSN{%s}, %d transactions with %d commands have been extracted. To report on the progress of the operation, query the sys.dm_cdc_log_scan_sessions dynamic management view.",
+    ),
+    22805: (10, "For more information, query the sys.dm_cdc_errors dynamic management view."),
     22831: (
         16,
         "Could not update the metadata that indicates database %s is not enabled for Change Data Capture. "
@@ -53,7 +66,12 @@ MESSAGES: dict[int, tuple[int, str]] = {
     ),
     22859: (16, "Log Scan process failed in processing log records. " + _REFER),
     22860: (16, "Log scan process failed in processing a ddl log record. " + _REFER),
+    22862: (16, "The database snapshot '%s' does not exist. Correct the parameter value and resubmit the request."),
     22863: (16, "Failed to insert rows into Change Data Capture change tables. " + _REFER),
+    22864: (
+        16,
+        "The call to sp_MScdc_capture_job by the Capture Job for database '%s' failed. Look at previous errors for the cause of the failure.",
+    ),
     22865: (
         16,
         "The number of columns in the index '%s', used as the unique row identifier to support net changes for table '%s'.'%s', exceeds the limit of 14 columns. Set the parameter @supports_net_changes to 0 or use the @index_name parameter to identify a unique index with fewer than 15 columns as the unique row identifier and resubmit the request.",
@@ -66,6 +84,10 @@ MESSAGES: dict[int, tuple[int, str]] = {
     22891: (
         16,
         "Could not enable '%s' for database '%s'. '%s' cannot be enabled on a DB with delayed durability set.",
+    ),
+    22892: (
+        16,
+        "Could not enable delayed durability on DB. Delayed durability cannot be enabled on a DB while '%s' is enabled.",
     ),
     22901: (
         16,
@@ -89,7 +111,7 @@ MESSAGES: dict[int, tuple[int, str]] = {
         16,
         "Parameter @role_name cannot be empty. Specify a value for @role_name and retry the operation. Supply null as the value if no role is to be used to gate access to captured change data.",
     ),
-    22910: (16, "The cleanup request for database '%s' failed. The database is not enabled for Change Data Capture."),
+    22910: (16, "The cleanup request for database '%s' failed.  The database is not enabled for Change Data Capture."),
     22914: (
         16,
         "Only members of the sysadmin or db_owner or db_ddladmin roles can perform this operation when Change Data Capture is enabled for a database.",

@@ -46,8 +46,10 @@ class _Pass:
 def scan(capture: DatabaseCapture, maxtrans: int) -> int:
     """One pass; the number of transactions it has read.
 
-    A pass that cannot get a lock, or fails, leaves everything as it was and is noted in the history; the next one
-    tries again.
+    A pass that cannot get a lock, or fails, leaves everything as it was; the next one tries again.
+
+    Raises:
+        SqlError: the pass failed; the history has it already.
     """
     server = capture.database.server
     start = server.clock.local_datetime()
@@ -63,7 +65,7 @@ def scan(capture: DatabaseCapture, maxtrans: int) -> int:
         capture.position, capture.pending_ddl = before
         place = lsn_text(capture.database.log.end_lsn)
         capture.history.fail(start, failure.number, failure.severity, failure.state, failure.message, place)
-        return 0
+        raise
     capture.database.log.truncate(capture.position)
     _note(capture, read, gathered, start)
     return len(read)

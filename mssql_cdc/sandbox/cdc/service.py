@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
@@ -11,7 +12,7 @@ from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
@@ -85,8 +86,9 @@ class CdcService:
         if capture is None:
             raise error(208, name="cdc.lsn_time_mapping")
         total, settings = 0, defaults(self.server.version)["capture"]
-        while read := run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans):
-            total += read
+        with suppress(SqlError):  # it is in `sys.dm_cdc_errors`
+            while read := run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans):
+                total += read
         return total
 
     def start_agent(self) -> None:

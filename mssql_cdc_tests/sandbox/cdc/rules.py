@@ -26,11 +26,16 @@ TRACKED = (T, ENABLE_DB, enable())
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold: `expected` are the rows of the question's last result set, or the number of its first error."""
+    """What must hold: `expected` are the rows of the question's last result set, or the number of its first error.
+
+    `text` is what the error's text begins with, `procedure` the one that raises it.
+    """
 
     statements: tuple[str, ...]
     question: str
     expected: list[tuple] | int
+    text: str = ""
+    procedure: str = ""
 
 
 def prepare(world: World, statements: tuple[str, ...]) -> None:
@@ -48,7 +53,9 @@ def check(world: World, rule: Rule) -> None:
     """Assert a rule; bytes are compared as lower-case hexadecimal text."""
     prepare(world, rule.statements)
     if isinstance(rule.expected, int):
-        assert world.error(rule.question).number == rule.expected
+        failure = world.error(rule.question)
+        assert (failure.number, failure.text[: len(rule.text)]) == (rule.expected, rule.text)
+        assert rule.procedure in ("", failure.procedure)
         return
     rows = [
         tuple(value.hex() if isinstance(value, bytes) else value for value in row) for row in world.rows(rule.question)

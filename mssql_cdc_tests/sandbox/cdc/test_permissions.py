@@ -184,8 +184,9 @@ OWNERS = {
     "help_jobs": "EXEC sys.sp_cdc_help_jobs",
     "change_job": "EXEC sys.sp_cdc_change_job @maxtrans = 5",
     "stop_job": "EXEC sys.sp_cdc_stop_job",
-    "scan": "EXEC sys.sp_cdc_scan",
     "cleanup": "EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', NULL",
+    "cleanup job": "EXEC sys.sp_MScdc_cleanup_job",
+    "upgrade": "EXEC sys.sp_cdc_vupgrade",
 }
 
 
@@ -193,6 +194,12 @@ OWNERS = {
 def test_tables_and_jobs_are_for_owners(tracked: World, statement: str) -> None:
     """[doc] 22904."""
     assert tracked.error(statement, login=USER).number == 22904
+
+
+@pytest.mark.parametrize("procedure", ["sp_cdc_scan", "sp_MScdc_capture_job"])
+def test_scanning_asks_as_replication_does(tracked: World, procedure: str) -> None:
+    """[sys] both begin with the check of replication, whose error is 21050."""
+    assert tracked.error(f"EXEC sys.{procedure}", login=USER).number == 21050
 
 
 @pytest.mark.parametrize("procedure", ["sp_cdc_enable_db", "sp_cdc_disable_db"])

@@ -69,6 +69,62 @@ RULES = {
     "[doc] cleanup without change data capture": Rule((T,), CLEANUP + "NULL", 22910),
     "[doc] cleanup: threshold": Rule(TRACKED, CLEANUP + "NULL, @threshold = 0", 22850),
     "[doc] cleanup: a mark that is no commit": Rule(TRACKED, CLEANUP + "0x00000027000000990003", 22964),
+    "[sys] the mark is looked at before the instance": Rule(
+        TRACKED,
+        "EXEC sys.sp_cdc_cleanup_change_table N'nothing', 0x01",
+        22964,
+        text="LSN 0X01000000000000000000, specif",
+    ),
+    "[sys] cleanup: a threshold of NULL is none": Rule(
+        THREE,
+        f"DECLARE @failed bit; {CLEANUP}NULL, @threshold = NULL, @fCleanupFailed = @failed OUTPUT; SELECT @failed",
+        [(0,)],
+    ),
+    "[sys] scan: continuous is not NULL": Rule(TRACKED, "EXEC sys.sp_cdc_scan @continuous = NULL", 22998),
+    "[sys] scan: a continuous one polls": Rule(
+        TRACKED, "EXEC sys.sp_cdc_scan @continuous = 1, @pollinginterval = NULL", 22990
+    ),
+    "[sys] scan: polling is not looked at otherwise": Rule(
+        TRACKED, "EXEC sys.sp_cdc_scan @pollinginterval = -1", 22999
+    ),
+    "[sys] the security check of jobs asks for change data capture": Rule(
+        (), CHANGE, 22901, procedure="sp_MScdc_job_security_check"
+    ),
+    "[sys] dropping a job does not": Rule((), "EXEC sys.sp_cdc_drop_job N'other'", 22992),
+    "[sys] no job type is called null": Rule(
+        TRACKED, ADD + "@job_type = NULL", 22992, text="The specified @job_type, (null), is not supported."
+    ),
+    "[sys] job types are trimmed, in any case": Rule(
+        (*TRACKED, CHANGE + "@job_type = N' CleanUp ', @retention = 7"), JOB.format("cleanup"), [(0, 0, 0, 0, 7, 5000)]
+    ),
+    "[sys] a new job that is not continuous does not poll": Rule(
+        (*TRACKED, "EXEC sys.sp_cdc_drop_job N'capture'", ADD + "N'capture', @start_job = 0, @continuous = 0"),
+        JOB.format("capture"),
+        [(500, 10, 0, 0, 0, 0)],
+    ),
+    "[sys] unless it is told to": Rule(
+        (
+            *TRACKED,
+            "EXEC sys.sp_cdc_drop_job N'capture'",
+            ADD + "N'capture', @start_job = 0, @continuous = 0, @pollinginterval = 9",
+        ),
+        JOB.format("capture"),
+        [(500, 10, 0, 9, 0, 0)],
+    ),
+    "[sys] the capture job's own procedure scans": Rule(
+        (
+            *TRACKED,
+            "EXEC sys.sp_cdc_stop_job",
+            CHANGE + "@continuous = 0",
+            "INSERT t VALUES (1, 1, 1)",
+            "EXEC sys.sp_MScdc_capture_job",
+        ),
+        "SELECT id FROM cdc.dbo_t_CT",
+        [(1,)],
+    ),
+    "[sys] and needs change data capture": Rule((), "EXEC sys.sp_MScdc_capture_job", 22901),
+    "[sys] the cleanup job's too": Rule((), "EXEC sys.sp_MScdc_cleanup_job", 22910),
+    "[doc] there is no such snapshot": Rule((), "EXEC sys.sp_cdc_dbsnapshotLSN N'nothing'", 22862),
     "[doc] cleanup deletes below the mark": Rule(
         (*THREE, f"DECLARE @m binary(10) = {LSN_OF.format(2)}; {CLEANUP}@m"),
         "SELECT id FROM cdc.dbo_t_CT ORDER BY id",

@@ -80,9 +80,12 @@ def test_empty_scans_share_the_newest_row(world: LocalWorld) -> None:
 
 
 def test_failed_scans_are_rows_of_both_views(world: LocalWorld) -> None:
-    """[doc] error_count and failed_sessions_count of the session; number, text and session of the error."""
+    """[doc] error_count and failed_sessions_count of the session; number, text and session of the error.
+
+    [sys] who scans by hand gets the error too.
+    """
     world.execute("EXEC sandbox.capture_fail @number = 22859")
-    world.execute("EXEC sys.sp_cdc_scan @maxscans = 1")
+    assert world.error("EXEC sys.sp_cdc_scan @maxscans = 1").number == 22859
     ((session, number, message),) = world.rows("SELECT session_id, error_number, error_message FROM sys.dm_cdc_errors")
     assert (number, message[:39]) == (22859, "Log Scan process failed in processing l")
     counts = "SELECT error_count, failed_sessions_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = {}"

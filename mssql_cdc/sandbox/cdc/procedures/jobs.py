@@ -7,7 +7,15 @@ from collections.abc import AsyncIterator, Callable
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, information, procedure, result_set
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-from mssql_cdc.sandbox.cdc.job_settings import JobChange, JobType, changed, check_change, check_job_type, defaults
+from mssql_cdc.sandbox.cdc.job_settings import (
+    JobChange,
+    JobType,
+    added,
+    changed,
+    check_change,
+    check_job_type,
+    defaults,
+)
 from mssql_cdc.sandbox.cdc.job_table import JobRow, JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, cdc_error
@@ -16,6 +24,7 @@ from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 
 AGENT_ERROR = 22022
+_SECURITY = "sp_MScdc_job_security_check"
 _SETTINGS = (
     "@maxtrans int = NULL, @maxscans int = NULL, @continuous bit = NULL, @pollinginterval bigint = NULL, "
     "@retention bigint = NULL, @threshold bigint = NULL"
@@ -48,6 +57,12 @@ def _job(call: Call, jobs: JobTable, job_type: JobType, *, procedure_name: str) 
     return job
 
 
+def _secured(call: Call) -> DatabaseCapture:
+    """The capture of the current database; errors 22904 and 22901 of the check which these procedures share [sys]."""
+    require_owner(call, procedure=_SECURITY)
+    return require_capture(call, procedure=_SECURITY)
+
+
 async def _existing(call: Call, job_type: JobType, name: str) -> JobRow:
     """The job as it is stored now."""
     server = call.scope.server
@@ -58,12 +73,11 @@ async def _existing(call: Call, job_type: JobType, name: str) -> JobRow:
 
 async def _add_job(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_add_job"
-    require_owner(call, procedure=name)
-    capture = require_capture(call, procedure=name)
+    capture = _secured(call)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
     change = _change(call)
     check_change(job_type, change, procedure=name)
-    settings = changed(defaults(call.scope.server.version)[job_type], change)
+    settings = added(defaults(call.scope.server.version)[job_type], change)
 
     def add(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
@@ -77,21 +91,22 @@ async def _add_job(call: Call) -> AsyncIterator[Event]:
 
 
 async def _drop_job(call: Call) -> AsyncIterator[Event]:
+    """The database may be without change data capture already [sys]."""
     name = "sp_cdc_drop_job"
     require_owner(call, procedure=name)
-    capture = require_capture(call, procedure=name)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
 
     def drop(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
         _job(call, jobs, job_type, procedure_name=name)
-        jobs.drop(capture.database, job_type)
+        jobs.drop(call.scope.database, job_type)
 
     await run(call, name, drop)
-    agent = service(call).agent
-    agent.stop(capture, job_type)
-    if job_type == "cleanup":
-        agent.unschedule(capture)
+    capture, agent = service(call).capture(call.scope.database), service(call).agent
+    if capture is not None:
+        agent.stop(capture, job_type)
+        if job_type == "cleanup":
+            agent.unschedule(capture)
     return
     yield  # an async generator without events
 
@@ -99,8 +114,7 @@ async def _drop_job(call: Call) -> AsyncIterator[Event]:
 async def _change_job(call: Call) -> AsyncIterator[Event]:
     """New settings count only after stop and start [doc]."""
     name = "sp_cdc_change_job"
-    require_owner(call, procedure=name)
-    require_capture(call, procedure=name)
+    _secured(call)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
     change = _change(call)
     check_change(job_type, change, procedure=name)
@@ -142,16 +156,14 @@ async def _start(call: Call, capture: DatabaseCapture, job_type: JobType) -> Asy
 
 async def _start_job(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_start_job"
-    require_owner(call, procedure=name)
-    capture = require_capture(call, procedure=name)
+    capture = _secured(call)
     async for event in _start(call, capture, check_job_type(call.arguments["job_type"], procedure=name)):
         yield event
 
 
 async def _stop_job(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_stop_job"
-    require_owner(call, procedure=name)
-    capture = require_capture(call, procedure=name)
+    capture = _secured(call)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
     await _existing(call, job_type, name)
     label = job_name(capture.database.name, job_type)
@@ -167,8 +179,7 @@ async def _stop_job(call: Call) -> AsyncIterator[Event]:
 
 async def _help_jobs(call: Call) -> AsyncIterator[Event]:
     name = "sp_cdc_help_jobs"
-    require_owner(call, procedure=name)
-    require_capture(call, procedure=name)
+    _secured(call)
     database = call.scope.database
     jobs = await run(call, name, lambda transaction: JobTable(call.scope.server, transaction).jobs(database))
     rows = [

@@ -7,56 +7,82 @@ from dataclasses import replace
 
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure
 from mssql_cdc.sandbox.cdc.agent import run_scans
-from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance
-from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING
+from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance, require_mapped
+from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING, JobSettings
 from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.product import ProductVersion
+from mssql_cdc.sandbox.exec.security import is_owner
 
 _CLEANUP = "sp_cdc_cleanup_change_table"
+_CLEANUP_WORK = "sp_cdc_cleanup_change_table_internal"
+
+
+def require_publisher(call: Call) -> None:
+    """Error 21050, of the check that is replication's too [sys]."""
+    if not is_owner(call.scope.session, call.scope.database):
+        raise cdc_error(21050, procedure="sp_MSreplcheck_publish")
+
+
+def _check_scan(call: Call, *, procedure: str) -> None:
+    """Check the parameters in the server's order [sys]: errors 22998, 22999, 22990, 22991, 22970."""
+    continuous, polling = call.number("continuous"), call.number("pollinginterval")
+    if continuous not in (0, 1):
+        raise cdc_error(22998, procedure=procedure)
+    if not continuous and polling:
+        raise cdc_error(22999, procedure=procedure)
+    if continuous and (polling is None or not 0 <= polling <= MAX_POLLING):
+        raise cdc_error(22990, procedure=procedure)
+    if (call.number("maxtrans") or 0) <= 0:
+        raise cdc_error(22991, procedure=procedure)
+    if (call.number("maxscans") or 0) <= 0:
+        raise cdc_error(22970, procedure=procedure)
+
+
+async def scan_log(call: Call, capture: DatabaseCapture, settings: JobSettings) -> None:
+    """Up to `maxscans` passes, for ever when continuous.
+
+    Raises:
+        SqlError: 22903, the capture job does so already; or a pass failed.
+    """
+    if settings.continuous and service(call).agent.is_running(capture, "capture"):
+        raise cdc_error(22903, call.scope.session.spid, procedure="sp_replcmds")
+    while True:
+        run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
+        if not settings.continuous:
+            return
+        await call.scope.server.clock.sleep(max(settings.pollinginterval, 0.01))
 
 
 async def _scan(call: Call) -> AsyncIterator[Event]:
-    """Up to `@maxscans` passes, for ever when continuous; works with the Agent stopped [fab]."""
+    """Works with the Agent stopped [fab]."""
     name = "sp_cdc_scan"
+    require_publisher(call)
     capture = require_capture(call, procedure=name)
-    require_owner(call, procedure=name)
-    continuous, polling = call.number("continuous") or 0, call.number("pollinginterval") or 0
-    maxtrans, maxscans = call.number("maxtrans"), call.number("maxscans")
-    if continuous not in (0, 1):
-        raise cdc_error(22998, procedure=name)
-    if not continuous and polling:
-        raise cdc_error(22999, procedure=name)
-    if not 0 <= polling <= MAX_POLLING:
-        raise cdc_error(22990, procedure=name)
-    if maxtrans is None or maxtrans <= 0:
-        raise cdc_error(22991, procedure=name)
-    if maxscans is None or maxscans <= 0:
-        raise cdc_error(22970, procedure=name)
-    if continuous and service(call).agent.is_running(capture, "capture"):
-        raise cdc_error(22903, call.scope.session.spid, procedure="sp_replcmds")
-    while True:
-        run_scans(capture, maxtrans=maxtrans, maxscans=maxscans)
-        if not continuous:
-            return
-        await call.scope.server.clock.sleep(max(polling, 0.01))
+    _check_scan(call, procedure=name)
+    numbers = {wanted: call.number(wanted) or 0 for wanted in ("maxtrans", "maxscans", "pollinginterval")}
+    await scan_log(call, capture, JobSettings(**numbers, continuous=bool(call.number("continuous"))))
+    return
     yield  # an async generator without events
 
 
 async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
+    """Checks in the server's order [sys]; a threshold of NULL passes them."""
     require_owner(call, procedure=_CLEANUP)
     capture = service(call).capture(call.scope.database)
     if capture is None:
         raise cdc_error(22910, call.scope.database.name, procedure=_CLEANUP)
     threshold = call.number("threshold")
-    if threshold is None or threshold <= 0:
+    if threshold is not None and threshold <= 0:
         raise cdc_error(22850, procedure=_CLEANUP)
-    instance = capture.named(required_text(call, "capture_instance", procedure=_CLEANUP))
-    if instance is None:
-        raise cdc_error(22981, procedure=_CLEANUP)
     mark = call.arguments["low_water_mark"]
     low = mark if isinstance(mark, bytes) else None
+    await run(call, _CLEANUP, lambda transaction: require_mapped(capture, transaction, low))
+    instance = capture.named(required_text(call, "capture_instance", procedure=_CLEANUP_WORK))
+    if instance is None:
+        raise cdc_error(22981, procedure=_CLEANUP_WORK)
     await run(call, _CLEANUP, lambda transaction: cleanup_instance(capture, transaction, instance, low))
     call.outputs["fcleanupfailed"] = 0
     return
@@ -66,6 +92,7 @@ async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
 _OF_VERSION: dict[str, Callable[[ProductVersion], object]] = {
     "maxtrans": lambda version: version.capture.scan_maxtrans,
     "maxscans": lambda version: version.capture.scan_maxscans,
+    "threshold": lambda version: version.capture.threshold,
 }
 
 
@@ -84,10 +111,12 @@ PROCEDURES = (
             _scan,
         )
     ),
-    procedure(
-        "sys.sp_cdc_cleanup_change_table",
-        "@capture_instance sysname, @low_water_mark binary(10), @threshold bigint = 5000, "
-        "@fCleanupFailed bit = NULL OUTPUT",
-        _cleanup_change_table,
+    _with_version(
+        procedure(
+            "sys.sp_cdc_cleanup_change_table",
+            "@capture_instance sysname, @low_water_mark binary(10), @threshold bigint = 5000, "
+            "@fCleanupFailed bit = 0 OUTPUT",
+            _cleanup_change_table,
+        )
     ),
 )
