@@ -2,8 +2,68 @@
 
 from __future__ import annotations
 
-from mssql_cdc.sandbox.exec.compiling.nodes import EXPRESSIONS
-from mssql_cdc.sandbox.exec.language import Language
-from mssql_cdc.sandbox.exec.query.planner import plan_query
+from collections.abc import Mapping
 
-TSQL = Language(expressions=EXPRESSIONS, plan_query=plan_query)
+from mssql_cdc.sandbox.exec import procedures
+from mssql_cdc.sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
+from mssql_cdc.sandbox.exec.compiling.nodes import EXPRESSIONS
+from mssql_cdc.sandbox.exec.language import Language, RunStatement
+from mssql_cdc.sandbox.exec.prepared import PREPARED_PROCEDURES
+from mssql_cdc.sandbox.exec.query.planner import plan_query
+from mssql_cdc.sandbox.exec.statements import (
+    administration,
+    alterations,
+    bulk,
+    bulk_insert,
+    changes,
+    control,
+    cursors,
+    definitions,
+    indexes,
+    inserts,
+    merging,
+    messages,
+    places,
+    queries,
+    schemas,
+    settings,
+    small_objects,
+    tables,
+)
+from mssql_cdc.sandbox.tsql import statements as st
+
+STATEMENTS: Mapping[type, RunStatement] = {
+    st.SelectStatement: queries.select,
+    st.Insert: inserts.insert,
+    st.InsertBulk: bulk.insert_bulk,
+    st.Update: changes.update,
+    st.Delete: changes.delete,
+    st.Truncate: changes.truncate,
+    st.Merge: merging.merge,
+    st.Execute: procedures.execute,
+    st.ExecuteString: procedures.execute_string,
+    st.CreateTable: tables.create_table,
+    **bulk_insert.HANDLERS,
+    **control.HANDLERS,
+    **settings.HANDLERS,
+    **messages.HANDLERS,
+    **cursors.HANDLERS,
+    **administration.HANDLERS,
+    **definitions.HANDLERS,
+    **indexes.HANDLERS,
+    **small_objects.HANDLERS,
+    **alterations.HANDLERS,
+    **places.HANDLERS,
+    **schemas.HANDLERS,
+}
+DESCRIPTIONS: Mapping[type, RunStatement] = {
+    st.SelectStatement: queries.describe,
+    st.If: control.describe_branches,
+}
+TSQL = Language(
+    expressions=EXPRESSIONS,
+    plan_query=plan_query,
+    statements=STATEMENTS,
+    descriptions=DESCRIPTIONS,
+    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES},
+)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
-from mssql_cdc.sandbox.exec.routine import Frame
-from mssql_cdc.sandbox.exec.transactions import aborts_batch
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
+
+
+_ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3960, 8114, 8169, 8170, 3961})
 
 
 def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
@@ -81,3 +83,8 @@ def end_of_batch(session: Session) -> Steps:
         events: list[EnvChange] = list(session.transactions.rollback())
         yield from events
     return None
+
+
+def aborts_batch(failure: SqlError) -> bool:
+    """Errors that end the batch and roll the transaction back whatever XACT_ABORT says."""
+    return failure.number in _ABORTING or failure.severity >= 19

@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.locks import LockRequest
+from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
+
+MAX_NESTING = 32
+"""How deep modules may call one another."""
+Outputs = list[tuple[int, str, SqlType, Any]]
+Answer = tuple[int, Outputs]
+"""What a procedure gives back: status, and outputs as place among the arguments, name, type, value."""
 
 
 @dataclass(frozen=True, slots=True)

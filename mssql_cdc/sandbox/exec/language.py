@@ -1,4 +1,4 @@
-"""What the language is made of, handed in: which function compiles an expression and plans a query.
+"""What the language is made of, handed in: what compiles an expression, plans a query, runs a statement.
 
 Expressions hold queries, queries hold expressions and users' functions, functions hold statements, statements hold
 all of them. So that no module has to import what stands above it, whoever meets a node of another kind looks it up in
@@ -7,19 +7,26 @@ the tables which its session carries; `exec.dialect` makes them, once, out of al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.events import RpcParameter
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.expressions.base import Expr
+    from mssql_cdc.sandbox.exec.flow import Answer, Steps, StepsTo
     from mssql_cdc.sandbox.exec.query.operators import Operator
+    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.scope import Scope
+    from mssql_cdc.sandbox.exec.session import Session
     from mssql_cdc.sandbox.tsql import ast
 
 CompileExpression = Callable[["Compiler", Any, "Scope"], "Expr"]
 PlanQuery = Callable[["Compiler", "ast.Query", "Scope | None"], "Operator"]
+CallProcedure = Callable[["Session", Sequence[RpcParameter]], "StepsTo[Answer]"]
+RunStatement = Callable[["Frame", Any], "Steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +35,8 @@ class Language:
 
     expressions: Mapping[type, CompileExpression]
     plan_query: PlanQuery
+    statements: Mapping[type, RunStatement]
+    descriptions: Mapping[type, RunStatement]
+    """What statements do while SET FMTONLY is ON, where they do anything."""
+    procedures: Mapping[str, CallProcedure]
+    """Procedures with a number of their own on the wire, by bare name in lower case."""

@@ -11,11 +11,13 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
-from mssql_cdc.sandbox.exec.remote import Special, TextOutputs, call_procedure, run_text
+from mssql_cdc.sandbox.exec.language import CallProcedure
+from mssql_cdc.sandbox.exec.procedures import call_by_text
+from mssql_cdc.sandbox.exec.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.procedures import Answer, Outputs
+    from mssql_cdc.sandbox.exec.flow import Answer, Outputs
     from mssql_cdc.sandbox.exec.session import Session
 
 MAX_HANDLES = 20_000
@@ -120,7 +122,7 @@ def _execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[An
     _require("sp_execute", parameters, ("@handle",))
     prepared = session.prepared.find(parameters[0].value)
     if prepared.procedure:
-        status, found = yield from call_procedure(session, prepared.text, parameters[1:])
+        status, found = yield from call_by_text(session, prepared.text, parameters[1:])
         return status, [(place + 1, name, type_, value) for place, name, type_, value in found]
     outputs = yield from run_text(session, prepared.text, prepared.definitions, parameters[1:])
     return 0, _outputs(outputs, parameters, 1)
@@ -134,7 +136,7 @@ def _prepare_execute_call(session: Session, parameters: Sequence[RpcParameter]) 
         session.prepared.drop(old)
     name = text_of(parameters[1])
     handle = session.prepared.add(Prepared(name, "", procedure=True))
-    status, found = yield from call_procedure(session, name, parameters[2:])
+    status, found = yield from call_by_text(session, name, parameters[2:])
     outputs = [(place + 2, own, type_, value) for place, own, type_, value in found]
     return status, [(0, parameters[0].name, t.INT, handle), *outputs]
 
@@ -153,7 +155,7 @@ def _outputs(values: TextOutputs, parameters: Sequence[RpcParameter], first: int
     ]
 
 
-PREPARED_PROCEDURES: Mapping[str, Special] = {
+PREPARED_PROCEDURES: Mapping[str, CallProcedure] = {
     "sp_executesql": _execute_sql,
     "sp_prepare": _prepare,
     "sp_prepexec": _prepare_execute,

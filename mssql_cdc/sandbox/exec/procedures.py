@@ -11,23 +11,22 @@ from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
-from mssql_cdc.sandbox.exec.flow import Abort, Pause, Steps, StepsTo
+from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
+from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.module_runs import call_procedure
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.result_sets import described
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.sprocs import OWN
+from mssql_cdc.sandbox.exec.texts import run_text
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
-
-MAX_NESTING = 32
-Outputs = list[tuple[int, str, t.SqlType, Any]]
-Answer = tuple[int, Outputs]
-"""Return status, and what output parameters got: place among the arguments, name, type, value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +102,6 @@ def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
 
 def run_scope(session: Session, routine: Any) -> Steps:
     """Run a routine without parameters inside another."""
-    from mssql_cdc.sandbox.exec.interpreter import run_list
-    from mssql_cdc.sandbox.exec.routine import Frame
-
     if session.nest_level >= MAX_NESTING:
         raise error(217)
     session.nest_level += 1
@@ -126,13 +122,10 @@ def call_named(
     session: Session, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
 ) -> StepsTo[Answer]:
     """Call a procedure by name: (return status, outputs). 2812 when there is none."""
-    from mssql_cdc.sandbox.exec import modules, remote
-    from mssql_cdc.sandbox.exec.sprocs import OWN
-
     local = name[-1].lower()
     if local == "sp_executesql":
         return (yield from _execute_sql(session, parameters))
-    special = remote.special_procedure(local)
+    special = session.language.procedures.get(local)
     if special is not None:
         return (yield from special(session, parameters))
     names = Names(session)
@@ -141,7 +134,7 @@ def call_named(
     if own is None:
         found = names.find(name)
     if found is not None and found.type_code == "P":
-        return (yield from modules.call_procedure(session, found, parameters))
+        return (yield from call_procedure(session, found, parameters))
     place = names.place(name)
     if own is not None:
         return (yield from own(session, place.database, parameters))
@@ -154,10 +147,13 @@ def call_named(
     return (yield from _system(session, bound, parameters))
 
 
+def call_by_text(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """Call a procedure by its name as written."""
+    return (yield from call_named(session, Parser(name).name(), parameters))
+
+
 def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """EXEC sp_executesql statement, definitions such as N'@a int, @b int OUTPUT', values."""
-    from mssql_cdc.sandbox.exec.remote import run_text
-
     if not parameters:
         raise error(201, name="sp_executesql", parameter="@statement")
     texts = [parameter.value for parameter in parameters[:2]]

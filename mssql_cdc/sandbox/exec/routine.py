@@ -10,9 +10,8 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import CompileError
 from mssql_cdc.sandbox.exec.names import still_valid
-from mssql_cdc.sandbox.exec.tableparameters import check_readonly
-from mssql_cdc.sandbox.exec.tables import empty_table, make_variable_table
-from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, uses, walk
+from mssql_cdc.sandbox.exec.tables.private import empty_table, make_variable_table
+from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, check_readonly, uses, walk
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.procedures import Answer
+    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 Own = Callable[["Session", Database, Sequence[RpcParameter]], StepsTo["Answer"]]

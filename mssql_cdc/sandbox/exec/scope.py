@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
 
@@ -140,3 +141,17 @@ class Scope:
         for place in shown:
             self.fields[place].require()
         return shown
+
+
+def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
+    """The fields of a stored table."""
+    fields = []
+    for col in table.columns:
+        special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
+        origin = ResultColumn(
+            col.name, col.type, nullable=col.nullable, identity=col.identity is not None,
+            computed=col.computed is not None, updatable=col.writable and col.identity is None,
+            table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
+        )  # fmt: skip
+        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
+    return fields

@@ -19,8 +19,9 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import remote
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_cdc.sandbox.exec.dialect import TSQL
+from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of
 from mssql_cdc.sandbox.exec.flow import Abort, Cancelled, Pause, Steps
-from mssql_cdc.sandbox.exec.interpreter import end_of_batch, message_of, run_batch
+from mssql_cdc.sandbox.exec.interpreter import run_batch
 from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.prepared import PreparedStatements

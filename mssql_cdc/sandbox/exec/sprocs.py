@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.renaming import rename
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.procedures import Answer
+    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 

@@ -10,23 +10,15 @@ from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.scope import Field
-from mssql_cdc.sandbox.exec.statements.cells import row_builder
-from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
-from mssql_cdc.sandbox.exec.variables import Slot, read_only, walk
+from mssql_cdc.sandbox.exec.tables.cells import row_builder
+from mssql_cdc.sandbox.exec.tables.rows import insert_rows
+from mssql_cdc.sandbox.exec.variables import Slot, check_readonly, read_only, walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.session import Session
-
-
-def check_readonly(name: str, *, readonly: bool) -> None:
-    """352 for a parameter of a table type that is not declared READONLY."""
-    if not readonly:
-        raise SqlError(
-            352, f'The table-valued parameter "{name}" must be declared with the READONLY option.', severity=15
-        )
 
 
 def check_module(compiler: Compiler, node: st.CreateModule) -> None:
@@ -92,7 +84,7 @@ def _store(session: Session, table: Table, value: TableValue) -> None:
         sent = ([row[place] for place in places] for row in value.rows)
         rows = [tuple([cell(row, context) for cell in cells]) for row in sent]  # type: ignore[arg-type]
         noted = session.last_identity, session.scope_identity
-        insert_rows(session, InsertPlan(table, None, identity, False, None, None), transaction, rows)
+        insert_rows(session, table, transaction, rows, place=identity, explicit=False)
         session.last_identity, session.scope_identity = noted
     except BaseException:
         transaction.rollback()

@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.engine.events import Done, EnvChange, TmRequest
 from mssql_cdc.sandbox.engine.locks import MustWait
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.failures import message_of
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, T, lock_pause
 
 if TYPE_CHECKING:
@@ -96,8 +97,6 @@ class SessionTransactions:
 
     def request(self, request: TmRequest) -> Steps:
         """A request of the transaction manager, as drivers send it instead of BEGIN, COMMIT, ROLLBACK and SAVE."""
-        from mssql_cdc.sandbox.exec.interpreter import message_of
-
         if request.isolation:
             self.set_isolation(Isolation(request.isolation))
         try:
@@ -187,11 +186,3 @@ class SessionTransactions:
         if own:
             self.current, self.count = None, 0
         return None
-
-
-def aborts_batch(failure: SqlError) -> bool:
-    """Errors that end the batch and roll the transaction back whatever XACT_ABORT says."""
-    return failure.number in _ABORTING or failure.severity >= 19
-
-
-_ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3960, 8114, 8169, 8170, 3961})

@@ -67,6 +67,14 @@ def read_only(name: str) -> SqlError:
     return SqlError(10700, f'The table-valued parameter "{name}" is READONLY and cannot be modified.')
 
 
+def check_readonly(name: str, *, readonly: bool) -> None:
+    """352 for a parameter of a table type that is not declared READONLY."""
+    if not readonly:
+        raise SqlError(
+            352, f'The table-valued parameter "{name}" must be declared with the READONLY option.', severity=15
+        )
+
+
 def walk(node: Any) -> Iterator[Any]:
     """All syntax nodes within a node, itself first, in the order of writing; modules' bodies are their own world."""
     if isinstance(node, tuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.sandbox.exec.statements.constraint_names import columns_hash, key_name, rule_name
+from mssql_cdc.sandbox.exec.tables.constraint_names import columns_hash, key_name, rule_name
 
 
 @pytest.mark.parametrize(

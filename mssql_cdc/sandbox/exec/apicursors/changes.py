@@ -17,8 +17,8 @@ from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOptio
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import Keyset
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.remote import run_text
 from mssql_cdc.sandbox.exec.statements import triggers
+from mssql_cdc.sandbox.exec.texts import run_text
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session import Session

@@ -18,16 +18,18 @@ from mssql_cdc.sandbox.exec.apicursors import changes
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOption, Fetch, PreparedCursor, ScrollOption
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import ROWSTAT, RowSource, keyset_table, open_copied, open_keyset
+from mssql_cdc.sandbox.exec.arguments import bind
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo
+from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.prepared import definitions_of, text_of
-from mssql_cdc.sandbox.exec.remote import Special, bind, run_text
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.texts import run_text
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.procedures import Answer, Outputs
-    from mssql_cdc.sandbox.exec.routine import Frame
+    from mssql_cdc.sandbox.exec.flow import Answer, Outputs
     from mssql_cdc.sandbox.exec.session import Session
 
 _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10
@@ -74,8 +76,6 @@ def _open(
     session: Session, wanted: PreparedCursor, arguments: Sequence[RpcParameter], *, block: int
 ) -> StepsTo[ApiCursor | None]:
     """Open a cursor and describe its rows; None when the text was run without one. AUTO_FETCH fetches a block."""
-    from mssql_cdc.sandbox.exec.routine import Frame
-
     declared = parse_parameters(wanted.definitions)
     routine = session.routine(wanted.text, declared, key=wanted.definitions)
     frame = Frame(session, routine, in_procedure=True)
@@ -266,7 +266,7 @@ def _require(procedure: str, parameters: Sequence[RpcParameter], names: Sequence
         raise error(201, name=procedure, parameter=names[len(parameters)])
 
 
-CURSOR_PROCEDURES: Mapping[str, Special] = {
+CURSOR_PROCEDURES: Mapping[str, CallProcedure] = {
     "sp_cursor": _cursor,
     "sp_cursoropen": _cursor_open,
     "sp_cursorprepare": _cursor_prepare,

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiling import statefunctions
+from mssql_cdc.sandbox.exec.compiling.user_functions import scalar_function
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, values, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
@@ -195,8 +196,6 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
         column = _column_with_methods(compiler, node.name[:-1], scope)
         if column is not None:
             return method(compiler, ast.MethodCall(ast.ColumnRef(node.name[:-1]), node.name[-1], node.arguments), scope)
-    from mssql_cdc.sandbox.exec.functions import scalar_function
-
     place = compiler.names.place(node.name)
     catalog = compiler.session.server.catalog
     if catalog is not None:

@@ -10,9 +10,10 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce, column
-from mssql_cdc.sandbox.exec.query.leaves import computed_values, table_fields
+from mssql_cdc.sandbox.exec.query.leaves import computed_values
 from mssql_cdc.sandbox.exec.query.operators import Concatenation, Filter, Operator, Projection
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
+from mssql_cdc.sandbox.exec.scope import table_fields
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice
@@ -44,20 +43,6 @@ def view_leaf(view: Any, fields: Sequence[Field]) -> Leaf:
 
     place = next((number for number, one in enumerate(fields) if one.name == view.about), None)
     return Leaf(fields, operator=Rows(fields, rows), narrow=None if place is None else (place, about))
-
-
-def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
-    """The fields of a stored table."""
-    fields = []
-    for col in table.columns:
-        special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
-        origin = ResultColumn(
-            col.name, col.type, nullable=col.nullable, identity=col.identity is not None,
-            computed=col.computed is not None, updatable=col.writable and col.identity is None,
-            table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
-        )  # fmt: skip
-        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
-    return fields
 
 
 def computed_values(table: Table) -> Callable[[Slice, Context], Slice] | None:

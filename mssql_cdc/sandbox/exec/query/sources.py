@@ -14,13 +14,14 @@ from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
 from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
 from mssql_cdc.sandbox.exec.query.history import plan_history
 from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
-from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, table_fields, view_leaf
+from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
 from mssql_cdc.sandbox.exec.query.matching import Matcher
 from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Single
 from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
 from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
-from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.query.views import plan_view
+from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require, selectable_columns
 from mssql_cdc.sandbox.tsql import ast
 
@@ -130,8 +131,6 @@ class SourcePlanner:
         return Leaf(table_fields(table, qualifier), table=table, hints=hints)
 
     def _view(self, found: Any, alias: str, name: ast.Name) -> Leaf:
-        from mssql_cdc.sandbox.exec.modules import plan_view
-
         database = self.compiler.names.place(name).database
         if not self.compiler.module_depth:
             require(self.compiler.session, database, "SELECT", found.schema.name, found.name)

@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
 from mssql_cdc.sandbox.exec.query.bulk_rowset import plan_bulk_rowset
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
+from mssql_cdc.sandbox.exec.query.user_functions import plan_table_function
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
 
@@ -50,8 +51,6 @@ def plan_function(
         return _qualified(_system(compiler, found, node, arguments), alias, node.columns)
     module = compiler.names.find(node.name)
     if module is not None and module.type_code in ("IF", "TF"):
-        from mssql_cdc.sandbox.exec.functions import plan_table_function
-
         return _qualified(plan_table_function(compiler, module, node, arguments), alias, node.columns)
     failure = error(208, name=".".join(node.name))
     failure.line = node.line

@@ -18,10 +18,9 @@ from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
-from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.statements import table_settings as settings
-from mssql_cdc.sandbox.exec.statements.table_builder import TableBuilder
+from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 

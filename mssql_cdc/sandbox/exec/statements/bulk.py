@@ -21,9 +21,9 @@ from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
-from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
 from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.exec.tables.cells import insert_columns, row_builder
+from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def load(target: BulkTarget, data: BulkData) -> Steps:
             raise _wrong_type(number)
     build = _rows(target, data)
     identity = next((place for place, column in enumerate(table.columns) if column.identity is not None), -1)
-    plan = InsertPlan(table, None, identity, identity in target.places, None, None)
 
     def work(transaction: Transaction) -> list[tuple]:
         if "TABLOCK" in options and not table.private:
             transaction.manager.locks.acquire(transaction, table.resource, LockMode.X)
         with _unchecked(table, transaction, checked="CHECK_CONSTRAINTS" in options):
-            return insert_rows(session, plan, transaction, build(frame.context(transaction)))
+            rows = build(frame.context(transaction))
+            return insert_rows(session, table, transaction, rows, place=identity, explicit=identity in target.places)
 
     fire = table.triggers and "FIRE_TRIGGERS" in options
     then = triggers.after(frame, table, "INSERT", lambda rows: (rows, []), ()) if fire else None

@@ -17,13 +17,13 @@ from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.cells import cell, default, nothing, stored
 from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_target
 from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.positioned import current_target
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.exec.statements.view_columns import base_column, check_rows
+from mssql_cdc.sandbox.exec.tables.cells import cell, default, nothing, stored
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 

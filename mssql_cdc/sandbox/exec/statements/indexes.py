@@ -11,9 +11,10 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.statements import columnstores, places
+from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
-from mssql_cdc.sandbox.exec.statements.table_builder import TableBuilder
+from mssql_cdc.sandbox.exec.tables import columnstores
+from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 

@@ -8,13 +8,14 @@ from mssql_cdc.sandbox.engine.events import Columns, Done, Order, Rows
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.interpreter import run_one
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
-from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
 from mssql_cdc.sandbox.exec.statements.instead import instead_of
 from mssql_cdc.sandbox.exec.statements.output import finish
 from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.exec.tables.cells import insert_columns, row_builder
+from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 def insert_execute(frame: Frame, node: st.Insert) -> Steps:
     """Collect the result sets, then insert them in one statement; 213 when the columns do not match."""
-    from mssql_cdc.sandbox.exec.interpreter import run_one
-
     session = frame.session
     assert isinstance(node.source, st.Statement)
     sets: list[tuple[Columns, list[tuple]]] = []
@@ -58,7 +57,7 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
         places = insert_columns(table, node.columns)
         context = frame.context(transaction)
         identity = next((place for place, col in enumerate(table.columns) if col.identity is not None), -1)
-        plan = InsertPlan(table, None, identity, session.identity_insert is table, None, None)
+        explicit = session.identity_insert is table
         stored: list[tuple] = []
         for columns, rows in sets:
             fields = [Field(col.name, col.type, col.nullable) for col in columns.columns]
@@ -67,7 +66,7 @@ def insert_execute(frame: Frame, node: st.Insert) -> Steps:
             if instead is not None:
                 stored.extend(made)
             elif made:
-                stored.extend(insert_rows(session, plan, transaction, made))
+                stored.extend(insert_rows(session, table, transaction, made, place=identity, explicit=explicit))
         return stored
 
     then = triggers.then(frame, table, "INSERT", lambda rows: (rows, []), (), instead)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
-from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce
@@ -16,18 +15,20 @@ from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.cells import (
-    complete,
-    insert_columns,
-    row_builder,
-    stored,
-)
 from mssql_cdc.sandbox.exec.statements.changes import RowLimit, row_limit
+from mssql_cdc.sandbox.exec.statements.insert_execute import insert_execute
 from mssql_cdc.sandbox.exec.statements.instead import instead_of, shape_of, view_of
 from mssql_cdc.sandbox.exec.statements.literal_rows import literal_rows
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.exec.statements.view_columns import check_rows, insert_target
+from mssql_cdc.sandbox.exec.tables.cells import (
+    complete,
+    insert_columns,
+    row_builder,
+    stored,
+)
+from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_rows
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InsertPlan:
-    """A compiled INSERT. `rows` makes complete rows; None where they come from elsewhere (EXECUTE, MERGE)."""
+    """A compiled INSERT. `rows` makes complete rows."""
 
     table: Table
-    rows: Callable[[Context], list[tuple]] | None
+    rows: Callable[[Context], list[tuple]]
     identity: int
     explicit_identity: bool
     output: OutputPlan | None
@@ -139,8 +140,6 @@ def _of_one_type(column: list[Expr | None]) -> list[Expr | None]:
 def insert(frame: Frame, node: st.Insert) -> Steps:
     """Run an INSERT."""
     if isinstance(node.source, st.Statement):
-        from mssql_cdc.sandbox.exec.statements.insert_execute import insert_execute
-
         return (yield from insert_execute(frame, node))
     session = frame.session
     plan = frame.compiled(node, lambda compiler: compile_insert(compiler, node))
@@ -150,13 +149,15 @@ def insert(frame: Frame, node: st.Insert) -> Steps:
 
     def work(transaction: Transaction) -> list[tuple]:
         context = frame.context(transaction)
-        assert plan.rows is not None
         rows = plan.rows(context)
         if plan.top is not None:
             rows = plan.top(rows, context)
         if instead is not None:
             return rows if plan.identity < 0 else [_without_identity(row, plan) for row in rows]
-        rows = insert_rows(session, plan, transaction, rows)
+        rows = insert_rows(
+            session, plan.table, transaction, rows,
+            place=plan.identity, explicit=plan.explicit_identity, wanted=plan.output is not None,
+        )  # fmt: skip
         check_rows(plan.checks, rows, context)
         if plan.output is not None:
             plan.output.store(context, "INSERT", rows, None)
@@ -175,35 +176,3 @@ def _without_identity(row: tuple, plan: InsertPlan) -> tuple:
     if plan.explicit_identity:
         return row
     return (*row[: plan.identity], 0, *row[plan.identity + 1 :])
-
-
-def insert_rows(session: Any, plan: InsertPlan, transaction: Transaction, rows: list[tuple]) -> list[tuple]:
-    """Store complete rows, giving identity values; the rows as stored, where somebody wants them."""
-    table, place = plan.table, plan.identity
-    if place >= 0:
-        identity = table.columns[place].identity
-        assert identity is not None
-        if plan.explicit_identity:
-            for row in rows:
-                identity.note(row[place])
-            last = rows[-1][place] if rows else None
-        else:
-            numbered = []
-            for row in rows:
-                cells = list(row)
-                cells[place] = table.next_identity()
-                numbered.append(tuple(cells))
-            rows = numbered
-            last = rows[-1][place] if rows else None
-        if last is not None:
-            session.note_identity(last)
-    rowids = [table.insert(transaction, rows[0])] if len(rows) == 1 else table.insert_many(transaction, rows)
-    if plan.output is None and not table.triggers:
-        return rows
-    return [_stored_row(table, rowid) for rowid in rowids]
-
-
-def _stored_row(table: Table, rowid: int) -> tuple:
-    row = newest(table.heap[rowid])
-    assert row is not None
-    return row

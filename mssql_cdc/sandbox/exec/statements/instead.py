@@ -11,9 +11,9 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
-from mssql_cdc.sandbox.exec.modules import plan_view
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
+from mssql_cdc.sandbox.exec.query.views import plan_view
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.exec.statements.targets import Target

@@ -14,19 +14,18 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
-from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.scope import Field, table_fields
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.statements.cells import complete, insert_columns, stored
 from mssql_cdc.sandbox.exec.statements.changes import assignments
-from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, insert_rows
 from mssql_cdc.sandbox.exec.statements.instead import instead_of
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.exec.statements.updatable import ROWID
+from mssql_cdc.sandbox.exec.tables.cells import complete, insert_columns, stored
+from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -192,8 +191,10 @@ def _apply(
     table = plan.table
     gone = table.delete(transaction, [rowid for rowid, _, _ in deletes], statement="MERGE")
     pairs = table.update(transaction, [(rowid, new) for rowid, new, _ in updates], statement="MERGE")
-    insert = InsertPlan(table, None, plan.identity, plan.explicit, plan.output, None)
-    fresh = insert_rows(frame.session, insert, transaction, [row for row, _ in inserts]) if inserts else []
+    fresh = insert_rows(
+        frame.session, table, transaction, [row for row, _ in inserts],
+        place=plan.identity, explicit=plan.explicit, wanted=plan.output is not None,
+    ) if inserts else []  # fmt: skip
     changes = Changes(
         ["INSERT"] * len(fresh) + ["UPDATE"] * len(pairs) + ["DELETE"] * len(gone),
         [*fresh, *(new for _, new in pairs), *([None] * len(gone))],

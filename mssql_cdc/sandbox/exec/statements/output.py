@@ -14,11 +14,10 @@ from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, column
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.operators import SLICE
-from mssql_cdc.sandbox.exec.scope import Field, Scope
-from mssql_cdc.sandbox.exec.statements.cells import insert_columns, row_builder
+from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
 from mssql_cdc.sandbox.exec.statements.targets import target_table
+from mssql_cdc.sandbox.exec.tables.cells import insert_columns, row_builder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 

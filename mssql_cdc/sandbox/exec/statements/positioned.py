@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
+from mssql_cdc.sandbox.exec.scope import table_fields
 from mssql_cdc.sandbox.exec.statements.targets import Target, target_table
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast

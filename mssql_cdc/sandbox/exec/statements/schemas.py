@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.interpreter import run_one
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 
 def _create_schema(frame: Frame, node: st.CreateSchema) -> Steps:
-    from mssql_cdc.sandbox.exec.interpreter import run_one
-
     session = frame.session
     database = session.current_database
     yield from session.transactions.run(

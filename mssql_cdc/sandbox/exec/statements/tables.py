@@ -1,21 +1,21 @@
-"""CREATE TABLE, and the making of temporary tables and table variables."""
+"""CREATE TABLE."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.storage.table import Kind, Table
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.definition_rights import require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.statements import places
-from mssql_cdc.sandbox.exec.statements.table_builder import TableBuilder, build_columns, finish_table
+from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
+from mssql_cdc.sandbox.exec.tables.private import make_private
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
@@ -47,30 +47,3 @@ def note_shared(session: Session, table: Table) -> None:
     """Temporary tables with ## are everybody's until their maker leaves."""
     if table.name.startswith("##"):
         session.temporary.add_shared(table)
-
-
-def make_private(
-    session: Session,
-    compiler: Compiler,
-    name: str,
-    definition: st.TableDefinition,
-    kind: Kind,
-    transaction: Transaction,
-) -> Table:
-    """A temporary table or the table of a variable."""
-    database = session.server.database("tempdb")
-    builder = TableBuilder(compiler, database, name)
-    table = database.make_table("dbo", name, build_columns(builder, definition), kind=kind)
-    finish_table(builder, table, definition, transaction, session)
-    return table
-
-
-def build_private_table(session: Session, name: str, definition: st.TableDefinition, *, kind: Kind) -> Table:
-    """The same outside any statement."""
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-
-    transaction = session.server.transactions.begin(spid=session.spid)
-    try:
-        return make_private(session, Compiler(session), name, definition, kind, transaction)
-    finally:
-        transaction.commit()

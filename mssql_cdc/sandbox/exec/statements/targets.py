@@ -10,11 +10,10 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
 from mssql_cdc.sandbox.exec.query.sargs import conjuncts
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
-from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.tsql import ast
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.query.leaves import table_fields
+from mssql_cdc.sandbox.exec.module_runs import module_routine, run_module
 from mssql_cdc.sandbox.exec.query.operators import Rows
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.scope import table_fields
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
+    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 
 MAX_LEVEL = 32
 
@@ -56,8 +58,6 @@ def after(
 def _fire(
     frame: Frame, table: Table, trigger: Any, new: list[tuple], old: list[tuple], columns: tuple[str, ...]
 ) -> Steps:
-    from mssql_cdc.sandbox.exec.modules import run_trigger
-
     session = frame.session
     if session.nest_level >= MAX_LEVEL:
         raise error(217)
@@ -67,10 +67,28 @@ def _fire(
     row_count = session.row_count
     session.row_count = max(len(new), len(old))
     try:
-        yield from run_trigger(frame, table, trigger)
+        yield from _run_trigger(frame, table, trigger)
     finally:
         session.trigger_stack.pop()
         session.row_count = row_count
+    return None
+
+
+def _run_trigger(frame: Frame, table: Table, trigger: SchemaObject) -> Steps:
+    """Run an AFTER trigger's body with `inserted` and `deleted`; an error in it ends the batch."""
+    session = frame.session
+    routine = module_routine(session, trigger, virtual_tables(table))
+    inner = Frame(session, routine, in_procedure=True)
+    outside, session.current_database = session.current_database, trigger.definition.database
+    started = session.transactions.current
+    depth, session.try_depth = session.try_depth, session.try_depth + 1
+    try:
+        yield from run_module(session, inner, trigger)
+    finally:
+        session.try_depth = depth
+        session.current_database = outside
+    if session.transactions.current is not started:
+        raise error(3609)
     return None
 
 

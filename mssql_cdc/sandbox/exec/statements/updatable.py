@@ -19,12 +19,12 @@ from mssql_cdc.sandbox.exec.modules import inside
 from mssql_cdc.sandbox.exec.query import commontables
 from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes
 from mssql_cdc.sandbox.exec.query.commontables import CommonTable, Renamed, named
-from mssql_cdc.sandbox.exec.query.leaves import Leaf, table_fields
+from mssql_cdc.sandbox.exec.query.leaves import Leaf
 from mssql_cdc.sandbox.exec.query.operators import Rows
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.select import Item, SelectPlanner
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
-from mssql_cdc.sandbox.exec.scope import Field, Scope
+from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import ast

@@ -1,0 +1,97 @@
+"""Running what the database keeps as modules: the routine of a procedure or trigger, calls of procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.arguments import bind
+from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Steps, StepsTo
+from mssql_cdc.sandbox.exec.impersonation import running_as
+from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.security import require
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+    from mssql_cdc.sandbox.exec.session import Session
+
+
+def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:
+    """The routine of a procedure or trigger, kept while the module stays as it is."""
+    key = ("module", id(found))
+    known = session.routines.get(key)
+    if known is not None and not known.active and known.statements is found.definition.node.body:
+        return known
+    if found.definition is None:
+        place = f"{found.schema.name}.{found.name}"
+        raise SqlError(50000, f"{place} belongs to the jobs of change data capture: it cannot be called by others.")
+    node = found.definition.node
+    outside, session.current_database = session.current_database, found.definition.database
+    try:
+        routine = Routine(
+            session, node.body, node.parameters, name=found.name, object_id=found.object_id, virtual=virtual,
+            schema=found.schema.name,
+        )  # fmt: skip
+    finally:
+        session.current_database = outside
+    session.routines[key] = routine
+    return routine
+
+
+def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+    """Run a user's procedure: (return status, outputs)."""
+    if session.nest_level >= MAX_NESTING:
+        raise error(217)
+    routine = module_routine(session, found)
+    require(session, found.definition.database, "EXECUTE", found.schema.name, found.name)
+    frame = Frame(session, routine, in_procedure=True)
+    declared = found.definition.node.parameters
+    outside, session.current_database = session.current_database, found.definition.database
+    wanted = bind(frame, declared, parameters)
+    try:
+        yield from run_module(session, frame, found)
+    finally:
+        session.current_database = outside
+    outputs = []
+    for place, number in wanted.items():
+        slot, declaration = routine.parameters[number]
+        if declaration.output:
+            outputs.append((place, declaration.name, slot.type, frame.values[slot.place]))
+    return frame.returned, outputs
+
+
+def run_module(session: Session, frame: Frame, found: SchemaObject) -> Steps:
+    """Run a module's statements: its own SET options and temporary tables, as whom it says. 266."""
+    options = replace(session.options, others=dict(session.options.others))
+    identity, before_id = session.scope_identity, session.procedure_id
+    count = session.transactions.count
+    session.procedure_id = found.object_id
+    session.nest_level += 1
+    frame.routine.active = True
+    try:
+        with session.temporary.scope(), running_as(session, *_executed_as(found)):
+            yield from run_list(frame, frame.routine.statements)
+    except Abort as abort:
+        if not abort.scope:
+            raise
+    finally:
+        frame.routine.active = False
+        session.nest_level -= 1
+        session.options, session.scope_identity, session.procedure_id = options, identity, before_id
+    now = session.transactions.count
+    if now != count and not session.trigger_stack:
+        raise error(266, previous=count, current=now)
+    return None
+
+
+def _executed_as(found: SchemaObject) -> tuple[str, str]:
+    """Whom the module's EXECUTE AS names: (word, CALLER | SELF | OWNER) or (user, name)."""
+    for option in found.definition.node.options:
+        if option.startswith("EXECUTE AS "):
+            who = option.removeprefix("EXECUTE AS ")
+            return ("user", who.strip("'")) if who.startswith("'") else ("word", who)
+    return "", ""

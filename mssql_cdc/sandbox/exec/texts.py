@@ -1,0 +1,48 @@
+"""Running text with parameters, as sp_executesql and prepared statements do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.exec.arguments import bind
+from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
+from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.options import own_settings
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.tsql.parser import parse_parameters
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.session import Session
+
+TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
+"""What output parameters got, by their place among the arguments: name, type, value."""
+
+
+def run_text(session: Session, text: str, definitions: str, arguments: Sequence[RpcParameter]) -> StepsTo[TextOutputs]:
+    """Run parameterised text; the values of its output parameters by their place among the arguments."""
+    declared = parse_parameters(definitions)
+    routine = session.routine(text, declared, key=definitions)
+    frame = Frame(session, routine, in_procedure=True)
+    outputs = bind(frame, declared, arguments)
+    routine.active = True
+    session.nest_level += 1
+    outer, session.running_text = session.running_text, text
+    try:
+        with own_settings(session, routine):
+            yield from run_list(frame, routine.statements)
+    except Abort as abort:
+        if not abort.scope:
+            raise
+    finally:
+        routine.active = False
+        session.nest_level -= 1
+        session.running_text = outer
+    values: TextOutputs = {}
+    for place, number in outputs.items():
+        slot = routine.parameters[number][0]
+        assert slot.type is not None
+        values[place] = (declared[number].name, slot.type, frame.values[slot.place])
+    return values
