@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def serve(options: argparse.Namespace) -> int:
     """Serve as the parsed options say; 2 when they, or one of the scripts, are wrong."""
     # Imported here: whoever only wants the options need not load a server.
-    from mssql_cdc.sandbox.scripts import ScriptError
-    from mssql_cdc.sandbox.server import SandboxServer, reachable_by_others
+    from mssql_cdc.sandbox.scripts import ScriptError  # noqa: PLC0415
+    from mssql_cdc.sandbox.server import SandboxServer, reachable_by_others  # noqa: PLC0415
 
     if reachable_by_others(options.host) and not (options.allow_remote and options.password):
         sys.stderr.write(
