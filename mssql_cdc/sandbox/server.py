@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.lanes import Lanes
 from mssql_cdc.sandbox.exec.security import user_of
 from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.scripts import run_script
@@ -141,6 +142,7 @@ class SandboxServer:
         if user_of(session, session.current_database) is None:
             session.close()
             raise error(4060, name=database)
+        session.open_lane = Lanes(session).open
         return session
 
 

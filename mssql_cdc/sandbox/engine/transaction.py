@@ -44,6 +44,28 @@ class Savepoint:
     locks: frozenset[Resource]
 
 
+class StatementScopes:
+    """The statement scopes that one request has open in a transaction which other requests share (MARS)."""
+
+    __slots__ = ("snapshots", "statements")
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[int, dict[int, int]]] = []
+        self.snapshots: list[int | None] = []
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are open: a statement, and what its triggers run."""
+        return len(self.statements)
+
+    def drop(self, manager: TransactionManager) -> None:
+        """Give back what is left when the request has ended without its statements."""
+        for snapshot in self.snapshots:
+            if snapshot is not None:
+                manager.drop_snapshot(snapshot)
+        self.statements, self.snapshots = [], []
+
+
 class Transaction:
     """One transaction over any number of databases.
 
@@ -109,6 +131,11 @@ class Transaction:
             return
         self._undo_to(*self._statement.pop())
         self._close_scope()
+
+    def exchange(self, scopes: StatementScopes) -> None:
+        """Let another request's scopes be the open ones, and those that are open now be kept there."""
+        self._statement, scopes.statements = scopes.statements, self._statement
+        self._statement_snapshots, scopes.snapshots = scopes.snapshots, self._statement_snapshots
 
     def _settle_variables(self, position: int) -> None:
         """What a statement did to table variables stays, whatever becomes of the transaction."""
@@ -276,4 +303,4 @@ class Transaction:
             part.undo_to(marks.get(database, 0))
 
 
-__all__ = ["Isolation", "Transaction", "Version"]
+__all__ = ["Isolation", "StatementScopes", "Transaction", "Version"]

@@ -77,7 +77,7 @@ class Session:
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
         self.on_kill: Callable[[], None] | None = None
-        self.open_lane: Callable[[], Session] | None = None
+        self.open_lane: Callable[[], Any] | None = None
         self.connection: ConnectionFacts = IN_PROCESS
         self._start()
 

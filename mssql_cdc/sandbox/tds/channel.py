@@ -1,4 +1,4 @@
-"""One client's socket: messages in, packets out, TLS in between while it is on."""
+"""Messages in, packets out: one client's socket, TLS in between while it is on."""
 
 import asyncio
 import ssl
@@ -15,14 +15,11 @@ _READ_SIZE = 65536
 LOGIN_MESSAGE_LIMIT = 128 * 1024
 
 
-class Channel:
-    """Reads whole messages and writes packets."""
+class Packets:
+    """One stream of messages in and packets out: the whole socket, or a session of it under MARS."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._tls: TlsChannel | None = None
-        self._assembler = MessageAssembler(limit=LOGIN_MESSAGE_LIMIT)
+    def __init__(self, *, limit: int) -> None:
+        self._assembler = MessageAssembler(limit=limit)
         self.packets = PacketWriter()
         self.faulty: FaultyAnswer | None = None
         """Set while an answer is to go wrong on its way."""
@@ -35,11 +32,86 @@ class Channel:
             ssl.SSLError: what came is not TLS.
         """
         while (message := self._assembler.next_message()) is None:
-            data = await self._reader.read(_READ_SIZE)
+            data = await self.read()
             if not data:
                 return None
-            self._assembler.feed(data if self._tls is None else self._tls.decrypt(data))
+            self._assembler.feed(data)
         return message
+
+    async def read(self) -> bytes:
+        """The next bytes from the client; none when it has gone."""
+        raise NotImplementedError
+
+    async def drain(self) -> None:
+        """Wait until the client keeps up."""
+        raise NotImplementedError
+
+    def send(self, data: bytes | bytearray) -> None:
+        """Write whole packets."""
+        raise NotImplementedError
+
+    async def flush(self) -> None:
+        """Send the full packets of the message under way and wait until the client keeps up."""
+        if self.faulty is not None:
+            await self.faulty.send(self.packets.full_packets(), self.send)
+        else:
+            self.send(self.packets.full_packets())
+        await self.drain()
+        # drain() does not yield while the socket takes everything; others, and attentions, need their turn.
+        await asyncio.sleep(0)
+
+    def finish_now(self, kind: PacketType = PacketType.RESPONSE) -> None:
+        """Send the rest of the message without waiting."""
+        self.send(self.packets.finish(kind))
+
+    async def finish_faulty(self) -> bool:
+        """Send the rest of an answer that goes wrong; whether the connection ends with it."""
+        assert self.faulty is not None
+        faulty, self.faulty = self.faulty, None
+        await faulty.send(self.packets.finish(PacketType.RESPONSE), self.send)
+        await self.drain()
+        return faulty.fault.cut == "after"
+
+    async def finish(self, kind: PacketType = PacketType.RESPONSE) -> None:
+        """Send the rest of the message and wait until the client keeps up."""
+        self.finish_now(kind)
+        await self.drain()
+
+
+class Channel(Packets):
+    """The socket of a client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(limit=LOGIN_MESSAGE_LIMIT)
+        self._reader = reader
+        self._writer = writer
+        self._tls: TlsChannel | None = None
+
+    async def read(self) -> bytes:
+        """The next bytes from the client, in clear text; none when it has gone."""
+        while data := await self._reader.read(_READ_SIZE):
+            plain = data if self._tls is None else self._tls.decrypt(data)
+            if plain:
+                return plain
+        return b""
+
+    def take_rest(self) -> bytes:
+        """Bytes that came behind the last message."""
+        return self._assembler.take_rest()
+
+    async def drain(self) -> None:
+        """Wait until the client keeps up."""
+        await self._writer.drain()
+
+    def send(self, data: bytes | bytearray) -> None:
+        """Write whole packets."""
+        if data:
+            self._writer.write(data if self._tls is None else self._tls.encrypt(data))
+
+    @property
+    def message_limit(self) -> int:
+        """The largest message accepted, in bytes."""
+        return self._assembler.limit
 
     def allow_messages(self, limit: int) -> None:
         """Set the largest message accepted from now on, in bytes."""
@@ -67,37 +139,6 @@ class Channel:
         """Go on in clear text: TLS was for the login only."""
         self._tls = None
 
-    async def flush(self) -> None:
-        """Send the full packets of the message under way and wait until the client keeps up."""
-        if self.faulty is not None:
-            await self.faulty.send(self.packets.full_packets(), self._send)
-        else:
-            self._send(self.packets.full_packets())
-        await self._writer.drain()
-        # drain() does not yield while the socket takes everything; others, and attentions, need their turn.
-        await asyncio.sleep(0)
-
-    def finish_now(self, kind: PacketType = PacketType.RESPONSE) -> None:
-        """Send the rest of the message without waiting."""
-        self._send(self.packets.finish(kind))
-
-    async def finish_faulty(self) -> bool:
-        """Send the rest of an answer that goes wrong; whether the connection ends with it."""
-        assert self.faulty is not None
-        faulty, self.faulty = self.faulty, None
-        await faulty.send(self.packets.finish(PacketType.RESPONSE), self._send)
-        await self._writer.drain()
-        return faulty.fault.cut == "after"
-
-    async def finish(self, kind: PacketType = PacketType.RESPONSE) -> None:
-        """Send the rest of the message and wait until the client keeps up."""
-        self.finish_now(kind)
-        await self._writer.drain()
-
-    async def drain(self) -> None:
-        """Wait until the client keeps up."""
-        await self._writer.drain()
-
     def abort(self) -> None:
         """Cut the connection at once; what was not sent is lost."""
         self._writer.transport.abort()
@@ -118,7 +159,3 @@ class Channel:
             library=login.library,
             client_version=login.client_version,
         )
-
-    def _send(self, data: bytes | bytearray) -> None:
-        if data:
-            self._writer.write(data if self._tls is None else self._tls.encrypt(data))

@@ -5,6 +5,7 @@ Knows nothing of what the messages mean, nor of sockets and TLS.
 
 import enum
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.tds.wire import ProtocolError
@@ -141,6 +142,15 @@ class MessageAssembler:
         self._kind = None
         self._status = Status(0)
         self._payload = bytearray()
+
+
+def split_packets(packets: bytes | bytearray) -> Iterator[bytes]:
+    """One after the other, packets that stand together."""
+    position = 0
+    while position < len(packets):
+        length = int.from_bytes(packets[position + 2 : position + 4], "big")
+        yield bytes(packets[position : position + length])
+        position += length
 
 
 class PacketWriter:

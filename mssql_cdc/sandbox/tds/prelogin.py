@@ -51,6 +51,7 @@ class Prelogin:
 
     encryption: Encryption
     wants_federated: bool
+    wants_mars: bool
     options: Mapping[int, bytes]
 
 
@@ -70,7 +71,7 @@ def parse_prelogin(payload: bytes) -> Prelogin:
     encryption = options.get(_ENCRYPTION, bytes((Encryption.NOT_SUPPORTED,)))
     if len(encryption) != 1 or encryption[0] not in tuple(Encryption):
         raise ProtocolError(f"PRELOGIN asks for encryption {encryption.hex()}; expected 00, 01, 02 or 03")
-    return Prelogin(Encryption(encryption[0]), _FEDERATED in options, options)
+    return Prelogin(Encryption(encryption[0]), _FEDERATED in options, options.get(_MARS) == b"\x01", options)
 
 
 def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protection]:
@@ -82,7 +83,7 @@ def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protec
 
 
 def prelogin_reply(prelogin: Prelogin, encryption: Encryption, version: bytes = DEFAULT_VERSION) -> bytes:
-    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for.
+    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for; MARS is had by who asks.
 
     `version`: four bytes, major, minor and build; what drivers show as the version of the DBMS.
     """
@@ -91,7 +92,7 @@ def prelogin_reply(prelogin: Prelogin, encryption: Encryption, version: bytes = 
         (_ENCRYPTION, bytes((encryption,))),
         (_INSTANCE, b"\0"),
         (_THREAD, b""),
-        (_MARS, b"\0"),
+        (_MARS, bytes((prelogin.wants_mars,))),
     ]
     if prelogin.wants_federated:
         options.append((_FEDERATED, b"\0"))

@@ -17,6 +17,9 @@ class Session(Protocol):
     connection: ConnectionFacts
     """Set by the connection: how the client has come."""
 
+    open_lane: "Callable[[], Lane] | None"
+    """What opens one of several streams of requests that may run at the same time (MARS)."""
+
     @property
     def spid(self) -> int:
         """The number by which the server knows the session."""
@@ -58,6 +61,14 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Roll back and release everything."""
+        ...
+
+
+class Lane(Session, Protocol):
+    """What a MARS client has in each of its SMP sessions."""
+
+    def enlist(self, descriptor: int) -> None:
+        """Say which transaction the next request belongs to, 0 for none."""
         ...
 
 

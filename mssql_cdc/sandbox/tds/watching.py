@@ -6,11 +6,12 @@ Which request is to suffer is decided outside (`wire_faults`); here is what a fa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.tds.packets import split_packets
 
 Kind = Literal["batch", "rpc", "transaction", "bulk"]
 Cut = Literal["", "before", "unanswered", "middle", "after"]
@@ -82,7 +83,7 @@ class FaultyAnswer:
         fault = self.fault
         if fault.cut == "unanswered":
             raise ConnectionAbortedError("cut before the answer, as ordered")
-        for packet in _split(packets):
+        for packet in split_packets(packets):
             self._sent += 1
             if fault.seconds:
                 await asyncio.sleep(fault.seconds)
@@ -90,14 +91,6 @@ class FaultyAnswer:
                 write(packet[: max(len(packet) // 2, 1)])
                 raise ConnectionAbortedError("cut in the middle of the answer, as ordered")
             write(_corrupted(packet) if self._sent == fault.corrupt else packet)
-
-
-def _split(packets: bytes | bytearray) -> Iterator[bytes]:
-    position = 0
-    while position < len(packets):
-        length = int.from_bytes(packets[position + 2 : position + 4], "big")
-        yield bytes(packets[position : position + length])
-        position += length
 
 
 def _corrupted(packet: bytes) -> bytes:

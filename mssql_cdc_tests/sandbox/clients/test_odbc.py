@@ -1,14 +1,12 @@
-"""What ODBC programs ask for beside statements: MARS, table-valued parameters, array binding."""
+"""What ODBC programs ask for beside statements: intent, table-valued parameters, array binding."""
 
 from collections.abc import Iterator
 
 import pyodbc
 import pytest
 
-from mssql_cdc.sandbox.tds.packets import PacketType
 from mssql_cdc_tests.sandbox.processes import SandboxProcess
 from mssql_cdc_tests.sandbox.tds.drivers import DRIVERS, driver
-from mssql_cdc_tests.sandbox.tds.raw_client import PRELOGIN, raw_client
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,36 +22,6 @@ def microsoft(separate_sandbox: SandboxProcess) -> Iterator[pyodbc.Connection]:
     connection = connect("msodbcsql", separate_sandbox)
     yield connection
     connection.close()
-
-
-def test_mars_is_answered_with_no(separate_sandbox: SandboxProcess) -> None:
-    """MS-TDS 2.2.6.5: B_MARS 0x01 asks, the server's 0x00 refuses; a client may go on without."""
-    asking = bytes.fromhex("0000100006 0100160001 0400170001 ff 0b0000000000 02 01".replace(" ", ""))
-    with raw_client(separate_sandbox.port) as client:
-        client.send(PacketType.PRELOGIN, asking)
-        answer = client.receive()
-    options = {}
-    place = 0
-    while answer[place] != 0xFF:
-        offset, length = (
-            int.from_bytes(answer[place + 1 : place + 3], "big"),
-            int.from_bytes(answer[place + 3 : place + 5], "big"),
-        )
-        options[answer[place]] = answer[offset : offset + length]
-        place += 5
-    assert options[4] == b"\0"
-    assert len(PRELOGIN) < len(asking)
-
-
-def test_freetds_goes_on_without_mars(separate_sandbox: SandboxProcess) -> None:
-    connection = connect("FreeTDS", separate_sandbox, more="MARS_Connection=yes;")
-    assert connection.execute("SELECT 1").fetchval() == 1
-    connection.close()
-
-
-def test_microsofts_driver_refuses_to_go_on_without_mars(separate_sandbox: SandboxProcess) -> None:
-    with pytest.raises(pyodbc.Error):
-        connect("msodbcsql", separate_sandbox, more="MARS_Connection=yes;")
 
 
 @pytest.mark.parametrize("name", DRIVERS)

@@ -112,7 +112,7 @@ def select(frame: Frame, node: st.SelectStatement) -> Steps:
         count = yield from _stream(frame, compiled, context)
     except BaseException:
         if transaction.state == "active":
-            transaction.undo_statement()
+            transaction.end_statement()  # nothing to undo, and under MARS other requests have changed rows since
             if own:
                 transaction.rollback()
         raise
