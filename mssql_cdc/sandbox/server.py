@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.lanes import Lanes
 from mssql_cdc.sandbox.exec.security import user_of
 from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc.sandbox.scripts import run_script
 from mssql_cdc.sandbox.tds.connection import ConnectionSettings
 from mssql_cdc.sandbox.tds.listener import Listener

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.clock import Clock
 from mssql_cdc.sandbox.engine.events import Columns, Message, Rows
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.registry import Catalog
 
 T = TypeVar("T")
 START = datetime(2026, 1, 5, 12, 0, tzinfo=timezone.utc)  # noqa: UP017

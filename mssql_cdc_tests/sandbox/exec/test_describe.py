@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc_tests.sandbox.exec.conftest import Answer, Client
 
 

@@ -10,7 +10,7 @@ from datetime import date
 
 import pytest
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 
 

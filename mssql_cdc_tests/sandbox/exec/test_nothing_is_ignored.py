@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.events import Message
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 
 TABLE = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, g varchar(5), n int) INSERT t VALUES (1, 'a', 10), (2, 'b', 20)"

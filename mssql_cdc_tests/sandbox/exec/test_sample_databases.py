@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
 from mssql_cdc.sandbox.engine.events import Message
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc.sandbox.scripts import split_batches
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 

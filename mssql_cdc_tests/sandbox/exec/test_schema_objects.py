@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mssql_cdc.sandbox.catalog.registry import Catalog
+from mssql_cdc.sandbox.registry import Catalog
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 
 TABLE = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, n int) INSERT t VALUES (1, 10), (2, 20)"

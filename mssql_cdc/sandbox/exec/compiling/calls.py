@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiling import statefunctions
+from mssql_cdc.sandbox.exec.compiling.partitions import partition_number
 from mssql_cdc.sandbox.exec.compiling.user_functions import scalar_function
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, values, xml_methods
@@ -20,7 +21,6 @@ from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.query.grouping import NAMES
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.sequences import Sequence
-from mssql_cdc.sandbox.exec.statements.places import partition_number
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
+from mssql_cdc.sandbox.exec.message_texts import formatted
 from mssql_cdc.sandbox.exec.query.for_json import json_cell, json_string
 from mssql_cdc.sandbox.exec.query.select import makes_json
 from mssql_cdc.sandbox.exec.scope import Field, Scope
-from mssql_cdc.sandbox.exec.statements.messages import formatted
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:

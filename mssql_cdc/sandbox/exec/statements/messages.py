@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,12 @@ from mssql_cdc.sandbox.engine.ticks import DAY_TICKS, SECOND_TICKS
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Pause, Steps
+from mssql_cdc.sandbox.exec.message_texts import formatted
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
-
-_PLACE = re.compile(
-    r"%(?P<flags>[-+0 #]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?(?:h|l|I64)?(?P<kind>[diosuxX%])"
-)
 
 
 def _text(frame: Frame, node: ast.Expression) -> str:
@@ -36,29 +32,6 @@ def _print(frame: Frame, node: st.Print) -> Steps:
     text = _text(frame, node.value)
     yield Message(0, 1, 0, text or " ", frame.routine.name, node.line)
     return None
-
-
-def formatted(template: str, arguments: list[Any]) -> str:
-    """A RAISERROR message with its places filled as printf does."""
-    left = list(arguments)
-
-    def fill(match: re.Match[str]) -> str:
-        kind = match["kind"]
-        if kind == "%":
-            return "%"
-        width = left.pop(0) if match["width"] == "*" and left else match["width"]
-        precision = left.pop(0) if match["precision"] == "*" and left else match["precision"]
-        if not left:
-            return "(null)"
-        value = left.pop(0)
-        if value is None:
-            return "(null)"
-        shown = f"%{match['flags']}{width or ''}{'.' + str(precision) if precision is not None else ''}"
-        if kind == "s":
-            return (shown + "s") % str(value)
-        return (shown + ("d" if kind in "diu" else kind)) % int(value)
-
-    return _PLACE.sub(fill, template)
 
 
 def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:

@@ -1,76 +1,27 @@
-"""Where tables would lie: filegroups, partition functions and schemes. Rows lie in memory; the names must be right.
-
-Partitions are known by number only (`$PARTITION`): nothing is switched, merged or split.
-"""
+"""Where tables would lie: filegroups, partition functions and schemes. Rows lie in memory; the names must be right."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.comparison import sort_key
 from mssql_cdc.sandbox.engine.storage.database import Database
-from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
-from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
+from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.scope import Scope
-from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.exec.tables.partitions import PartitionFunction, PartitionScheme, functions, schemes
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.routine import Frame
 
 PRIMARY = "PRIMARY"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFunction:
-    """A partition function: boundaries in order, in storage form of the type."""
-
-    name: str
-    function_id: int
-    type: SqlType
-    boundaries: tuple[Any, ...]
-    right: bool
-
-    def number(self, value: Any) -> int:
-        """The partition of a value, from 1; NULL is in the first."""
-        if value is None:
-            return 1
-        key = sort_key(self.type) or (lambda item: item)
-        keys = [key(boundary) for boundary in self.boundaries]
-        return (bisect_right if self.right else bisect_left)(keys, key(value)) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionScheme:
-    """A partition scheme: its function and a filegroup for each partition."""
-
-    name: str
-    data_space_id: int
-    function: PartitionFunction
-    filegroups: tuple[str, ...]
-
-
 def filegroups(database: Database) -> list[str]:
     """Filegroups of a database, PRIMARY first."""
     return database.properties.setdefault("filegroups", [PRIMARY])
-
-
-def functions(database: Database) -> dict[str, PartitionFunction]:
-    """Partition functions by lower-case name."""
-    return database.properties.setdefault("partition functions", {})
-
-
-def schemes(database: Database) -> dict[str, PartitionScheme]:
-    """Partition schemes by lower-case name."""
-    return database.properties.setdefault("partition schemes", {})
 
 
 def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None:
@@ -144,19 +95,6 @@ def drop_partition(database: Database, kind: str, name: str) -> None:
     if any(scheme.function is found for scheme in schemes(database).values()):
         raise SqlError(7706, f"Partition function '{name}' is being used by one or more partition schemes.")
     del table[name.lower()]
-
-
-def partition_number(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """$PARTITION.function(value)."""
-    function = functions(compiler.names.database).get(node.name[-1].lower())
-    if function is None or len(node.arguments) != 1:
-        raise SqlError(7715, f'The specified partition function "{node.name[-1]}" does not exist.')
-    value = coerce(compiler.value(node.arguments[0], scope), function.type).fn
-
-    def fn(row: tuple, context: Context) -> int:
-        return function.number(value(row, context))
-
-    return Expr(t.INT, fn, False)
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
