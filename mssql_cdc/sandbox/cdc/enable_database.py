@@ -36,10 +36,11 @@ class Tool:
         table = self.database.create_table(self.transaction, layout.schema, layout.name, columns, is_ms_shipped=True)
         key = tuple((name, False) for name in layout.key)
         index = Index(f"{layout.name}_clustered_idx", 0, key, unique=True, clustered=True)
+        if layout.primary:
+            index.constraint, index.object_id = "PRIMARY KEY", self.database.next_object_id()
         alter.add_index(table, self.transaction, index)
-        if layout.searched_by is not None:
-            name = f"{layout.name}_nonunique_idx"
-            alter.add_index(table, self.transaction, Index(name, 0, ((layout.searched_by, False),)))
+        for name, column, unique in layout.others:
+            alter.add_index(table, self.transaction, Index(name, 0, ((column, False),), unique=unique))
         return table
 
     def procedure(self, name: str) -> SchemaObject:
@@ -82,7 +83,7 @@ def enable_database(database: Database, transaction: Transaction) -> DatabaseCap
     for name in DATABASE_PROCEDURES:
         tool.procedure(name)
     _set_enabled(database, transaction, to=True)
-    return DatabaseCapture(database, database.log.end_position)
+    return DatabaseCapture(database, database.log.end_position, (database.next_object_id(), now))
 
 
 def disable_database(database: Database, transaction: Transaction) -> None:

@@ -97,6 +97,8 @@ class DatabaseCapture:
 
     database: Database
     position: int
+    ddl_trigger: tuple[int, int]
+    """Object id and creation time of `tr_MScdc_ddl_event`, by which the server notes DDL."""
     instances: dict[int, CaptureInstance] = field(default_factory=dict)
     pending_ddl: list[tuple] = field(default_factory=list)
     history: ScanHistory = field(default_factory=ScanHistory)

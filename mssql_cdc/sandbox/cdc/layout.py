@@ -13,14 +13,17 @@ SCHEMA = "cdc"
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """A metadata table: its columns as text (see `catalog.columns`) and the columns of its unique clustered index."""
+    """A metadata table: its columns as text (see `catalog.columns`) and the columns of its unique clustered index.
+
+    `primary` says that the index is a primary key's; `others` are further ones: name, column, whether unique.
+    """
 
     name: str
     columns: str
     key: tuple[str, ...]
     schema: str = SCHEMA
-    searched_by: str | None = None
-    """A column with an index of its own, not unique."""
+    primary: bool = False
+    others: tuple[tuple[str, str, bool], ...] = ()
 
 
 CHANGE_TABLES = TableLayout(
@@ -29,6 +32,10 @@ CHANGE_TABLES = TableLayout(
     "end_lsn binary(10)?, supports_net_changes bit?, has_drop_pending bit?, role_name sysname?, index_name sysname?, "
     "filegroup_name sysname?, create_date datetime?, partition_switch bit",
     ("object_id",),
+    others=(
+        ("change_tables_unique_idx", "capture_instance", True),
+        ("source_object_id_idx", "source_object_id", False),
+    ),
 )
 CAPTURED_COLUMNS = TableLayout(
     "captured_columns",
@@ -40,6 +47,7 @@ INDEX_COLUMNS = TableLayout(
     "index_columns",
     "object_id int, column_name sysname, index_ordinal tinyint, column_id int",
     ("object_id", "index_ordinal", "column_id"),
+    primary=True,
 )
 DDL_HISTORY = TableLayout(
     "ddl_history",
@@ -52,7 +60,7 @@ LSN_TIME_MAPPING = TableLayout(
     "start_lsn binary(10), tran_begin_time datetime?, tran_end_time datetime?, tran_id varbinary(10)?, "
     "tran_begin_lsn binary(10)?",
     ("start_lsn",),
-    searched_by="tran_end_time",
+    others=(("lsn_time_mapping_nonunique_idx", "tran_end_time", False),),
 )
 SYSTRANSCHEMAS = TableLayout(
     "systranschemas",
@@ -75,6 +83,7 @@ JOBS = TableLayout(
     "pollinginterval bigint?, retention bigint?, threshold bigint?",
     ("database_id", "job_type"),
     schema="dbo",
+    primary=True,
 )
 """`msdb.dbo.cdc_jobs`, created with the first job of the server."""
 AZURE_JOBS = replace(JOBS, schema=SCHEMA)

@@ -122,9 +122,20 @@ def _key(row: tuple, places: list[int]) -> tuple:
     return tuple(row[layout.LEADING + place] for place in places)
 
 
+def _placeholder(name: str) -> SystemTableFunction:
+    """A function which is never read: without arguments it gives the text of error 313 [fab]."""
+
+    def rows(_scope: Scope, *_arguments: object) -> Slices:
+        raise SqlError(50000, f"cdc.{name} carries permissions only: read the function of a capture instance.")
+
+    return SystemTableFunction(name, _ALL_LEADING, _ARGUMENTS, rows)
+
+
 def change_function(scope_instances: list[CaptureInstance], name: str) -> SystemTableFunction | None:
     """The function of schema `cdc` called `name`, among the instances of a database."""
     lowered = name.casefold()
+    if lowered in layout.PLACEHOLDERS:
+        return _placeholder(lowered)
     for instance in scope_instances:
         if lowered == (layout.ALL_CHANGES + instance.name).casefold():
             return all_changes(instance)

@@ -129,19 +129,48 @@ VERSIONS: Mapping[str, ProductVersion] = MappingProxyType({
 })  # fmt: skip
 DEFAULT = "2022"
 
+_COLUMN_VIEWS = ("sys.columns", "sys.all_columns", "sys.masked_columns")
+
+
+def _of_columns(*names: str) -> tuple[str, ...]:
+    """Columns of the views that show all there is of a column."""
+    return tuple(f"{view}.{name}" for view in _COLUMN_VIEWS for name in names)
+
+
+def _of_databases(*names: str) -> tuple[str, ...]:
+    return tuple(f"sys.databases.{name}" for name in names)
+
+
 _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     ((13, 0, 5026), ("sys.dm_db_log_stats",)),
-    ((14,), ("concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info")),
-    ((15,), ("approx_count_distinct",)),
+    ((14,), (
+        "concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info",
+        *_of_columns("graph_type", "graph_type_desc"), *_of_databases("is_temporal_history_retention_enabled"),
+    )),
+    ((15,), (
+        "approx_count_distinct", *_of_columns("is_data_deletion_filter_column"),
+        *_of_databases(
+            "catalog_collation_type", "catalog_collation_type_desc", "physical_database_name",
+            "is_result_set_caching_on", "is_accelerated_database_recovery_on", "is_tempdb_spill_to_remote_store",
+            "is_stale_page_detection_on", "is_memory_optimized_enabled",
+        ),
+    )),
     ((16,), (
         "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
         "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
-        "set_bit", "sys.databases.is_change_feed_enabled", "sys.databases.is_ledger_on",
+        "set_bit", *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
+        *_of_columns("ledger_view_column_type", "ledger_view_column_type_desc", "is_dropped_ledger_column"),
     )),
     ((17,), (
         "base64_decode", "base64_encode", "current_date", "edit_distance", "edit_distance_similarity",
         "jaro_winkler_distance", "jaro_winkler_similarity", "json_arrayagg", "json_objectagg", "product",
         "regexp_count", "regexp_instr", "regexp_like", "regexp_replace", "regexp_substr", "unistr",
+        *_of_columns("vector_dimensions", "vector_base_type", "vector_base_type_desc"),
+        *_of_databases(
+            "is_data_lake_replication_enabled", "is_event_stream_enabled", "data_compaction", "data_compaction_desc",
+            "data_lake_log_publishing", "data_lake_log_publishing_desc", "is_vorder_enabled",
+            "is_proactive_statistics_refresh_on", "is_optimized_locking_on",
+        ),
     )),
 )  # fmt: skip
 SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType({name: since for since, names in _BROUGHT for name in names})

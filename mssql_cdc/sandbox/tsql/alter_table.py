@@ -93,24 +93,27 @@ class AlterTableParser(TableParser):
         column = self.identifier()
         action = self.accept_one("ADD", "DROP")
         if action:
+            if action == "ADD" and self.at("MASKED", "WITH"):
+                return st.AlterColumn(table, column, None, None, "add masked", self.masking(), line=line)
             property_ = self.expect_one(*_COLUMN_PROPERTIES)
             if property_ == "NOT":
                 self.expect("FOR", "REPLICATION")
-            if self.accept("WITH"):
-                self.skip_parentheses()
             return st.AlterColumn(table, column, None, None, f"{action} {property_}".lower(), line=line)
         type_name = self.type_name()
         nullable: bool | None = None
+        masking: str | None = None
         while True:
             if self.accept("NOT", "NULL"):
                 nullable = False
             elif self.accept("NULL"):
                 nullable = True
+            elif self.at("MASKED", "WITH"):
+                masking = self.masking()
             elif not self.accept("SPARSE"):
                 break
         if self.text == "WITH" and self.peek().text == "(":
             self.storage_options()
-        return st.AlterColumn(table, column, type_name, nullable, line=line)
+        return st.AlterColumn(table, column, type_name, nullable, "", masking, line=line)
 
     def _drop(self, table: tuple[str, ...], line: int) -> st.Statement:
         self.expect("DROP")

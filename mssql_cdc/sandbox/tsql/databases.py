@@ -83,9 +83,10 @@ class DatabaseParser(ControlParser):
         name = self.identifier()
         collation = ""
         filegroups: list[str] = []
+        options: tuple[tuple[str, str], ...] = ()
         if self.accept("CONTAINMENT"):
             self.expect("=")
-            self.expect_one("NONE", "PARTIAL")
+            options = (("CONTAINMENT", self.expect_one("NONE", "PARTIAL")),)
         if self.accept("ON"):
             self.accept("PRIMARY")
             self._file()
@@ -99,9 +100,8 @@ class DatabaseParser(ControlParser):
                 self._file()
         if self.accept("COLLATE"):
             collation = self.word_as_written()
-        options: tuple[tuple[str, str], ...] = ()
         if self.accept("WITH"):
-            options = self._database_options()
+            options += self._database_options()
         return st.CreateDatabase(name, collation, tuple(filegroups), options, line=line)
 
     def _filegroup_name(self) -> str:

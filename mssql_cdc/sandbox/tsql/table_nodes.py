@@ -56,6 +56,7 @@ class ColumnDefinition:
     hidden: bool = False
     sparse: bool = False
     rowguid: bool = False
+    masking: str | None = None
     constraints: tuple[Constraint, ...] = ()
 
 
@@ -102,13 +103,17 @@ class AlterTableAdd(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterColumn(Statement):
-    """ALTER TABLE … ALTER COLUMN c type [NULL | NOT NULL], or ADD/DROP of a column property."""
+    """ALTER TABLE … ALTER COLUMN c type [NULL | NOT NULL], or ADD/DROP of a column property.
+
+    `masking` is the function of MASKED WITH, None where nothing is said of it.
+    """
 
     table: Name
     column: str
     type: TypeName | None
     nullable: bool | None = None
     property: str = ""
+    masking: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,10 +102,18 @@ class TableParser(IndexParser):
             assert type_name is not None
             return replace(column, type=TypeName(type_name.name, type_name.arguments, self.word_as_written()))
         if self.at("MASKED", "WITH"):
-            self.expect("MASKED", "WITH")
-            self.skip_parentheses()
-            return column
+            return replace(column, masking=self.masking())
         return None
+
+    def masking(self) -> str:
+        """MASKED WITH (FUNCTION = 'text'): the text."""
+        self.expect("MASKED", "WITH")
+        self.expect("(")
+        self.expect("FUNCTION")
+        self.expect("=")
+        text = self.string()
+        self.expect(")")
+        return text
 
     def _column_type(self, name: str) -> TypeName:
         """The type; `timestamp` may be both name and type of a column."""

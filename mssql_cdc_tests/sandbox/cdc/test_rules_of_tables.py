@@ -96,6 +96,58 @@ RULES = {
     "[sys] without net changes there is no such index": Rule(
         (T, ENABLE_DB, enable(supports_net_changes="0")), INDEX.format(2), []
     ),
+    "[sys] change_tables is also found by instance and by source": Rule(
+        (ENABLE_DB,),
+        "SELECT i.name, i.is_unique, COL_NAME(x.object_id, x.column_id) FROM sys.indexes i JOIN sys.index_columns x "
+        "ON x.object_id = i.object_id AND x.index_id = i.index_id WHERE i.object_id = OBJECT_ID('cdc.change_tables') "
+        "AND i.type = 2 ORDER BY i.name",
+        [("change_tables_unique_idx", 1, "capture_instance"), ("source_object_id_idx", 0, "source_object_id")],
+    ),
+    "[sys] index_columns has a primary key": Rule(
+        (ENABLE_DB,),
+        "SELECT name, type FROM sys.key_constraints WHERE parent_object_id = OBJECT_ID('cdc.index_columns')",
+        [("index_columns_clustered_idx", "PK")],
+    ),
+    "[pub] a trigger of the database notes DDL": Rule(
+        (ENABLE_DB,),
+        "SELECT name, parent_class_desc, parent_id, type, is_ms_shipped, is_disabled FROM sys.triggers",
+        [("tr_MScdc_ddl_event", "DATABASE", 0, "TR", 1, 0)],
+    ),
+    "[sys] masks of the source are masks of the change table": Rule(
+        (
+            "CREATE TABLE dbo.t (id int PRIMARY KEY, a varchar(9) MASKED WITH (FUNCTION = 'default()'), b int)",
+            "ALTER TABLE dbo.t ALTER COLUMN b ADD MASKED WITH (FUNCTION = 'random(1, 9)')",
+            ENABLE_DB,
+            enable(),
+        ),
+        "SELECT c.column_name, c.masking_function, m.masking_function FROM cdc.captured_columns c "
+        "LEFT JOIN sys.masked_columns m ON m.object_id = c.object_id AND m.name = c.column_name ORDER BY 1",
+        [("a", "default()", "default()"), ("b", "random(1, 9)", "random(1, 9)"), ("id", None, None)],
+    ),
+    "[doc] contained databases have no change data capture": Rule(
+        (
+            "EXEC sp_configure 'contained database authentication', 1; RECONFIGURE",
+            "ALTER DATABASE CURRENT SET CONTAINMENT = PARTIAL",
+        ),
+        ENABLE_DB,
+        12839,
+    ),
+    "[doc] and databases with it are not contained": Rule(
+        ("EXEC sp_configure 'contained database authentication', 1; RECONFIGURE", ENABLE_DB),
+        "ALTER DATABASE CURRENT SET CONTAINMENT = PARTIAL",
+        12838,
+    ),
+    "[doc] delayed durability comes not behind it either": Rule(
+        (ENABLE_DB,), "ALTER DATABASE CURRENT SET DELAYED_DURABILITY = ALLOWED", 22892
+    ),
+    "[doc] the user cdc owns a schema": Rule((ENABLE_DB,), "DROP USER cdc", 15138),
+    "[fab] placeholders want arguments like the functions they stand for": Rule(
+        (ENABLE_DB,),
+        "SELECT * FROM cdc.[fn_cdc_get_all_changes_ ... ]()",
+        313,
+        text="An insufficient number of arguments were supplied for the procedure or function "
+        "cdc.fn_cdc_get_all_changes_ ... .",
+    ),
     "[doc] index_columns lists the key by position": Rule(
         (
             "CREATE TABLE dbo.t (a int NOT NULL, b int NOT NULL, c int, PRIMARY KEY (b, a))",

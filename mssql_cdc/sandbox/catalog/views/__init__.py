@@ -3,6 +3,7 @@
 from mssql_cdc.sandbox.catalog.views import (
     columns,
     compatibility,
+    databases,
     information_schema,
     keys,
     recovery,
@@ -18,6 +19,7 @@ from mssql_cdc.sandbox.catalog.views import (
 _VIEWS = (
     *columns.VIEWS,
     *compatibility.VIEWS,
+    *databases.VIEWS,
     *information_schema.VIEWS,
     *keys.VIEWS,
     *recovery.VIEWS,

@@ -20,7 +20,12 @@ _COLUMN_REST = (
     "is_xml_document bit = 0, xml_collection_id int = 0, default_object_id int, rule_object_id int = 0, "
     "is_sparse bit?, is_column_set bit? = 0, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
     "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, "
-    "encryption_algorithm_name sysname? = NULL, column_encryption_key_id int? = NULL, is_hidden bit?, is_masked bit"
+    "encryption_algorithm_name sysname? = NULL, column_encryption_key_id int? = NULL, "
+    "column_encryption_key_database_name sysname? = NULL, is_hidden bit?, is_masked bit, graph_type int? = NULL, "
+    "graph_type_desc nvarchar(60)? = NULL, is_data_deletion_filter_column bit = 0, "
+    "ledger_view_column_type int? = NULL, ledger_view_column_type_desc nvarchar(60)? = NULL, "
+    "is_dropped_ledger_column bit = 0, vector_dimensions smallint? = NULL, vector_base_type tinyint? = NULL, "
+    "vector_base_type_desc nvarchar(10)? = NULL"
 )
 
 
@@ -54,21 +59,32 @@ def column_values(table: Table, column: Column) -> tuple:
 _GENERATED = {"": (0, "NOT_APPLICABLE"), "start": (1, "AS_ROW_START"), "end": (2, "AS_ROW_END")}
 
 
+def _every_value(table: Table, column: Column) -> tuple:
+    return (
+        *column_values(table, column),
+        int(column.rowguid),
+        int(column.identity is not None),
+        int(column.computed is not None),
+        int(column.replicated),
+        column.default.object_id if column.default is not None else 0,
+        int(column.sparse),
+        *_GENERATED[column.generated],
+        int(column.hidden),
+        int(column.masking is not None),
+    )
+
+
 def _columns(scope: Scope) -> Iterator[tuple]:
     for table in scope.tables():
         for column in table.columns:
-            yield (
-                *column_values(table, column),
-                int(column.rowguid),
-                int(column.identity is not None),
-                int(column.computed is not None),
-                int(column.replicated),
-                column.default.object_id if column.default is not None else 0,
-                int(column.sparse),
-                *_GENERATED[column.generated],
-                int(column.hidden),
-                int(column.masking is not None),
-            )
+            yield _every_value(table, column)
+
+
+def _masked_columns(scope: Scope) -> Iterator[tuple]:
+    for table in scope.tables():
+        for column in table.columns:
+            if column.masking is not None:
+                yield (*_every_value(table, column), column.masking)
 
 
 def _types(scope: Scope) -> Iterator[tuple]:
@@ -174,6 +190,12 @@ CONSTRAINT = (
 VIEWS = (
     view("sys.columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
     view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
+    view(
+        "sys.masked_columns",
+        _COLUMN + _COLUMN_REST + ", masking_function nvarchar(4000)?",
+        _masked_columns,
+        about="object_id",
+    ),
     view(
         "sys.types",
         "name sysname, system_type_id tinyint, user_type_id int, schema_id int, principal_id int? = NULL, "

@@ -1,4 +1,4 @@
-"""`sys.databases`, `sys.configurations`, the log's statistics, and what else describes the server."""
+"""`sys.configurations`, the log's statistics, and what else describes the server."""
 
 from __future__ import annotations
 
@@ -12,37 +12,6 @@ from mssql_cdc.sandbox.engine.log import lsn_text
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
 
-_RECOVERY = {"FULL": 1, "BULK_LOGGED": 2, "SIMPLE": 3}
-_STATES = {"ONLINE": 0, "RESTORING": 1, "RECOVERING": 2, "OFFLINE": 6}
-_ACCESS = {"MULTI_USER": 0, "SINGLE_USER": 1, "RESTRICTED_USER": 2}
-
-
-def _databases(scope: Scope) -> Iterator[tuple]:
-    for database in scope.server.databases.values():
-        options = database.options
-        snapshot = options.allow_snapshot_isolation
-        yield (
-            database.name,
-            database.id,
-            b"\x01",
-            database.create_date,
-            options.compatibility_level,
-            database.collation.name,
-            _ACCESS[options.user_access],
-            options.user_access,
-            int(options.read_only),
-            _STATES[options.state],
-            options.state,
-            int(snapshot),
-            "ON" if snapshot else "OFF",
-            int(options.read_committed_snapshot),
-            _RECOVERY[options.recovery_model],
-            options.recovery_model,
-            int(database.name == "msdb"),
-            int(options.cdc_enabled),
-        )
-
-
 _CONFIGURATIONS = {
     "max text repl size (B)": (1536, -1, 2147483647, 1, 0),
     "clr enabled": (1562, 0, 1, 1, 0),
@@ -51,6 +20,7 @@ _CONFIGURATIONS = {
     "default language": (124, 0, 9999, 1, 0),
     "nested triggers": (115, 0, 1, 1, 0),
     "max degree of parallelism": (1539, 0, 32767, 1, 1),
+    "contained database authentication": (16393, 0, 1, 1, 0),
 }
 
 
@@ -148,30 +118,6 @@ _FILE = (
 )
 
 VIEWS = (
-    view(
-        "sys.databases",
-        "name sysname, database_id int, source_database_id int? = NULL, owner_sid varbinary(85)?, "
-        "create_date datetime, compatibility_level tinyint, collation_name sysname?, user_access tinyint?, "
-        "user_access_desc nvarchar(60)?, "
-        "is_read_only bit?, is_auto_close_on bit = 0, is_auto_shrink_on bit? = 0, state tinyint?, "
-        "state_desc nvarchar(60)?, is_in_standby bit? = 0, is_cleanly_shutdown bit? = 0, "
-        "is_supplemental_logging_enabled bit? = 0, snapshot_isolation_state tinyint?, "
-        "snapshot_isolation_state_desc nvarchar(60)?, is_read_committed_snapshot_on bit?, recovery_model tinyint?, "
-        "recovery_model_desc nvarchar(60)?, page_verify_option tinyint? = 2, "
-        "page_verify_option_desc nvarchar(60)? = 'CHECKSUM', is_auto_create_stats_on bit? = 1, "
-        "is_auto_update_stats_on bit? = 1, is_ansi_null_default_on bit? = 0, is_ansi_nulls_on bit? = 0, "
-        "is_ansi_padding_on bit? = 0, is_ansi_warnings_on bit? = 0, is_arithabort_on bit? = 0, "
-        "is_concat_null_yields_null_on bit? = 0, is_quoted_identifier_on bit? = 0, is_recursive_triggers_on bit? = 0, "
-        "is_fulltext_enabled bit? = 1, is_trustworthy_on bit?, is_published bit = 0, is_subscribed bit = 0, "
-        "is_merge_published bit = 0, is_distributor bit = 0, is_sync_with_backup bit = 0, is_broker_enabled bit = 1, "
-        "log_reuse_wait tinyint? = 0, log_reuse_wait_desc nvarchar(60)? = 'NOTHING', "
-        "is_date_correlation_on bit = 0, is_cdc_enabled bit, is_encrypted bit? = 0, "
-        "replica_id uniqueidentifier? = NULL, group_database_id uniqueidentifier? = NULL, "
-        "containment tinyint? = 0, containment_desc nvarchar(60)? = 'NONE', "
-        "delayed_durability int? = 0, delayed_durability_desc nvarchar(60)? = 'DISABLED', "
-        "is_change_feed_enabled bit? = 0, is_ledger_on bit? = 0",
-        _databases,
-    ),
     view(
         "sys.configurations",
         "configuration_id int, name nvarchar(35), value sql_variant?, minimum sql_variant?, maximum sql_variant?, "

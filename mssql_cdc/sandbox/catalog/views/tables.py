@@ -93,7 +93,7 @@ def _procedures(scope: Scope) -> Iterator[tuple]:
 
 
 _TRIGGER = (
-    "name sysname, object_id int, parent_class tinyint = 1, parent_class_desc nvarchar(60)? = 'OBJECT_OR_COLUMN', "
+    "name sysname, object_id int, parent_class tinyint, parent_class_desc nvarchar(60)?, "
     "parent_id int, type char(2) = 'TR', type_desc nvarchar(60)? = 'SQL_TRIGGER', create_date datetime, "
     "modify_date datetime, is_ms_shipped bit, is_disabled bit = 0, is_not_for_replication bit = 0, "
     "is_instead_of_trigger bit = 0"
@@ -103,14 +103,12 @@ _TRIGGER = (
 def _triggers(scope: Scope) -> Iterator[tuple]:
     for row in all_objects(scope.database):
         if row.type_code == "TR":
-            yield (
-                row.name,
-                row.object_id,
-                row.parent_object_id,
-                row.create_date,
-                row.modify_date,
-                int(row.is_ms_shipped),
-            )
+            place = (1, "OBJECT_OR_COLUMN", row.parent_object_id)
+            yield (row.name, row.object_id, *place, row.create_date, row.modify_date, int(row.is_ms_shipped))
+    capture = scope.server.catalog.cdc.capture(scope.database)
+    if capture is not None:
+        object_id, created = capture.ddl_trigger
+        yield ("tr_MScdc_ddl_event", object_id, 0, "DATABASE", 0, created, created, 1)
 
 
 def _synonyms(scope: Scope) -> Iterator[tuple]:

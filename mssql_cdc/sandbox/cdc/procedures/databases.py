@@ -23,9 +23,11 @@ def _require_rights(call: Call, *, procedure: str) -> None:
 
 
 async def _enable_db(call: Call) -> AsyncIterator[Event]:
-    """Checks in the server's order [sys]: rights, system database, already enabled (a message only), names taken."""
+    """Checks in the server's order [sys]: rights, containment, system database, already enabled (a message), names."""
     database = call.scope.database
     _require_rights(call, procedure="sp_cdc_enable_db")
+    if database.properties.get("containment", "NONE") != "NONE":
+        raise cdc_error(12839, database.name, procedure="sp_cdc_enable_db")
     if database.is_system:
         raise cdc_error(22989, database.name, procedure=_ENABLE)
     if database.options.cdc_enabled:

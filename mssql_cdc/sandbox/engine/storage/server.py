@@ -63,6 +63,7 @@ class Server:
         self.config: dict[str, int] = {
             "max text repl size (B)": 65536, "clr enabled": 0, "show advanced options": 0, "user options": 0,
             "default language": 0, "nested triggers": 1, "max degree of parallelism": 0,
+            "contained database authentication": 0,
         }  # fmt: skip
         self.trace_flags: set[int] = set()
         self.catalog: Any = None

@@ -37,9 +37,21 @@ def drop_principal(frame: Frame, node: st.Drop) -> Steps:
             if node.if_exists:
                 continue
             raise error(15151, action="drop", kind=node.kind, name=local)
+        if node.kind != "login":
+            _require_unused(session.current_database, local, node.kind)
         del names[local]
     yield session.done(frame, None, "drop")
     return None
+
+
+def _require_unused(database: Database, name: str, kind: str) -> None:
+    """Errors 15138 and 15144: schemas that a principal owns and members of a role keep it."""
+    folded = name.casefold()
+    if any(schema.owner.casefold() == folded for schema in database.schemas.values()):
+        raise error(15138, kind="schema")
+    members = (role.casefold() for other in database.principals.values() for role in other.member_of)
+    if kind == "role" and folded in members:
+        raise error(15144)
 
 
 def _principal(frame: Frame, node: st.Principal) -> Steps:

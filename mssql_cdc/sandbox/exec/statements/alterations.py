@@ -134,7 +134,7 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         if old is None:
             raise error(4924, statement="ALTER TABLE ALTER COLUMN", column=node.column, table=table.name)
         if node.type is None:
-            _column_property(table, old, node.property)
+            _column_property(table, old, node)
             return
         if old.computed is not None or old.is_rowversion:
             kind = "COMPUTED" if old.computed is not None else "timestamp"
@@ -148,7 +148,8 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         nullable = True if node.nullable is None else node.nullable
         column = Column(
             old.name, type_, nullable=nullable, identity=old.identity, default=old.default, rowguid=old.rowguid,
-            sparse=old.sparse, hidden=old.hidden, masking=old.masking, replicated=old.replicated,
+            sparse=old.sparse, hidden=old.hidden, masking=node.masking or old.masking,
+            replicated=old.replicated,
         )  # fmt: skip
         convert = assigner(old.type, type_, table=table.long_name, column=old.name)
         before = alter.alter_column(table, transaction, column, convert)
@@ -177,15 +178,15 @@ def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> No
                 )  # fmt: skip
 
 
-def _column_property(table: Table, column: Column, property_: str) -> None:
-    action, word = property_.split(" ", 1)
+def _column_property(table: Table, column: Column, node: st.AlterColumn) -> None:
+    action, word = node.property.split(" ", 1)
     attribute = {"rowguidcol": "rowguid", "sparse": "sparse", "hidden": "hidden"}.get(word)
     if attribute is not None:
         setattr(column, attribute, action == "add")
     elif word == "persisted" and column.computed is not None:
         column.computed.persisted = action == "add"
     elif word == "masked":
-        column.masking = "default()" if action == "add" else None
+        column.masking = node.masking
     _touch(table)
 
 

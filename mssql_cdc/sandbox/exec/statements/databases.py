@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -30,6 +31,8 @@ def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
     session = frame.session
     require_new_database(session)
     _refuse_in_transaction(session, "CREATE DATABASE")
+    for name, value in node.options:
+        _refuse_option(session, None, name, value)
     collation = collation_named(node.collation) if node.collation else None
     database = session.server.create_database(node.name, collation=collation)
     places.filegroups(database).extend(node.filegroups)
@@ -53,6 +56,7 @@ def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
         session.server.rename_database(database, node.new_name)
     options, state = dict(node.options), database.options.state
     for name, value in node.options:
+        _refuse_option(session, database, name, value)
         if name in ("SINGLE_USER", "RESTRICTED_USER", "OFFLINE") or name == "READ_COMMITTED_SNAPSHOT":
             _leave_others(session, database, kill="ROLLBACK IMMEDIATE" in options, option=name)
         _set_option(database, name, value)
@@ -84,6 +88,19 @@ _FLAGS = {
     "READ_COMMITTED_SNAPSHOT": "read_committed_snapshot", "ALLOW_SNAPSHOT_ISOLATION": "allow_snapshot_isolation",
     "ANSI_NULL_DEFAULT": "ansi_null_default", "RECURSIVE_TRIGGERS": "recursive_triggers",
 }  # fmt: skip
+
+
+def _refuse_option(session: Session, database: Database | None, name: str, value: str) -> None:
+    """What change data capture does not go along with, and the server's configuration (22892, 12838, 12824)."""
+    captured = database is not None and database.options.cdc_enabled
+    if name == "DELAYED_DURABILITY" and value != "DISABLED" and captured:
+        raise cdc_error(22892, "Change Data Capture", procedure="")
+    if name == "CONTAINMENT" and value != "NONE":
+        if not session.server.config["contained database authentication"]:
+            raise error(12824, action="create" if database is None else "alter")
+        if captured:
+            assert database is not None
+            raise error(12838, name=database.name)
 
 
 def _set_option(database: Database, name: str, value: str) -> None:

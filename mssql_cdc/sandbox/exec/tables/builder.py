@@ -69,6 +69,7 @@ class TableBuilder:
             sparse=node.sparse,
             hidden=node.hidden,
             generated=node.generated,
+            masking=node.masking,
         )
         if node.default is not None:
             column.default = self.default(node.default, column)
