@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import RETENTION
-from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.errors import SqlError, catalogue
 

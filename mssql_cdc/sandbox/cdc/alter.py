@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import CAPTURED_COLUMNS, LEADING
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.log import DdlChange
 from mssql_cdc.sandbox.engine.storage import alter

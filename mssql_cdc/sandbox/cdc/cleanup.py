@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import CHANGE_TABLES, LSN_TIME_MAPPING
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.storage.table import Table
 
 if TYPE_CHECKING:

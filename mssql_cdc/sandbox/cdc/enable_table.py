@@ -15,9 +15,9 @@ from mssql_cdc.sandbox.cdc.alter import captured_type
 from mssql_cdc.sandbox.cdc.enable_database import Tool
 from mssql_cdc.sandbox.cdc.instance_metadata import write_metadata
 from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata
 from mssql_cdc.sandbox.cdc.names import split_column_list
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index

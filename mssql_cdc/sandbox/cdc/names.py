@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 
 _CLOSING = {"[": "]", '"': '"'}
 

@@ -10,8 +10,8 @@ from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:

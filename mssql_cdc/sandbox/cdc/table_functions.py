@@ -13,9 +13,9 @@ from mssql_cdc.sandbox.cdc import layout
 from mssql_cdc.sandbox.cdc.change_rows import BEFORE
 from mssql_cdc.sandbox.cdc.functions import low_end, max_lsn, may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance
-from mssql_cdc.sandbox.cdc.messages import no_such_endpoints
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
 from mssql_cdc.sandbox.cdc.net_changes import NET_OPTIONS, ChangeRow, NetOption, net_changes
+from mssql_cdc.sandbox.cdc_messages import no_such_endpoints
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn

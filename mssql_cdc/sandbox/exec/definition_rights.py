@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Message
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_member, is_sysadmin, may

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure
-from mssql_cdc.sandbox.cdc.messages import MESSAGES, cdc_error
+from mssql_cdc.sandbox.cdc_messages import MESSAGES, cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.errors import SqlError
 

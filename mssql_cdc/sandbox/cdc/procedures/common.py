@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mssql_cdc.sandbox.catalog.definitions import Call
-from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.locks import MustWait
 from mssql_cdc.sandbox.exec.security import is_owner, is_sysadmin
 

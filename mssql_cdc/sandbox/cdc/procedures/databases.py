@@ -8,8 +8,8 @@ from mssql_cdc.sandbox.catalog.definitions import Call, procedure
 from mssql_cdc.sandbox.cdc.enable_database import disable_database, enable_database
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import SCHEMA
-from mssql_cdc.sandbox.cdc.messages import MESSAGES, cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_owner, require_sysadmin, run, service
+from mssql_cdc.sandbox.cdc_messages import MESSAGES, cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 

@@ -18,8 +18,8 @@ from mssql_cdc.sandbox.cdc.job_settings import (
 )
 from mssql_cdc.sandbox.cdc.job_table import JobRow, JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
-from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, run, service
+from mssql_cdc.sandbox.cdc_messages import AGENT_NOT_RUNNING, cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 

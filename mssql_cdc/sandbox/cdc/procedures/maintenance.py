@@ -11,9 +11,9 @@ from mssql_cdc.sandbox.catalog.definitions import Call, procedure
 from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, run, service
 from mssql_cdc.sandbox.cdc.procedures.scanning import require_publisher, scan_log
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.errors import SqlError
 

@@ -10,10 +10,10 @@ from mssql_cdc.sandbox.catalog.measures import measures
 from mssql_cdc.sandbox.cdc.functions import may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DDL_HISTORY, LEADING
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.metadata import Metadata
 from mssql_cdc.sandbox.cdc.names import bracket_list
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, run
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import reported_name
 

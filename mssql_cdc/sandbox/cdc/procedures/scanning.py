@@ -10,8 +10,8 @@ from mssql_cdc.sandbox.cdc.agent import run_scans
 from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance, require_mapped
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING, JobSettings
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.exec.security import is_owner

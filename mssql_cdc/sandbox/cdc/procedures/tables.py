@@ -11,8 +11,8 @@ from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, JobType, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.layout import job_name
-from mssql_cdc.sandbox.cdc.messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
+from mssql_cdc.sandbox.cdc_messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
 

@@ -8,10 +8,10 @@ from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.cdc.functions import may_see
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
-from mssql_cdc.sandbox.cdc.messages import cdc_error
 from mssql_cdc.sandbox.cdc.names import equal_names, split_column_list
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture
 from mssql_cdc.sandbox.cdc.wrapper_scripts import Wrapper, WrapperColumn
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.types import declaration
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.cdc.messages import cdc_error
+from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.storage import alter
 from mssql_cdc.sandbox.engine.storage.columns import Column
