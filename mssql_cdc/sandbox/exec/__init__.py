@@ -1,4 +1,20 @@
 """Execution: syntax trees to closures and plans, statements, control of flow, procedures, sessions.
 
 Uses engine/ and tsql/. Does not know the wire protocol, nor what the catalogue's views and procedures mean.
+
+The rooms, lowest first; each imports what stands before it, none what stands behind it:
+
+* what everybody meets: `flow` (pauses, jumps), `context`, `scope`, `names`, `variables`, `language`
+* `expressions/`: closures made of closures
+* `compiler`: what compilation knows around a statement; `modules`: what the database keeps of users' modules
+* `tables/`: making tables and complete rows; `routine`: statements with their variables, and one run of them
+* `arguments`, `interpreter`: lists of statements; `functions`, `module_runs`, `texts`: bodies that are run
+* `query/`: operators, and the planners that make them
+* `compiling/`: one function per kind of expression; `statements/`: one per kind of statement; `procedures`
+* `prepared`, `remote`, `apicursors/`: calls as they come from clients
+* `dialect`: the tables of the language, made out of all of these; `session`: carries them
+
+Expressions hold queries, queries functions, functions statements, and statements all of them. That recursion goes
+through the tables (`language.Language`): who meets a node of another kind looks up what to do with it, so that no
+import goes back. Types of arguments may be named from above, for the type checker only.
 """
