@@ -116,6 +116,8 @@ def assigner(source: SqlType, target: SqlType, *, table: str, column: str, verbo
 
     def assign(value: Any) -> Any:
         result = function(value)
+        if type(value) is str and len(value) <= target.length and value.isascii():
+            return result
         full = whole(value)
         if len(full) > len(result) and full.rstrip(blank) != result.rstrip(blank):
             if not verbose:

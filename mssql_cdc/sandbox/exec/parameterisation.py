@@ -7,6 +7,7 @@ because what they say may decide how the statement is compiled. A text that is a
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ _CHANGE = re.compile(r"\s*+(?:INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _UNREADABLE = re.compile(r'--|/\*|"|@')
 _PIECES = re.compile(rf"(\[[^\]]*+(?:\]\][^\]]*+)*+\]|{TEXT}|(?<![\w@#$.])(?:{BINARY}|{NUMBER})(?![\w@#$.]))")
 _LENGTHS = (16, 64, 256, 1024, 4000)
+_MAX_INT = 2147483647
 _PARAMETER = "@__literal"
 
 
@@ -42,20 +44,29 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Parameterised:
-    """A statement with parameters in the place of literals, and their values, in storage form, in this text."""
+    """A statement with parameters in the place of literals: `pieces` of its text, and the parameters' values.
 
-    key: tuple[str, ...]
-    parts: tuple[str, ...]
-    types: tuple[ast.TypeName, ...]
+    `key` holds the text around the literals, and a word for each of these: what type it has as a parameter, or the
+    literal itself where it stays one. `values` are in storage form.
+    """
+
+    key: tuple[tuple[str, ...], tuple[str, ...]]
     values: tuple[Any, ...]
+    pieces: list[str]
 
     def statement(
         self, *, quoted_identifier: bool
     ) -> tuple[tuple[st.Statement, ...], tuple[st.VariableDeclaration, ...]]:
         """The statement that all texts with this key share, and the declarations of its parameters."""
-        text = "".join(self.parts)
-        declared = tuple(st.VariableDeclaration(f"{_PARAMETER}{n}", type_) for n, type_ in enumerate(self.types))
-        return Parser(text, quoted_identifier=quoted_identifier).batch(), declared
+        around, words = self.key
+        parts = list(around)
+        declared: list[st.VariableDeclaration] = []
+        for place, word in zip(_literals(self.pieces), words, strict=True):
+            parts[place] = word
+            if word is not self.pieces[place]:
+                parts[place] = f"{_PARAMETER}{len(declared)}"
+                declared.append(st.VariableDeclaration(parts[place], _type_of(word)))
+        return Parser("".join(parts), quoted_identifier=quoted_identifier).batch(), tuple(declared)
 
 
 class Parameteriser:
@@ -69,7 +80,7 @@ class Parameteriser:
         if len(text) > _MAX_TEXT or _CHANGE.match(text) is None:
             return None
         pieces = _PIECES.split(text)
-        literals = [place for place in range(1, len(pieces), 2) if pieces[place][0] != "["]
+        literals = _literals(pieces)
         if not literals or len(literals) > _MAX_LITERALS:
             return None
         around = pieces.copy()
@@ -83,54 +94,70 @@ class Parameteriser:
             shape = self._shapes[shape_key] = _shape(pieces, literals, quoted_identifier=quoted_identifier)
         if not shape.free and not shape.operands:
             return None
-        return _parameterised(pieces, literals, shape)
+        return _parameterised(shape_key, pieces, literals, shape)
 
 
-def _parameterised(pieces: list[str], literals: list[int], shape: Shape) -> Parameterised | None:
-    types: list[ast.TypeName] = []
+def _literals(pieces: list[str]) -> list[int]:
+    """Places of the literals: every other piece, but for names in brackets."""
+    return [place for place in range(1, len(pieces), 2) if pieces[place][0] != "["]
+
+
+def _parameterised(
+    shape_key: tuple[str, ...], pieces: list[str], literals: list[int], shape: Shape
+) -> Parameterised | None:
+    words: list[str] = []
     values: list[Any] = []
-    key = pieces
     for order, place in enumerate(literals):
-        if order not in shape.free and (order not in shape.operands or pieces[place].isdigit()):
-            continue
-        typed = _typed(pieces[place])
-        if typed is None:
+        literal = pieces[place]
+        if order in shape.free or (order in shape.operands and not literal.isdigit()):
+            typed = _typed(literal)
+            if typed is None:
+                return None
+            words.append(typed[0])
+            values.append(typed[1])
+        else:
+            words.append(literal)
+    return Parameterised((shape_key, tuple(words)), tuple(values), pieces)
+
+
+def _typed(literal: str) -> tuple[str, Any] | None:
+    """A word for the type of a literal, and its value; None where only the original text will do.
+
+    Strings get one of a few lengths, so that few plans serve them all. Runs for each literal of each statement.
+    """
+    if literal.isdigit():
+        value = int(literal)
+        if value <= _MAX_INT:
+            return "i", value
+        whole, fraction = literal, ""
+    else:
+        mark = literal[0]
+        if mark == "'":  # others may have to be fitted into the code page of the database
+            return _text(literal[1:-1], "v") if literal.isascii() else None
+        if mark in "Nn":
+            return _text(literal[2:-1], "n")
+        if literal[:2] in ("0x", "0X"):
             return None
-        key[place] = f"{_PARAMETER}{len(types)}"
-        types.append(typed[0])
-        values.append(typed[1])
-    words = tuple(f"{type_.name[0]}{type_.arguments}" for type_ in types)
-    return Parameterised((*key, *words), tuple(key), tuple(types), tuple(values))
-
-
-def _typed(literal: str) -> tuple[ast.TypeName, Any] | None:
-    """Type and value of a literal; strings get one of a few lengths, so that few plans serve them all."""
-    mark = literal[0]
-    if mark == "'":  # others may have to be fitted into the code page of the database
-        return _text(literal[1:-1], "varchar") if literal.isascii() else None
-    if mark in "Nn":
-        return _text(literal[2:-1], "nvarchar")
-    if literal[:2] in ("0x", "0X"):
-        return None
-    token = number(literal)
-    if token.kind == "i":
-        return _INT, token.value
-    if token.kind == "f":
-        return _FLOAT, token.value
-    whole, _, fraction = literal.partition(".")
+        if "e" in literal or "E" in literal:
+            return "f", number(literal).value
+        whole, _, fraction = literal.partition(".")
     precision = len(whole.lstrip("0")) + len(fraction)
     if literal == "2147483648" or precision > 38:  # its negative is an int; too long is an error of the original
         return None
-    return ast.TypeName(("numeric",), (max(precision, 1), len(fraction))), token.value
+    return f"d{precision or 1},{len(fraction)}", number(literal).value
 
 
-_INT, _FLOAT = ast.TypeName(("int",)), ast.TypeName(("float",))
-_TEXTS = {(name, length): ast.TypeName((name,), (length,)) for name in ("varchar", "nvarchar") for length in _LENGTHS}
-
-
-def _text(inner: str, name: str) -> tuple[ast.TypeName, Any]:
+def _text(inner: str, kind: str) -> tuple[str, Any]:
     value = inner.replace("''", "'") if "'" in inner else inner
-    return _TEXTS[name, next(length for length in _LENGTHS if len(value) <= length)], value
+    return f"{kind}{_LENGTHS[bisect_left(_LENGTHS, len(value))]}", value
+
+
+_NAMES = {"i": "int", "f": "float", "v": "varchar", "n": "nvarchar", "d": "numeric"}
+
+
+def _type_of(word: str) -> ast.TypeName:
+    """The type behind a literal's word, such as n64 or d5,2."""
+    return ast.TypeName((_NAMES[word[0]],), tuple(map(int, word[1:].split(","))) if word[1:] else ())
 
 
 def _shape(pieces: list[str], literals: list[int], *, quoted_identifier: bool) -> Shape:
