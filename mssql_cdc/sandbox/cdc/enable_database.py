@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.catalog.columns import layout as column_layout
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DATABASE_PROCEDURES, METADATA_TABLES, PLACEHOLDERS, SCHEMA, TableLayout
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
@@ -38,9 +38,9 @@ class Tool:
         index = Index(f"{layout.name}_clustered_idx", 0, key, unique=True, clustered=True)
         if layout.primary:
             index.constraint, index.object_id = "PRIMARY KEY", self.database.next_object_id()
-        alter.add_index(table, self.transaction, index)
+        index_changes.add_index(table, self.transaction, index)
         for name, column, unique in layout.others:
-            alter.add_index(table, self.transaction, Index(name, 0, ((column, False),), unique=unique))
+            index_changes.add_index(table, self.transaction, Index(name, 0, ((column, False),), unique=unique))
         return table
 
     def procedure(self, name: str) -> SchemaObject:

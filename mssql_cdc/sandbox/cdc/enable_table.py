@@ -18,7 +18,7 @@ from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseC
 from mssql_cdc.sandbox.cdc.metadata import Metadata
 from mssql_cdc.sandbox.cdc.names import split_column_list
 from mssql_cdc.sandbox.cdc_messages import cdc_error
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
@@ -197,10 +197,10 @@ def _create_change_table(
     )
     order = tuple((column, False) for column in layout.change_table_key(command_id=command_id))
     clustered = Index(layout.clustered_index_name(name), 0, order, unique=True, clustered=True)
-    alter.add_index(table, transaction, clustered)
+    index_changes.add_index(table, transaction, clustered)
     if net_index is not None:
         key = (*net_index.columns, *order)
-        alter.add_index(
+        index_changes.add_index(
             table,
             transaction,
             Index(layout.net_index_name(name), 0, key, unique=True, included=("__$update_mask",)),

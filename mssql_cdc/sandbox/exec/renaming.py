@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import alter, schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -76,7 +76,7 @@ def _may_be_object(database: Database, path: Name) -> bool:
 
 def _rename_column(table: Table, transaction: Transaction, old: str, text: str, new: str) -> None:
     alter.rename_column(table, transaction, old, new)
-    alter.log_ddl(table, transaction, "rename", f"EXEC sp_rename '{text}', '{new}', 'COLUMN'", column=old)
+    schema_change.log_ddl(table, transaction, "rename", f"EXEC sp_rename '{text}', '{new}', 'COLUMN'", column=old)
 
 
 def _rename_index(index: Index, transaction: Transaction, new: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.columns import Column, Generated
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -60,7 +60,7 @@ def drop_period(table: Table, transaction: Transaction) -> None:
     if not columns:
         raise SqlError(4945, f"Table '{table.long_name}' has no PERIOD FOR SYSTEM_TIME to drop.")
     before: list[tuple[Column, Generated, bool]] = [(column, column.generated, column.hidden) for column in columns]
-    alter.begin_ddl(table, transaction)
+    schema_change.begin_ddl(table, transaction)
 
     def undo() -> None:
         for column, kind, hidden in before:
@@ -112,7 +112,7 @@ def _make_history(table: Table, transaction: Transaction, name: ast.Name) -> Tab
     history = table.database.create_table(transaction, schema, local, columns)
     start, end = (table.columns[place].name for place in table.period_at)
     keys = ((end, False), (start, False))
-    alter.add_index(history, transaction, Index(f"ix_{local}", 0, keys, unique=False, clustered=True))
+    index_changes.add_index(history, transaction, Index(f"ix_{local}", 0, keys, unique=False, clustered=True))
     return history
 
 
@@ -153,7 +153,7 @@ def _checked_history(table: Table, found: Any) -> Table:
 
 def _link(table: Table, history: Table, transaction: Transaction, *, on: bool) -> None:
     """Tie a table to its history, or untie them."""
-    alter.begin_ddl(table, transaction)
+    schema_change.begin_ddl(table, transaction)
     before = (table.history, table.properties.get("temporal_type"), history.properties.get("temporal_type"))
 
     def put(history_table: Table | None, own: int | None, other: int | None) -> None:

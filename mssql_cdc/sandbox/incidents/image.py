@@ -13,7 +13,7 @@ from typing import Any
 from mssql_cdc.sandbox.cdc.instances import Captured, CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
 from mssql_cdc.sandbox.engine.log import Log
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column, Computed, Default, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.database import Database, DatabaseOptions
@@ -62,7 +62,7 @@ class Image:
             table.rebind()
             for index in table.indexes:
                 if not index.disabled:
-                    alter.rebuild_index(table, index)
+                    index_changes.rebuild_index(table, index)
         self.database.log.active.clear()
         self.database.name = self.name
         if self.capture is not None:

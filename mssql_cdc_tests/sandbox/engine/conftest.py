@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.index import Index
@@ -34,8 +34,8 @@ def make_table(database: Database, name: str = "t", *, primary_key: bool = True)
         table = database.create_table(transaction, "dbo", name, columns)
         if primary_key:
             key = Index(f"PK_{name}", 0, (("id", False),), unique=True, clustered=True, constraint="PRIMARY KEY")
-            alter.add_index(table, transaction, key)
-        alter.add_index(table, transaction, Index(f"UQ_{name}", 0, (("code", False),), unique=True))
+            index_changes.add_index(table, transaction, key)
+        index_changes.add_index(table, transaction, Index(f"UQ_{name}", 0, (("code", False),), unique=True))
         return table
 
     made = committed(database, create)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mssql_cdc.sandbox.engine.log import DdlChange, Log, RowChange, lsn_text
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import schema_change
 from mssql_cdc_tests.sandbox.engine.conftest import committed, make_table
 
 
@@ -122,7 +122,7 @@ def test_truncating_behind_the_cursor_keeps_positions(database, tracked) -> None
 def test_ddl_of_a_tracked_table_lies_in_order_between_its_rows(database, tracked) -> None:
     def play(transaction) -> None:
         tracked.insert(transaction, (1, "a", None))
-        alter.log_ddl(tracked, transaction, "add column", "ALTER TABLE t ADD x int", column="x")
+        schema_change.log_ddl(tracked, transaction, "add column", "ALTER TABLE t ADD x int", column="x")
         tracked.insert(transaction, (2, "b", None))
 
     committed(database, play)

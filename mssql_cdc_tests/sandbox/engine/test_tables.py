@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import alter, index_changes, rule_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column, Computed, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.index import Index
@@ -64,7 +64,7 @@ def test_an_update_may_shift_all_keys_because_uniqueness_is_checked_at_its_end(d
 def test_a_filtered_unique_index_looks_only_at_its_rows(database) -> None:
     table = make_table(database)
     only = Index("F", 0, (("note", False),), unique=True, predicate=lambda row: row[2] is not None)
-    committed(database, lambda t: alter.add_index(table, t, only))
+    committed(database, lambda t: index_changes.add_index(table, t, only))
     committed(database, lambda t: table.insert_many(t, [(1, "a", None), (2, "b", None), (3, "c", "x")]))
     assert refused(database, lambda t: table.insert(t, (4, "d", "x"))).number == 2601
     committed(database, lambda t: table.update(t, [(2, (3, "c", None)), (0, (1, "a", "x"))]))
@@ -80,7 +80,7 @@ def test_null_in_a_not_null_column_is_error_515(database, table) -> None:
 
 def test_a_check_is_violated_by_false_only(database, table) -> None:
     check = Check("CK", 1, "([id]>(0))", lambda row: None if row[2] is None else row[0] > 0, column="id")
-    committed(database, lambda t: alter.add_check(table, t, check, existing=True))
+    committed(database, lambda t: rule_changes.add_check(table, t, check, existing=True))
     committed(database, lambda t: table.insert(t, (-1, "a", None)))
     failure = refused(database, lambda t: table.insert(t, (-2, "b", "x")))
     assert failure.message == (
@@ -94,7 +94,7 @@ def linked(database, **actions):
     child = make_table(database, "child")
     committed(database, lambda t: alter.add_column(child, t, Column("parent_id", INT), lambda: None))
     key = ForeignKey("FK", 2, child, ("parent_id",), parent, ("id",), **actions)
-    committed(database, lambda t: alter.add_foreign_key(t, key, existing=True))
+    committed(database, lambda t: rule_changes.add_foreign_key(t, key, existing=True))
     committed(database, lambda t: parent.insert_many(t, [(1, "a", None), (2, "b", None)]))
     committed(database, lambda t: child.insert_many(t, [(1, "a", None, 1), (2, "b", None, None), (3, "c", None, 2)]))
     return parent, child
@@ -125,7 +125,7 @@ def test_cascades_follow_the_parent(database) -> None:
 
 def test_an_index_over_the_foreign_key_finds_the_same_children(database) -> None:
     parent, child = linked(database, on_delete="CASCADE")
-    committed(database, lambda t: alter.add_index(child, t, Index("IX", 0, (("parent_id", False),))))
+    committed(database, lambda t: index_changes.add_index(child, t, Index("IX", 0, (("parent_id", False),))))
     committed(database, lambda t: child.insert(t, (4, "d", None, 1)))
     committed(database, lambda t: parent.delete(t, [0]))
     assert [row[0] for row in now(child)] == [2, 3]
@@ -180,7 +180,7 @@ def test_columns_come_and_go_and_older_images_stay_readable(database, table) -> 
     alter.add_column(table, transaction, Column("n", INT, nullable=False), lambda: 7)
     assert refused_in(transaction, lambda t: alter.drop_column(table, t, "code")).number == 4922
     assert alter.dependants(table, "code") == [("index", "UQ_t")]
-    alter.drop_index(table, transaction, table.indexes[1])
+    index_changes.drop_index(table, transaction, table.indexes[1])
     alter.drop_column(table, transaction, "code")
     note = Column("note", varchar(20, collation=database.collation))
     alter.alter_column(table, transaction, note, str.upper)
@@ -202,7 +202,9 @@ def test_a_not_null_column_needs_a_value_for_existing_rows(database, table) -> N
 
 def test_building_a_unique_index_over_duplicates_is_error_1505(database, table) -> None:
     committed(database, lambda t: table.insert_many(t, [(1, "a", "x"), (2, "b", "X")]))
-    failure = refused(database, lambda t: alter.add_index(table, t, Index("U", 0, (("note", False),), unique=True)))
+    failure = refused(
+        database, lambda t: index_changes.add_index(table, t, Index("U", 0, (("note", False),), unique=True))
+    )
     assert failure.number == 1505
     assert failure.message.endswith("The duplicate key value is (x).")
 
@@ -250,7 +252,7 @@ def test_range_scans_of_a_composite_index_follow_its_order(pairs, descending) ->
     columns = [Column("a", INT, nullable=False), Column("b", INT)]
     table = committed(database, lambda t: database.create_table(t, "dbo", "p", columns))
     index = Index("I", 0, (("a", False), ("b", descending)))
-    committed(database, lambda t: alter.add_index(table, t, index))
+    committed(database, lambda t: index_changes.add_index(table, t, index))
     committed(database, lambda t: table.insert_many(t, pairs))
 
     def play(transaction: Transaction) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.log import Log
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import rule_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.objects import NameMap, Principal, Schema, SchemaObject
 from mssql_cdc.sandbox.engine.storage.recovery import Recovery
@@ -183,7 +183,7 @@ class Database:
         kind: Kind = "user",
         is_ms_shipped: bool = False,
     ) -> Table:
-        """A new empty table; keys follow with `alter.add_index` and so on. Errors 2714, 2705, 2738, 2744."""
+        """A new empty table; keys follow with `index_changes.add_index` and so on. Errors 2714, 2705, 2738, 2744."""
         table = self.make_table(schema, name, columns, kind=kind, is_ms_shipped=is_ms_shipped)
         self.add_object(transaction, table)
         return table
@@ -240,9 +240,9 @@ class Database:
     def _release_table(self, transaction: Transaction, table: Table) -> None:
         if any(key.table is not table for key in table.referenced_by):
             raise error(3726, name=table.full_name)
-        alter.begin_ddl(table, transaction)
+        schema_change.begin_ddl(table, transaction)
         for key in tuple(table.foreign_keys):
-            alter.drop_foreign_key(transaction, key)
+            rule_changes.drop_foreign_key(transaction, key)
 
     def rename(self, transaction: Transaction, item: SchemaObject, new_name: str) -> None:
         """sp_rename of an object; error 15335 if the name is taken."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import alter, index_changes, rule_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -66,7 +66,9 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
                 scope = Scope(table_fields(table, (table.name,)), compiler.fold)
                 column.computed, column.type, column.nullable = builder.computed(item, scope, session)
             alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
-            alter.log_ddl(table, transaction, "add column", _command(frame, node), column=column.name, details=column)
+            schema_change.log_ddl(
+                table, transaction, "add column", _command(frame, node), column=column.name, details=column
+            )
             if table.history is not None:
                 _add_to_history(table.history, transaction, column)
         if definition.period is not None:
@@ -80,7 +82,7 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
             else:
                 builder.add_constraint(table, transaction, constraint)
         for index in definition.indexes:
-            alter.add_index(table, transaction, builder.index(table, index))
+            index_changes.add_index(table, transaction, builder.index(table, index))
 
     yield from _altered(frame, node.table, work)
     return None
@@ -117,7 +119,7 @@ def _add_default(builder: TableBuilder, table: Table, transaction: Transaction, 
         raise error(1752, column=node.column, table=table.name)
     if column.default is not None:
         raise SqlError(1781, "Column already has a DEFAULT bound to it.")
-    alter.begin_ddl(table, transaction)
+    schema_change.begin_ddl(table, transaction)
     column.default = builder.default(node, column)
     transaction.on_undo(lambda: setattr(column, "default", None))
     _touch(table)
@@ -155,7 +157,7 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         before = alter.alter_column(table, transaction, column, convert)
         if table.history is not None:
             alter.alter_column(table.history, transaction, temporal.former_column(column), convert)
-        alter.log_ddl(
+        schema_change.log_ddl(
             table, transaction, "alter column", _command(frame, node), column=old.name, details=(before, column)
         )
 
@@ -220,7 +222,7 @@ def _drop_column(frame: Frame, table: Table, transaction: Transaction, name: str
             5074, f"The object '{users[0]}' is dependent on column '{column.name}'.\nALTER TABLE DROP COLUMN "
             f"{column.name} failed because one or more objects access this column."
         )  # fmt: skip
-    alter.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
+    schema_change.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
     alter.drop_column(table, transaction, name)
     if table.history is not None:
         alter.drop_column(table.history, transaction, name)
@@ -239,20 +241,20 @@ def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_ex
     index = table.index(name)
     if index is not None and index.constraint:
         refuse_captured_key(table, index)
-        alter.drop_index(table, transaction, index)
+        index_changes.drop_index(table, transaction, index)
         return
     for check in table.checks:
         if fold(check.name) == wanted:
-            alter.drop_check(table, transaction, check)
+            rule_changes.drop_check(table, transaction, check)
             return
     for key in table.foreign_keys:
         if fold(key.name) == wanted:
-            alter.drop_foreign_key(transaction, key)
+            rule_changes.drop_foreign_key(transaction, key)
             return
     for column in table.columns:
         default = column.default
         if default is not None and fold(default.name) == wanted:
-            alter.begin_ddl(table, transaction)
+            schema_change.begin_ddl(table, transaction)
             column.default = None
             transaction.on_undo(lambda column=column, default=default: setattr(column, "default", default))
             _touch(table)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -178,7 +178,7 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             )  # fmt: skip
         _refuse_bound(database, found, name)
         if found.tracked:
-            alter.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
+            schema_change.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
         for trigger in list(found.triggers):
             database.drop_object(transaction, trigger)
     elif found.type_code == "TR" and found.definition.parent is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -38,9 +38,9 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
         drops = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in node.options)
         existing = table.index(node.index.name)
         if drops and existing is not None:
-            alter.drop_index(table, transaction, existing)
+            index_changes.drop_index(table, transaction, existing)
         index = builder.index(table, node.index, node.options)
-        alter.add_index(table, transaction, index)
+        index_changes.add_index(table, transaction, index)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create index")
@@ -78,7 +78,7 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
                 f"It is being used for {index.constraint} constraint enforcement.", state=4,
             )  # fmt: skip
         refuse_captured_key(found, index)
-        alter.drop_index(found, transaction, index)
+        index_changes.drop_index(found, transaction, index)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "drop index")
@@ -94,7 +94,7 @@ def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
         if index is None:
             raise SqlError(2727, f"Cannot find index '{node.index}'.", severity=11)
         if node.action == "rebuild":
-            alter.rebuild_index(table, index)
+            index_changes.rebuild_index(table, index)
         elif node.action == "disable":
             refuse_captured_key(table, index)
             index.disabled = True

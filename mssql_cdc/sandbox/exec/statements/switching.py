@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import declaration
@@ -38,7 +38,7 @@ def switch(compiler: Compiler, source: Table, name: ast.Name, transaction: Trans
     if target.row_count:
         raise SqlError(4905, f"{_FAILED}. The target table '{target.long_name}' must be empty.")
     for table in (source, target):
-        alter.begin_ddl(table, transaction)
+        schema_change.begin_ddl(table, transaction)
     before = [(table, _state(table)) for table in (source, target)]
 
     def undo() -> None:
@@ -83,4 +83,4 @@ def _fill(table: Table, rows: Sequence[Slot]) -> None:
     for index in table.indexes:
         index.entries = SortedKeys()
         if not index.disabled:
-            alter.rebuild_index(table, index)
+            index_changes.rebuild_index(table, index)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
-from mssql_cdc.sandbox.engine.storage import alter
+from mssql_cdc.sandbox.engine.storage import index_changes, rule_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column, Computed, Default, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.database import Database
@@ -118,11 +118,11 @@ class TableBuilder:
     def add_constraint(self, table: Table, transaction: Transaction, node: st.Constraint, column: str = "") -> None:
         """Add a key, check or foreign key."""
         if node.kind in ("primary", "unique"):
-            alter.add_index(table, transaction, self.key(table, node))
+            index_changes.add_index(table, transaction, self.key(table, node))
         elif node.kind == "check":
-            alter.add_check(table, transaction, self.check(table, node, column), existing=node.check_existing)
+            rule_changes.add_check(table, transaction, self.check(table, node, column), existing=node.check_existing)
         elif node.kind == "foreign":
-            alter.add_foreign_key(transaction, self.foreign_key(table, node), existing=node.check_existing)
+            rule_changes.add_foreign_key(transaction, self.foreign_key(table, node), existing=node.check_existing)
 
     def key(self, table: Table, node: st.Constraint) -> Index:
         """The index behind PRIMARY KEY or UNIQUE."""
@@ -245,4 +245,4 @@ def finish_table(
         if index.columnstore:
             columnstores.add(table, transaction, index)
         else:
-            alter.add_index(table, transaction, builder.index(table, index))
+            index_changes.add_index(table, transaction, builder.index(table, index))
