@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.scan import scan
-from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:

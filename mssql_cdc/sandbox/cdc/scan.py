@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.cdc.change_rows import change_rows
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DDL_HISTORY, LSN_TIME_MAPPING
 from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
-from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.engine.log import (
     ZERO_LSN,
     CommittedTransaction,

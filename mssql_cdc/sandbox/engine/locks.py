@@ -9,149 +9,13 @@ when somebody runs into it (`acquire_from`). What does not belong here: which lo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal
 
-from mssql_cdc.sandbox.errors import SqlError, error
-
-Duration = Literal["instant", "statement", "transaction"]
-ResourceKind = Literal["DATABASE", "OBJECT", "RID", "APPLICATION"]
-
-
-class LockMode(Enum):
-    """Lock modes by their names in sys.dm_tran_locks."""
-
-    SCH_S = "Sch-S"
-    SCH_M = "Sch-M"
-    IS = "IS"
-    IX = "IX"
-    S = "S"
-    U = "U"
-    SIX = "SIX"
-    X = "X"
-
-
-_M = LockMode
-_COMPATIBLE: dict[LockMode, frozenset[LockMode]] = {
-    _M.SCH_S: frozenset(set(LockMode) - {_M.SCH_M}),
-    _M.SCH_M: frozenset(),
-    _M.IS: frozenset({_M.SCH_S, _M.IS, _M.IX, _M.S, _M.U, _M.SIX}),
-    _M.IX: frozenset({_M.SCH_S, _M.IS, _M.IX}),
-    _M.S: frozenset({_M.SCH_S, _M.IS, _M.S, _M.U}),
-    _M.U: frozenset({_M.SCH_S, _M.IS, _M.S}),
-    _M.SIX: frozenset({_M.SCH_S, _M.IS}),
-    _M.X: frozenset({_M.SCH_S}),
-}
-_COVERS: dict[LockMode, frozenset[LockMode]] = {
-    _M.SCH_S: frozenset({_M.SCH_S}),
-    _M.SCH_M: frozenset(LockMode),
-    _M.IS: frozenset({_M.IS, _M.SCH_S}),
-    _M.IX: frozenset({_M.IX, _M.IS, _M.SCH_S}),
-    _M.S: frozenset({_M.S, _M.IS, _M.SCH_S}),
-    _M.U: frozenset({_M.U, _M.S, _M.IS, _M.SCH_S}),
-    _M.SIX: frozenset({_M.SIX, _M.S, _M.IX, _M.IS, _M.U, _M.SCH_S}),
-    _M.X: frozenset(set(LockMode) - {_M.SCH_M}),
-}
-
-
-def combined(held: LockMode, wanted: LockMode) -> LockMode:
-    """The weakest mode that covers both."""
-    if wanted in _COVERS[held]:
-        return held
-    if held in _COVERS[wanted]:
-        return wanted
-    for mode in (_M.SIX, _M.X):
-        if held in _COVERS[mode] and wanted in _COVERS[mode]:
-            return mode
-    return _M.SCH_M
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """What is locked: a database, a table ('OBJECT'), a row ('RID') or an application's name."""
-
-    kind: ResourceKind
-    database_id: int
-    object_id: int = 0
-    key: int | str = 0
-
-
-class LockOwner(Protocol):
-    """What owns locks: a transaction, or a session for session-owned application locks."""
-
-    spid: int
-    deadlock_priority: int
-    locks: dict[Resource, Granted]
-
-    def rollback_cost(self) -> int:
-        """How much undoing the owner would cost; the cheapest owner of a cycle becomes the victim."""
-        ...
-
-
-@dataclass(slots=True)
-class Granted:
-    """A lock that is held."""
-
-    mode: LockMode
-    duration: Duration
-
-
-class LockRequest:
-    """A queued request for a lock; settled when it is granted, cancelled or chosen as a deadlock victim."""
-
-    __slots__ = ("_future", "duration", "failure", "manager", "mode", "owner", "resource", "settled")
-
-    def __init__(
-        self, manager: LockManager, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
-    ) -> None:
-        self.manager = manager
-        self.owner = owner
-        self.resource = resource
-        self.mode = mode
-        self.duration: Duration = duration
-        self.failure: SqlError | None = None
-        self.settled = False
-        self._future: asyncio.Future[None] | None = None
-
-    def settle(self, failure: SqlError | None = None) -> None:
-        """Mark the request as granted, or as failed with `failure`, and wake the waiter."""
-        self.settled = True
-        self.failure = failure
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
-
-    async def wait(self, timeout_seconds: float | None = None) -> None:
-        """Return once granted; raise 1222 after `timeout_seconds` (None: wait for ever, 0: not at all), 1205 as victim.
-
-        Cancelling the awaiting task withdraws the request.
-        """
-        if not self.settled and timeout_seconds == 0:
-            self.manager.cancel(self)
-            raise error(1222)
-        try:
-            if not self.settled:
-                self._future = asyncio.get_running_loop().create_future()
-                async with asyncio.timeout(timeout_seconds):
-                    await self._future
-        except TimeoutError:
-            if not self.settled:
-                raise error(1222) from None
-        finally:
-            if not self.settled:
-                self.manager.cancel(self)
-        if self.failure is not None:
-            raise self.failure
-
-
-class MustWait(Exception):  # noqa: N818 - a signal to the statement runner, not an error
-    """The statement cannot go on before `request` is granted."""
-
-    def __init__(self, request: LockRequest) -> None:
-        super().__init__(f"{request.mode.value} on {request.resource}")
-        self.request = request
+from mssql_cdc.sandbox.engine.lock_modes import COMPATIBLE, COVERS, LockMode, combined
+from mssql_cdc.sandbox.engine.lock_requests import Duration, Granted, LockOwner, LockRequest, MustWait, Resource
+from mssql_cdc.sandbox.errors import error
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +52,7 @@ class LockManager:
     ) -> None:
         """Grant at once or raise `MustWait`; a held lock is converted upwards and keeps the longer duration."""
         held = owner.locks.get(resource)
-        if held is not None and mode in _COVERS[held.mode]:
+        if held is not None and mode in COVERS[held.mode]:
             if duration == "transaction":
                 held.duration = "transaction"
             return
@@ -205,8 +69,8 @@ class LockManager:
     ) -> None:
         """Queue behind `holder`, whose exclusive lock on a row was so far only implied by its uncommitted version."""
         held = holder.locks.get(resource)
-        if held is None or held.mode is not _M.X:
-            self._grant(holder, resource, _M.X, "transaction")
+        if held is None or held.mode is not LockMode.X:
+            self._grant(holder, resource, LockMode.X, "transaction")
         self.acquire(owner, resource, mode, duration=duration)
 
     def try_acquire(
@@ -272,7 +136,7 @@ class LockManager:
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _free(self, entry: _Entry, owner: LockOwner, mode: LockMode, *, converting: bool) -> bool:
-        compatible = _COMPATIBLE[mode]
+        compatible = COMPATIBLE[mode]
         if not converting and any(ahead.owner is not owner and ahead.mode not in compatible for ahead in entry.queue):
             return False
         return all(other is owner or held in compatible for other, held in entry.granted.values())
@@ -324,7 +188,7 @@ class LockManager:
 
     @staticmethod
     def _blockers(entry: _Entry, request: LockRequest) -> list[LockOwner]:
-        compatible = _COMPATIBLE[request.mode]
+        compatible = COMPATIBLE[request.mode]
         found = [o for o, held in entry.granted.values() if o is not request.owner and held not in compatible]
         for earlier in entry.queue:
             if earlier is request or id(request.owner) in entry.granted:

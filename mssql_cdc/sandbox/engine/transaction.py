@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from mssql_cdc.sandbox.engine.locks import Granted, Resource
+from mssql_cdc.sandbox.engine.lock_requests import Granted, Resource
 from mssql_cdc.sandbox.engine.log import LogPart
 from mssql_cdc.sandbox.engine.versions import Version
 from mssql_cdc.sandbox.errors import error

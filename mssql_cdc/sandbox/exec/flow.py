@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mssql_cdc.sandbox.engine.events import Event
-from mssql_cdc.sandbox.engine.locks import LockRequest
+from mssql_cdc.sandbox.engine.lock_requests import LockRequest
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 

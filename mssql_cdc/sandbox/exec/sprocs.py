@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
-from mssql_cdc.sandbox.engine.locks import LockMode, MustWait, Resource
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
+from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import extended_properties, schema_procedures

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Done, EnvChange, TmRequest
-from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.failures import message_of

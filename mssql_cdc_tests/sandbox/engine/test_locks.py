@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from mssql_cdc.sandbox.engine.locks import LockManager, LockMode, MustWait, Resource, combined
+from mssql_cdc.sandbox.engine.lock_modes import LockMode, combined
+from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
+from mssql_cdc.sandbox.engine.locks import LockManager
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.engine.transaction import Isolation
 from mssql_cdc.sandbox.errors import SqlError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mssql_cdc.sandbox.catalog.definitions import Call
 from mssql_cdc.sandbox.cdc_messages import cdc_error
-from mssql_cdc.sandbox.engine.locks import MustWait
+from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.exec.security import is_owner, is_sysadmin
 
 if TYPE_CHECKING:

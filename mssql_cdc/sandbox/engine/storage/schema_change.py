@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.locks import LockMode
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.transaction import Transaction
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from mssql_cdc.sandbox.engine import types
-from mssql_cdc.sandbox.engine.locks import Resource
+from mssql_cdc.sandbox.engine.lock_requests import Resource
 from mssql_cdc.sandbox.engine.storage import writing
 from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey

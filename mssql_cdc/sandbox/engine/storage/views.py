@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.locks import Duration, LockMode, MustWait, Resource
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
+from mssql_cdc.sandbox.engine.lock_requests import Duration, MustWait, Resource
 from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
 from mssql_cdc.sandbox.engine.versions import Slot, Version, ViewMode, committed_before
 from mssql_cdc.sandbox.errors import error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mssql_cdc.sandbox.engine.locks import LockMode
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.storage import references, temporal
 from mssql_cdc.sandbox.engine.storage.large_values import check_replicated_sizes
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys

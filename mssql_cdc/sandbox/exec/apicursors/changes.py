@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.events import RpcParameter
-from mssql_cdc.sandbox.engine.locks import LockMode
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.engine.transaction import Transaction

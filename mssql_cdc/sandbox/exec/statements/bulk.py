@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import BulkData
-from mssql_cdc.sandbox.engine.locks import LockMode
+from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
