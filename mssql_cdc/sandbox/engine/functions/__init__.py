@@ -26,7 +26,8 @@ from mssql_cdc.sandbox.engine.functions import (
     strings,
     strings_codes,
 )
-from mssql_cdc.sandbox.engine.functions.aggregates import AGGREGATES, Accumulator, Aggregate
+from mssql_cdc.sandbox.engine.functions.accumulators import Accumulator
+from mssql_cdc.sandbox.engine.functions.aggregates import AGGREGATES, Aggregate
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, Environment, ScalarFunction
 from mssql_cdc.sandbox.engine.functions.operators import binary_operator, complement, negation
 from mssql_cdc.sandbox.errors import error
