@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from mssql_cdc.sandbox.engine.system_types import TYPES
 from mssql_cdc.sandbox.engine.types import (
     EXACT,
     FLOAT,
@@ -16,11 +17,10 @@ from mssql_cdc.sandbox.engine.types import (
     NATIONAL,
     SINGLE_BYTE,
     STRINGS,
-    TYPES,
     SqlType,
     make_type,
     reported_name,
-)  # fmt: skip
+)
 from mssql_cdc.sandbox.errors import error
 
 Operator = Literal["+", "-", "*", "/", "%"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import Collation, collation_named
+from mssql_cdc.sandbox.engine.system_types import TYPES
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.expressions import conditions
@@ -68,7 +69,7 @@ class Compiler:
 
     def table_type(self, node: ast.TypeName) -> Any:
         """The definition behind a table type's name; None when the name means anything else."""
-        if len(node.name) == 1 and node.name[0].lower() in t.TYPES:
+        if len(node.name) == 1 and node.name[0].lower() in TYPES:
             return None
         found = self.names.find(node.name)
         return found.definition if found is not None and found.type_code == "TT" else None

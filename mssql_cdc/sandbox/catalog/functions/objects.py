@@ -10,7 +10,8 @@ from mssql_cdc.sandbox.catalog.names import ObjectRow, find_object, object_by_id
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
 from mssql_cdc.sandbox.catalog.visibility import visible
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import TYPES, max_length, parse_type
+from mssql_cdc.sandbox.engine.system_types import TYPES
+from mssql_cdc.sandbox.engine.types import max_length, parse_type
 from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.functions.properties import variant
 from mssql_cdc.sandbox.catalog.views.spaces import filegroups
 from mssql_cdc.sandbox.engine.collation import collation_named
-from mssql_cdc.sandbox.engine.types import TYPES, parse_type
+from mssql_cdc.sandbox.engine.system_types import TYPES
+from mssql_cdc.sandbox.engine.types import parse_type
 from mssql_cdc.sandbox.errors import SqlError
 
 _HEAD = bytes.fromhex("0200")

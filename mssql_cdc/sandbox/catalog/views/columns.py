@@ -8,7 +8,8 @@ from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import TYPES, SqlType, max_length
+from mssql_cdc.sandbox.engine.system_types import TYPES
+from mssql_cdc.sandbox.engine.types import SqlType, max_length
 
 _COLUMN = (
     "object_id int, name sysname?, column_id int, system_type_id tinyint, user_type_id int, max_length smallint, "

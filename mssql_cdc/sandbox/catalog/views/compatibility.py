@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.catalog.names import all_objects
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
-from mssql_cdc.sandbox.engine.types import TYPES, max_length
+from mssql_cdc.sandbox.engine.system_types import TYPES
+from mssql_cdc.sandbox.engine.types import max_length
 
 _KINDS = {"S": 1, "V": 2, "U": 3, "P": 4, "D": 6, "TR": 8, "F": 11, "PK": 11, "UQ": 11, "C": 7}
 """The low four bits of `sysstat`."""

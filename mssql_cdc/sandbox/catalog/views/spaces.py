@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.engine.storage.database import Database
-from mssql_cdc.sandbox.engine.types import TYPES, max_length
+from mssql_cdc.sandbox.engine.system_types import TYPES
+from mssql_cdc.sandbox.engine.types import max_length
 
 
 def filegroups(database: Database) -> list[str]:
