@@ -1,7 +1,7 @@
 """SQL Server's errors: the exception and the one table of message templates.
 
 Every layer of the sandbox raises `SqlError`, normally through `error(number, **values)`. What does not
-belong here: deciding when something is an error.
+belong here: deciding when something is an error. The table is long because it is one: a number stands in it once.
 """
 
 # ruff: noqa: E501 - message texts stand as the server sends them

@@ -1,6 +1,7 @@
 """SQL Server's data types as values: `SqlType`, its constructors, declarations and reported names.
 
-What does not belong here: ids and sizes of system types (system_types.py), converting values (conversion.py), type precedence (precedence.py).
+What does not belong here: ids and sizes of system types (system_types.py), converting values (conversion.py), type
+precedence (precedence.py).
 """
 
 from __future__ import annotations
