@@ -26,6 +26,7 @@ from mssql_cdc.sandbox.catalog.definitions import (
 from mssql_cdc.sandbox.catalog.views.compatibility import NAMES as OLD_TABLES
 from mssql_cdc.sandbox.catalog.visibility import visible_rows
 from mssql_cdc.sandbox.cdc import functions as cdc_functions
+from mssql_cdc.sandbox.cdc import msdb
 from mssql_cdc.sandbox.cdc import procedures as cdc_procedures
 from mssql_cdc.sandbox.cdc import views as cdc_views
 from mssql_cdc.sandbox.cdc.layout import SCHEMA
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
+_AGENT = "msdb"
+"""The database with the tables of SQL Server Agent, and the shelf on which they are declared."""
 _VIEWS: dict[tuple[str, str], SystemView] = {
     (item.schema.casefold(), item.name.casefold()): item
-    for item in (*views.VIEWS, *cdc_views.VIEWS, *wire_faults.VIEWS)
+    for item in (*views.VIEWS, *cdc_views.VIEWS, *wire_faults.VIEWS, *msdb.VIEWS)
 }
 _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
     (item.schema.casefold(), item.name.casefold()): item
@@ -54,6 +57,7 @@ _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
         *faults.PROCEDURES,
         *wire_faults.PROCEDURES,
         *incidents.PROCEDURES,
+        *msdb.PROCEDURES,
     )
 }
 _SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
@@ -190,13 +194,20 @@ class Catalog:
 
     def view(self, database: Database, schema: str, name: str) -> VirtualTable | None:
         """A view of `sys` or `INFORMATION_SCHEMA`; without a schema, or with `dbo`, only the old system tables."""
-        if name.casefold() in OLD_TABLES and schema.casefold() in ("", "dbo"):
-            schema = "sys"
-        found = _VIEWS.get((schema.casefold(), name.casefold()))
-        if found is None or not product.exists(self.server.version, f"{schema}.{name}".lower()):
+        wanted = schema.casefold()
+        if name.casefold() in OLD_TABLES and wanted in ("", "dbo"):
+            wanted = "sys"
+        found = _VIEWS.get((self._shelf(database, wanted), name.casefold()))
+        if found is None or not product.exists(self.server.version, f"{wanted}.{name}".lower()):
             return None
         found = self._of_version(found)
         return VirtualTable(found.columns, found, database)
+
+    def _shelf(self, database: Database, schema: str) -> str:
+        """Where objects of a schema are declared: those of `dbo` in msdb are Agent's, and nobody calls a schema so."""
+        if schema in ("", "dbo") and database.name == _AGENT and not self.server.version.is_azure:
+            return _AGENT
+        return "" if schema == _AGENT else schema
 
     def _of_version(self, found: SystemView) -> SystemView:
         """The view without the columns that the server's version does not have yet."""
@@ -217,9 +228,11 @@ class Catalog:
         """A system procedure: `sys.x`, or `x` and `dbo.x` for names that begin with `sp_`, in any database."""
         lowered = name.casefold()
         wanted = schema.casefold() or "sys"
-        if wanted == "dbo" and lowered.startswith("sp_"):
-            wanted = "sys"
-        found = _PROCEDURES.get((wanted, lowered))
+        found = _PROCEDURES.get((self._shelf(database, schema.casefold()), lowered))
+        if found is None:
+            if wanted == "dbo" and lowered.startswith("sp_"):
+                wanted = "sys"
+            found = None if wanted == _AGENT else _PROCEDURES.get((wanted, lowered))
         if found is not None and not product.exists(self.server.version, f"{wanted}.{lowered}"):
             return None
         return None if found is None else BoundProcedure(found.name, found.parameters, found, database)

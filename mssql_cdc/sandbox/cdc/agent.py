@@ -7,14 +7,15 @@ the virtual clock. What a pass over the log does is in `scan`, what a cleanup do
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+from mssql_cdc.sandbox.cdc.job_runs import CANCELED, SUCCEEDED, JobKey, JobRuns
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.scan import scan
+from mssql_cdc.sandbox.cdc_messages import MESSAGES
 from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.errors import SqlError
 
@@ -53,6 +54,14 @@ class Agent:
     """Seconds between passes instead of each job's polling interval: for tests and demonstrations."""
     _running: dict[tuple[int, JobType], asyncio.Task[None]] = field(default_factory=dict)
     _schedules: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    runs: JobRuns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = JobRuns(self._now)
+
+    @property
+    def _now(self) -> int:
+        return self.server.clock.local_datetime()
 
     def is_running(self, capture: DatabaseCapture, job_type: JobType) -> bool:
         """Whether the job runs at this moment."""
@@ -63,6 +72,7 @@ class Agent:
         """Start a job which is not running; the caller has made sure that the Agent is."""
         work = self._capture(capture, settings) if job_type == "capture" else self._cleanup(capture, settings)
         name = f"cdc.{capture.database.name}_{job_type}"
+        self.runs.begin((capture.database.id, job_type), self._now)
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running[capture.database.id, job_type] = task
 
@@ -71,6 +81,7 @@ class Agent:
         task = self._running.pop((capture.database.id, job_type), None)
         if task is not None:
             task.cancel()
+            self.runs.end((capture.database.id, job_type), self._now, status=CANCELED)
 
     def schedule_cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
         """Let the cleanup job run every day at 02:00 server time; in Azure SQL Database every hour [doc]."""
@@ -92,6 +103,8 @@ class Agent:
 
     def close(self) -> None:
         """Stop everything: the Agent, or the server, goes down."""
+        for key in self._running:
+            self.runs.end(key, self._now, status=CANCELED)
         for task in (*self._running.values(), *self._schedules.values()):
             task.cancel()
         self._running.clear()
@@ -102,15 +115,29 @@ class Agent:
     async def _capture(self, capture: DatabaseCapture, settings: JobSettings) -> None:
         while True:
             if not capture.paused:
-                with suppress(SqlError):  # it is in `sys.dm_cdc_errors`
-                    run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
+                self._scan(capture, settings)
             azure = self.server.version.is_azure
             if not settings.continuous and not azure:
+                self.runs.end((capture.database.id, "capture"), self._now, status=SUCCEEDED)
                 return
             interval = AZURE_CAPTURE_SECONDS if azure else settings.pollinginterval
             if self.capture_interval is not None:
                 interval = self.capture_interval
             await self.server.clock.sleep(max(interval, 0.01))
+
+    def _scan(self, capture: DatabaseCapture, settings: JobSettings) -> None:
+        """Scan, and tell the job's history what was found or what has failed."""
+        key: JobKey = (capture.database.id, "capture")
+        try:
+            read = run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
+        except SqlError as failure:
+            said = f"Msg {failure.number}, Level {failure.severity}, State {failure.state}, {failure.message}"
+            self.runs.note(key, self._now, failure.number, failure.severity, said, failed=True)
+            return
+        found = next((session for session in reversed(capture.history.sessions) if session.tran_count), None)
+        if read and found is not None:
+            places = (found.start_lsn, found.end_lsn, found.tran_count, found.command_count)
+            self.runs.note(key, self._now, 22803, 10, MESSAGES[22803][1] % places)
 
     async def _cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
         while True:
@@ -120,6 +147,7 @@ class Agent:
                 waiting.request.manager.cancel(waiting.request)
                 await self.server.clock.sleep(_RETRY_SECONDS)
             else:
+                self.runs.end((capture.database.id, "cleanup"), self._now, status=SUCCEEDED)
                 return
 
     async def _daily(self, capture: DatabaseCapture, settings: JobSettings) -> None:
@@ -127,6 +155,7 @@ class Agent:
             now = self.server.clock.local_datetime()
             azure = self.server.version.is_azure
             await self.server.clock.sleep(AZURE_CLEANUP_SECONDS if azure else seconds_to_cleanup(now))
+            self.runs.begin((capture.database.id, "cleanup"), self._now)
             await self._cleanup(capture, settings)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.enable_database import Tool
+from mssql_cdc.sandbox.cdc.job_runs import JobRuns
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.layout import AZURE_JOBS, JOBS, TableLayout
 from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
@@ -45,6 +46,10 @@ class JobTable:
     def _layout(self) -> TableLayout:
         return AZURE_JOBS if self.server.version.is_azure else JOBS
 
+    @property
+    def _runs(self) -> JobRuns:
+        return self.server.catalog.cdc.agent.runs
+
     def exists(self, database: Database) -> bool:
         """Whether any job was ever added."""
         return self._home(database).table(self._layout.schema, JOBS.name) is not None
@@ -70,6 +75,7 @@ class JobTable:
             Tool(self._home(database), self.transaction).create(self._layout)
         job = JobRow(database.id, job_type, uuid.uuid4(), settings)
         self._rows(database).insert(self._layout, (database.id, job_type, job.job_id, *_values(settings).values()))
+        self._runs.created[database.id, job_type] = self.server.clock.local_datetime()
         return job
 
     def change(self, database: Database, job_type: JobType, settings: JobSettings) -> None:
@@ -80,6 +86,7 @@ class JobTable:
         """Remove a job."""
         if self.exists(database):
             self._rows(database).delete(self._layout, _is(database, job_type))
+            self._runs.forget((database.id, job_type))
 
 
 def _is(database: Database, job_type: JobType):

@@ -21,6 +21,7 @@ from mssql_cdc.sandbox.cdc.layout import job_name
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, run, service
 from mssql_cdc.sandbox.cdc_messages import AGENT_NOT_RUNNING, cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.transaction import Transaction
 
 AGENT_ERROR = 22022
@@ -47,11 +48,11 @@ def _change(call: Call) -> JobChange:
     )
 
 
-def _job(call: Call, jobs: JobTable, job_type: JobType, *, procedure_name: str) -> JobRow:
+def _job(database: Database, jobs: JobTable, job_type: JobType, *, procedure_name: str) -> JobRow:
     """The job; errors 22993 (no job table), 22997 (no such job)."""
-    if not jobs.exists(call.scope.database):
-        raise cdc_error(22993, call.scope.database.name, procedure=procedure_name)
-    job = jobs.job(call.scope.database, job_type)
+    if not jobs.exists(database):
+        raise cdc_error(22993, database.name, procedure=procedure_name)
+    job = jobs.job(database, job_type)
     if job is None:
         raise cdc_error(22997, job_type, procedure=procedure_name)
     return job
@@ -63,12 +64,10 @@ def _secured(call: Call) -> DatabaseCapture:
     return require_capture(call, procedure=_SECURITY)
 
 
-async def _existing(call: Call, job_type: JobType, name: str) -> JobRow:
+async def _existing(call: Call, database: Database, job_type: JobType, name: str) -> JobRow:
     """The job as it is stored now."""
     server = call.scope.server
-    return await run(
-        call, name, lambda transaction: _job(call, JobTable(server, transaction), job_type, procedure_name=name)
-    )
+    return await run(call, name, lambda work: _job(database, JobTable(server, work), job_type, procedure_name=name))
 
 
 async def _add_job(call: Call) -> AsyncIterator[Event]:
@@ -86,7 +85,7 @@ async def _add_job(call: Call) -> AsyncIterator[Event]:
 
     await run(call, name, add)
     if call.number("start_job"):
-        async for event in _start(call, capture, job_type):
+        async for event in start(call, capture, job_type):
             yield event
 
 
@@ -98,7 +97,7 @@ async def _drop_job(call: Call) -> AsyncIterator[Event]:
 
     def drop(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
-        _job(call, jobs, job_type, procedure_name=name)
+        _job(call.scope.database, jobs, job_type, procedure_name=name)
         jobs.drop(call.scope.database, job_type)
 
     await run(call, name, drop)
@@ -121,7 +120,7 @@ async def _change_job(call: Call) -> AsyncIterator[Event]:
 
     def alter(transaction: Transaction) -> None:
         jobs = JobTable(call.scope.server, transaction)
-        job = _job(call, jobs, job_type, procedure_name=name)
+        job = _job(call.scope.database, jobs, job_type, procedure_name=name)
         jobs.change(call.scope.database, job_type, changed(job.settings, change))
 
     await run(call, name, alter)
@@ -136,13 +135,13 @@ def _refusal(call: Call, job: str, reason: str) -> Message:
     return Message(AGENT_ERROR, 1, 16, text, "sp_sqlagent_notify", 1)
 
 
-async def _start(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
-    name = "sp_cdc_start_job"
+async def start(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
+    """Start a job; what Agent refuses is a message."""
     cdc = service(call)
     if not call.scope.server.agent_running:
         yield Message(AGENT_ERROR, 1, 16, AGENT_NOT_RUNNING, "sp_sqlagent_notify", 1)
         return
-    job = await _existing(call, job_type, name)
+    job = await _existing(call, capture.database, job_type, "sp_cdc_start_job")
     label = job_name(capture.database.name, job_type)
     if cdc.agent.is_running(capture, job_type):
         reason = "run job {job} (from User {login}) refused because the job is already running from a request by User "
@@ -154,27 +153,29 @@ async def _start(call: Call, capture: DatabaseCapture, job_type: JobType) -> Asy
     yield information(f"Job '{label}' started successfully.")
 
 
+async def stop(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
+    """Stop a job; what Agent refuses is a message."""
+    await _existing(call, capture.database, job_type, "sp_cdc_stop_job")
+    label = job_name(capture.database.name, job_type)
+    agent = service(call).agent
+    if not agent.is_running(capture, job_type):
+        reason = "stop job {job} (from User {login}) refused because the job is not currently running."
+        yield _refusal(call, label, reason)
+        return
+    agent.stop(capture, job_type)
+    yield information(f"Job '{label}' stopped successfully.")
+
+
 async def _start_job(call: Call) -> AsyncIterator[Event]:
-    name = "sp_cdc_start_job"
     capture = _secured(call)
-    async for event in _start(call, capture, check_job_type(call.arguments["job_type"], procedure=name)):
+    async for event in start(call, capture, check_job_type(call.arguments["job_type"], procedure="sp_cdc_start_job")):
         yield event
 
 
 async def _stop_job(call: Call) -> AsyncIterator[Event]:
-    name = "sp_cdc_stop_job"
     capture = _secured(call)
-    job_type = check_job_type(call.arguments["job_type"], procedure=name)
-    await _existing(call, job_type, name)
-    label = job_name(capture.database.name, job_type)
-    agent = service(call).agent
-    if not agent.is_running(capture, job_type):
-        yield _refusal(
-            call, label, "stop job {job} (from User {login}) refused because the job is not currently running."
-        )
-        return
-    agent.stop(capture, job_type)
-    yield information(f"Job '{label}' stopped successfully.")
+    async for event in stop(call, capture, check_job_type(call.arguments["job_type"], procedure="sp_cdc_stop_job")):
+        yield event
 
 
 async def _help_jobs(call: Call) -> AsyncIterator[Event]:
