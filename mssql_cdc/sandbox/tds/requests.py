@@ -3,15 +3,17 @@
 Running them belongs to the session.
 """
 
+import functools
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.engine.events import TABLE_TYPE, RpcParameter, TmKind, TmRequest
+from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.tds.decoders import InvalidValueError
 from mssql_cdc.sandbox.tds.rowsets import TABLE_TOKEN, read_table_value
-from mssql_cdc.sandbox.tds.type_info import read_type_info
-from mssql_cdc.sandbox.tds.values import read_value
+from mssql_cdc.sandbox.tds.type_info import FIXED_DECLARATIONS, read_type_info
+from mssql_cdc.sandbox.tds.values import ValueReader, value_reader
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, decode_utf16
 
 PROCEDURES: Mapping[int, str] = {
@@ -113,13 +115,28 @@ def _parameter(reader: Reader, position: int) -> RpcParameter:
             reader.skip(1)
             type_, value = TABLE_TYPE, read_table_value(reader)
         else:
-            wire = read_type_info(reader)
-            type_, value = wire.type, read_value(reader, wire)
+            type_, read = _declared_type(reader)
+            value = read(reader)
     except InvalidValueError as error:
         raise InvalidValueError(f'Parameter {position} ("{name}"): {error}') from error
     except ProtocolError as error:
         raise ProtocolError(f'Parameter {position} ("{name}"): {error}', number=error.number) from error
     return RpcParameter(name, type_, value, output=bool(status & _BY_REFERENCE), default=bool(status & _DEFAULT))
+
+
+def _declared_type(reader: Reader) -> tuple[SqlType, ValueReader]:
+    size = FIXED_DECLARATIONS.get(reader.peek())
+    if size is not None:
+        return _known_type(reader.take(size))
+    wire = read_type_info(reader)
+    return wire.type, value_reader(wire)
+
+
+@functools.lru_cache(maxsize=4096)
+def _known_type(declaration: bytes) -> tuple[SqlType, ValueReader]:
+    """A type by its bytes: clients declare the same few with each call."""
+    wire = read_type_info(Reader(declaration))
+    return wire.type, value_reader(wire)
 
 
 def parse_transaction_request(payload: bytes) -> TmRequest:

@@ -10,7 +10,7 @@ from mssql_cdc.sandbox.engine.events import BulkData, TableValue
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.tds.type_codecs import Frame, codec_of
 from mssql_cdc.sandbox.tds.type_info import WireType, read_type_info
-from mssql_cdc.sandbox.tds.values import decode_value, read_value
+from mssql_cdc.sandbox.tds.values import ValueReader, value_decoder, value_reader
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader
 
 TABLE_TOKEN = 0xF3
@@ -43,13 +43,12 @@ def read_table_value(reader: Reader) -> TableValue | None:
         columns.append(read_type_info(reader))
         reader.b_varchar()
     _pass_orders(reader)
+    cells = [value_reader(wire) for wire in columns]
     rows = []
     while (token := reader.u8()) != _TVP_END:
         if token != _TVP_ROW:
             raise ProtocolError(f"0x{token:02X} where a row of a table-valued parameter was expected")
-        rows.append(
-            tuple([None if place in defaulted else read_value(reader, wire) for place, wire in enumerate(columns)])
-        )
+        rows.append(tuple([None if place in defaulted else read(reader) for place, read in enumerate(cells)]))
     return None if null else TableValue(name, tuple(wire.type for wire in columns), rows, frozenset(defaulted))
 
 
@@ -78,11 +77,12 @@ def read_bulk_load(payload: bytes) -> BulkData:
         raise ProtocolError(f"a bulk load of {count} columns; expected 1 to {_MAX_COLUMNS}")
     described = [_column(reader) for _ in range(count)]
     columns = [wire for _, wire in described]
+    cells = [_cell_reader(wire) for wire in columns]
     rows = []
     while (token := reader.u8()) not in _DONES:
         if token not in (_ROW, _NBCROW):
             raise ProtocolError(f"0x{token:02X} where a row of a bulk load was expected")
-        rows.append(_row(reader, columns, reader.take((count + 7) // 8) if token == _NBCROW else b""))
+        rows.append(_row(reader, cells, reader.take((count + 7) // 8) if token == _NBCROW else b""))
     return BulkData(tuple(name for name, _ in described), tuple(wire.type for wire in columns), rows)
 
 
@@ -95,21 +95,24 @@ def _column(reader: Reader) -> tuple[str, WireType]:
     return reader.b_varchar(), wire
 
 
-def _row(reader: Reader, columns: Sequence[WireType], nulls: bytes) -> tuple:
-    cells = []
-    for place, wire in enumerate(columns):
-        missing = nulls and nulls[place >> 3] >> (place & 7) & 1
-        cells.append(None if missing else _cell(reader, wire))
-    return tuple(cells)
+def _row(reader: Reader, cells: Sequence[ValueReader], nulls: bytes) -> tuple:
+    if not nulls:
+        return tuple([read(reader) for read in cells])
+    return tuple([None if nulls[place >> 3] >> (place & 7) & 1 else read(reader) for place, read in enumerate(cells)])
 
 
-def _cell(reader: Reader, wire: WireType) -> object:
-    """A value as rows of results have it: text, ntext and image behind a text pointer."""
+def _cell_reader(wire: WireType) -> ValueReader:
+    """Reads a value as rows of results have it: text, ntext and image behind a text pointer."""
     type_: SqlType = wire.type
     if wire.is_null or wire.fixed_size or codec_of(type_).frame(type_) is not Frame.POINTER:
-        return read_value(reader, wire)
-    pointer = reader.u8()
-    if not pointer:
-        return None
-    reader.skip(pointer + 8)
-    return decode_value(reader.take(reader.u32()), wire)
+        return value_reader(wire)
+    decode = value_decoder(wire)
+
+    def read(reader: Reader) -> object:
+        pointer = reader.u8()
+        if not pointer:
+            return None
+        reader.skip(pointer + 8)
+        return decode(reader.take(reader.u32()))
+
+    return read

@@ -105,6 +105,14 @@ _TEXTS: Mapping[int, str] = {0xA7: "varchar", 0xAF: "char", 0xE7: "nvarchar", 0x
 _BINARIES: Mapping[int, str] = {0xA5: "varbinary", 0xAD: "binary"}
 _LEGACY: Mapping[int, str] = {0x23: "text", 0x63: "ntext", 0x22: "image"}
 _XML, _UDT, _VARIANT, _DATE, _TABLE = 0xF1, 0xF0, 0x62, 0x28, 0xF3
+FIXED_DECLARATIONS: Mapping[int, int] = {
+    **dict.fromkeys((*_FIXED, _DATE), 1),
+    **dict.fromkeys((*_BY_SIZE, *_SCALED), 2),
+    **dict.fromkeys(_BINARIES, 3),
+    **dict.fromkeys(_EXACT, 4),
+    **dict.fromkeys(_TEXTS, 8),
+}
+"""Bytes of TYPE_INFO, its token included, of the types for which that number is always the same."""
 
 
 def read_type_info(reader: Reader) -> WireType:

@@ -3,7 +3,8 @@
 The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 from mssql_cdc.sandbox.engine import types
 from mssql_cdc.sandbox.engine.types import SqlType
@@ -25,32 +26,51 @@ _FIXED_SIZES: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 
 
-def read_value(reader: Reader, wire: WireType) -> object:
-    """The next value in storage form; None for NULL.
+Decoder = Callable[[bytes], object]
+ValueReader = Callable[[Reader], object]
 
-    Raises:
+
+@functools.lru_cache(maxsize=4096)
+def value_reader(wire: WireType) -> ValueReader:
+    """The function that reads the next value of a type, in storage form; None for NULL.
+
+    It raises:
         ProtocolError: a length that the type cannot have or that leaves the message.
         InvalidValueError: well-formed bytes that are no value of the type.
     """
     if wire.is_null:
-        return None
-    if wire.fixed_size:
-        return decode_value(reader.take(wire.fixed_size), wire)
+        return lambda _reader: None
     if wire.type.name == "sql_variant":
-        return _read_variant(reader)
-    data = _read_framed(reader, codec_of(wire.type).frame(wire.type))
-    return None if data is None else decode_value(data, wire)
-
-
-def _read_framed(reader: Reader, frame: Frame) -> bytes | None:
+        return _read_variant
+    decode = value_decoder(wire)
+    if wire.fixed_size:
+        return lambda reader: decode(reader.take(wire.fixed_size))
+    frame = codec_of(wire.type).frame(wire.type)
     if frame is Frame.BYTE:
+        return _after_byte(decode)
+    read_framed = _after_short if frame is Frame.SHORT else read_parts if frame is Frame.PARTS else _after_long
+
+    def read(reader: Reader) -> object:
+        data = read_framed(reader)
+        return None if data is None else decode(data)
+
+    return read
+
+
+def _after_byte(decode: Decoder) -> ValueReader:
+    def read(reader: Reader) -> object:
         size = reader.u8()
-        return reader.take(size) if size else None
-    if frame is Frame.SHORT:
-        size = reader.u16()
-        return None if size == _SHORT_NULL else reader.take(size)
-    if frame is Frame.PARTS:
-        return read_parts(reader)
+        return decode(reader.take(size)) if size else None
+
+    return read
+
+
+def _after_short(reader: Reader) -> bytes | None:
+    size = reader.u16()
+    return None if size == _SHORT_NULL else reader.take(size)
+
+
+def _after_long(reader: Reader) -> bytes | None:
     size = reader.i32()  # text, ntext, image: parameters carry no text pointer
     if size == _TEXT_NULL:
         return None
@@ -69,28 +89,33 @@ def read_parts(reader: Reader) -> bytes | None:
     return b"".join(chunks)
 
 
-def decode_value(data: bytes, wire: WireType) -> object:
-    """A value from its bytes without frame; the size has to fit the type."""
+def value_decoder(wire: WireType) -> Decoder:
+    """The function that makes a value of its bytes without frame; their number has to fit the type."""
     type_ = wire.type
-    _check_size(len(data), type_)
     if wire.narrow is not None and type_.name in types.SINGLE_BYTE:
-        return wire.narrow.decode(data)
-    return codec_of(type_).decode(data, type_)
+        return wire.narrow.decode
+    decode = codec_of(type_).decode
+    allowed = _sizes(type_)
+    if allowed is None:
+        return lambda data: decode(data, type_)
+
+    def checked(data: bytes) -> object:
+        if len(data) not in allowed:
+            expected = ", ".join(map(str, allowed))
+            raise ProtocolError(f"a {type_.name} value of {len(data)} bytes; expected {expected}", number=WRONG_LENGTH)
+        return decode(data, type_)
+
+    return checked
 
 
-def _check_size(size: int, type_: SqlType) -> None:
+def _sizes(type_: SqlType) -> Sequence[int] | None:
+    """How many bytes a value may have; None for types that set no bounds."""
     name = type_.name
-    if name in _FIXED_SIZES:
-        allowed: Sequence[int] = _FIXED_SIZES[name]
-    elif name in types.SCALED_TIMES:
-        allowed = (time_size(type_.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name],)
-    elif name in types.EXACT:
-        allowed = range(2, decimal_size(38) + 2)  # FreeTDS sends no more bytes than the number needs
-    else:
-        return
-    if size not in allowed:
-        expected = ", ".join(map(str, allowed))
-        raise ProtocolError(f"a {name} value of {size} bytes; expected {expected}", number=WRONG_LENGTH)
+    if name in types.SCALED_TIMES:
+        return (time_size(type_.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name],)
+    if name in types.EXACT:
+        return range(2, decimal_size(38) + 2)  # FreeTDS sends no more bytes than the number needs
+    return _FIXED_SIZES.get(name)
 
 
 def _read_variant(reader: Reader) -> object:
@@ -99,7 +124,7 @@ def _read_variant(reader: Reader) -> object:
         return None
     inner = Reader(reader.take(total))
     wire = _variant_base(inner)
-    return wire.type, decode_value(inner.take(inner.remaining), wire)
+    return wire.type, value_decoder(wire)(inner.take(inner.remaining))
 
 
 def _variant_base(reader: Reader) -> WireType:

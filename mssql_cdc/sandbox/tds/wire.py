@@ -41,8 +41,12 @@ class Reader:
 
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
-        start = self._advance(count)
-        return bytes(self._data[start : start + count])
+        start = self.position
+        end = start + count
+        if end > self._end:
+            raise self._beyond(count)
+        self.position = end
+        return bytes(self._data[start:end])
 
     def skip(self, count: int) -> None:
         """Pass over `count` bytes."""
@@ -50,13 +54,17 @@ class Reader:
 
     def u8(self) -> int:
         """One byte, unsigned."""
-        return self._data[self._advance(1)]
+        position = self.position
+        if position >= self._end:
+            raise self._beyond(1)
+        self.position = position + 1
+        return self._data[position]
 
     def peek(self) -> int:
         """The next byte without passing it."""
-        position = self._advance(1)
-        self.position = position
-        return self._data[position]
+        if self.position >= self._end:
+            raise self._beyond(1)
+        return self._data[self.position]
 
     def u16(self) -> int:
         """Two bytes, unsigned."""
@@ -80,7 +88,8 @@ class Reader:
 
     def b_varchar(self) -> str:
         """Text with a one-byte length in code units."""
-        return self.text(self.u8())
+        characters = self.u8()
+        return decode_utf16(self.take(characters * 2)) if characters else ""
 
     def us_varchar(self) -> str:
         """Text with a two-byte length in code units."""
@@ -89,11 +98,14 @@ class Reader:
     def _advance(self, count: int) -> int:
         position = self.position
         if count > self._end - position:
-            raise ProtocolError(
-                f"a field of {count} bytes at offset {position} goes beyond the message of {self._end} bytes"
-            )
+            raise self._beyond(count)
         self.position = position + count
         return position
+
+    def _beyond(self, count: int) -> ProtocolError:
+        return ProtocolError(
+            f"a field of {count} bytes at offset {self.position} goes beyond the message of {self._end} bytes"
+        )
 
 
 def decode_utf16(data: bytes) -> str:

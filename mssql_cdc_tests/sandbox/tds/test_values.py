@@ -15,7 +15,7 @@ from mssql_cdc.sandbox.tds.decoders import TICKS_PER_DAY, InvalidValueError
 from mssql_cdc.sandbox.tds.row_encoder import NBC_ROW, ROW, encode_value, row_encoder
 from mssql_cdc.sandbox.tds.type_codecs import CODECS
 from mssql_cdc.sandbox.tds.type_info import read_type_info, type_info
-from mssql_cdc.sandbox.tds.values import read_value
+from mssql_cdc.sandbox.tds.values import value_reader
 from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, b_varchar
 
 LAST_TICK = 3_652_059 * TICKS_PER_DAY - 1
@@ -86,7 +86,7 @@ def declared(type_: SqlType) -> bytes:
 def decoded(type_: SqlType, framed: bytes) -> tuple[SqlType, object]:
     reader = Reader(declared(type_) + framed)
     wire = read_type_info(reader)
-    value = read_value(reader, wire)
+    value = value_reader(wire)(reader)
     assert reader.remaining == 0
     return wire.type, value
 
@@ -219,7 +219,7 @@ def test_impossible_lengths_are_protocol_errors(framed: bytes) -> None:
 def test_random_types_and_values_are_read_or_refused(data: bytes) -> None:
     reader = Reader(data)
     try:
-        read_value(reader, read_type_info(reader))
+        value_reader(read_type_info(reader))(reader)
     except (ProtocolError, InvalidValueError) as error:
         assert str(error)  # noqa: PT017
     assert reader.remaining >= 0
