@@ -1,4 +1,4 @@
-"""Tables: definition, heap of row versions, reading; writing goes through `writing.py`.
+"""Tables: definition and reading; rows and their versions lie in `rows.py`, writing goes through `writing.py`.
 
 What does not belong here: ALTER TABLE (alter.py), foreign keys (references.py), names (database.py).
 """
@@ -16,10 +16,10 @@ from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.large_values import is_large_object
-from mssql_cdc.sandbox.engine.storage.objects import Schema, SchemaObject
+from mssql_cdc.sandbox.engine.storage.objects import Schema
+from mssql_cdc.sandbox.engine.storage.rows import StoredRows
 from mssql_cdc.sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_cdc.sandbox.engine.storage.views import ReadView, row_view
-from mssql_cdc.sandbox.engine.versions import Slot, Version, chain_rows, newest
 from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Kind = Literal["user", "temporary", "variable", "system"]
 Values = Sequence[object]
 
 
-class Table(SchemaObject):
+class Table(StoredRows):
     """A table with its rows. Row tuples hold one value per entry of `columns`, in that order, in storage form.
 
     `kind`: 'user' and 'system' tables are logged and locked; 'temporary' and 'variable' ones belong to one session, and
@@ -38,9 +38,9 @@ class Table(SchemaObject):
     """
 
     __slots__ = (
-        "checks", "columns", "computed_at", "database", "fills", "foreign_keys", "free", "heap", "history", "indexes",
-        "kind", "large_at", "next_column_id", "period_at", "private", "referenced_by", "required_at", "resource",
-        "rowversion_at", "schema_sequence", "tracked", "triggers", "versions",
+        "checks", "columns", "computed_at", "database", "fills", "foreign_keys", "history", "kind", "large_at",
+        "next_column_id", "period_at", "private", "referenced_by", "required_at", "resource", "rowversion_at",
+        "schema_sequence", "tracked", "triggers",
     )  # fmt: skip
 
     def __init__(
@@ -65,17 +65,12 @@ class Table(SchemaObject):
         for number, column in enumerate(self.columns, 1):
             column.column_id = number
         self.next_column_id = len(self.columns) + 1
-        self.indexes: list[Index] = []
         self.checks: list[Check] = []
         self.foreign_keys: list[ForeignKey] = []
         self.referenced_by: list[ForeignKey] = []
         self.triggers: list[Any] = []
         self.tracked = False
         self.schema_sequence = 0
-        self.heap: list[Slot] = []
-        self.free: list[int] = []
-        self.versions = 0
-        """Slots that hold no plain tuple behind an index entry: versions, and for heaps also free slots."""
         self.resource = Resource("OBJECT", database.id, object_id)
         self.history: Table | None = None
         """Where the former rows of a system-versioned table go."""
@@ -163,13 +158,6 @@ class Table(SchemaObject):
         """The index (or key constraint) of this name."""
         key = self.database.collation.key
         return next((index for index in self.indexes if key(index.name) == key(name)), None)
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows, uncommitted ones included (what sys.partitions shows)."""
-        if not self.versions:
-            return len(self.heap) - len(self.free)
-        return sum(1 for slot in self.heap if newest(slot) is not None)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -274,65 +262,6 @@ class Table(SchemaObject):
     def truncate(self, transaction: Transaction) -> None:
         """TRUNCATE TABLE: errors 4711 (tracked), 4712 (referenced); resets the identity."""
         writing.truncate(self, transaction)
-
-    # -- versions -----------------------------------------------------------------------------------------------------
-
-    def publish(self, rowids: list[int], oldest: int) -> None:
-        """Settle just committed rows when no snapshot is in use."""
-        heap = self.heap
-        for rowid in rowids:
-            slot = heap[rowid] if rowid < len(heap) else None
-            if type(slot) is Version:
-                if slot.previous is None and slot.row is not None and slot.transaction is None:
-                    heap[rowid] = slot.row
-                    self.versions -= 1
-                else:
-                    self.collapse(rowid, oldest)
-
-    def collapse(self, rowid: int, oldest: int) -> None:
-        """Forget the versions of a row that no snapshot from `oldest` on can see, and their index entries."""
-        if rowid >= len(self.heap):
-            return  # the table was truncated since
-        top = self.heap[rowid]
-        above: Version | None = None
-        slot = top
-        while type(slot) is Version and (slot.transaction is not None or slot.sequence > oldest):
-            above, slot = slot, slot.previous
-        if type(slot) is not Version:
-            return
-        kept, gone = slot.row, chain_rows(slot.previous)
-        if above is not None:
-            above.previous = kept
-        else:
-            self.heap[rowid] = kept
-            self.versions -= 1
-            if kept is None:
-                self._free(rowid)
-        if gone:
-            self._drop_entries(rowid, gone, chain_rows(self.heap[rowid]))
-
-    def undo_version(self, rowid: int, version: Version) -> None:
-        """Take an uncommitted version back."""
-        previous = version.previous
-        self.heap[rowid] = previous
-        if type(previous) is not Version:
-            self.versions -= 1
-            if previous is None:
-                self._free(rowid)
-        if version.row is not None:
-            self._drop_entries(rowid, [version.row], chain_rows(previous))
-
-    def _free(self, rowid: int) -> None:
-        self.free.append(rowid)
-
-    def _drop_entries(self, rowid: int, gone: list[tuple], kept: list[tuple]) -> None:
-        """Remove index entries of the rows in `gone` that no row in `kept` shares."""
-        for index in self.indexes:
-            keep = {index.key(row) for row in kept if index.covers(row)}
-            for row in gone:
-                key = index.key(row)
-                if key not in keep:
-                    index.discard(key, rowid)
 
     def not_found(self) -> SqlError:
         """Error 208 for this table's name."""
