@@ -20,6 +20,7 @@ from mssql_cdc.sandbox.engine.types import (
     SqlType,
     reported_name,
 )  # fmt: skip
+from mssql_cdc.sandbox.engine.xml.storing import to_xml
 from mssql_cdc.sandbox.errors import error
 
 Converter = Callable[[Any], Any]
@@ -29,6 +30,8 @@ def to_string(source: SqlType, target: SqlType, style: int | None) -> Converter 
     """The function to a character type: text in the style, then cut, padded and brought to the code page."""
     if source.name in UDTS:
         return None
+    if target.name == "xml" and source.name != "xml":
+        return to_xml(source, style)
     fit = fitter(target)
     if source.name in STRINGS:
         return fit

@@ -106,8 +106,8 @@ class ChangeParser(BulkParser):
         column = self.name()
         if self.text == "(" and len(column) > 1 and column[-1].upper() == "WRITE":
             return self._write(column[:-1])
-        if self.text == "(":
-            raise self.error(102, "Incorrect syntax near '(': methods of columns are not known to this server.")
+        if self.text == "(" and len(column) > 1:
+            return st.Assignment(column[:-1], variable, "=", self.mutation(ast.ColumnRef(column[:-1]), column[-1]))
         operator = self.expect_one(*_SET_OPERATORS)
         return st.Assignment(column, variable, operator, self.expression())
 

@@ -108,6 +108,9 @@ class ControlParser(ModuleParser):
 
     def _set_variable(self, line: int) -> st.Statement:
         name = self.variable()
+        if self.accept("."):
+            value = self.mutation(ast.Variable(name), self.word_as_written())
+            return st.SetVariable(name, "=", value, line=line)
         operator = self.expect_one(*_SET_OPERATORS)
         if operator == "=" and self.text == "CURSOR":
             return self._cursor(name, line)

@@ -79,8 +79,12 @@ class Parser(CreationParser):
 
     def with_statement(self) -> st.Statement:
         """WITH … before SELECT, INSERT, UPDATE, DELETE, MERGE."""
-        line = self.line()
-        ctes = self.common_tables()
+        line, outside = self.line(), self.xml_spaces
+        found = self._after_with(self.common_tables(), line)
+        self.xml_spaces = outside
+        return found
+
+    def _after_with(self, ctes: tuple[ast.CommonTable, ...], line: int) -> st.Statement:
         if self.text == "UPDATE":
             return self.update(ctes)
         if self.text == "DELETE":

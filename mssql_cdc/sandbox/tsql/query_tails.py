@@ -68,7 +68,7 @@ class TailParser(GroupingParser):
         options: list[tuple[str, str]] = []
         while self.accept(","):
             options.append(self._for_option(kind))
-        return ast.ForClause(kind, mode, element, tuple(options))  # type: ignore[arg-type]
+        return ast.ForClause(kind, mode, element, tuple(options), self.xml_spaces)  # type: ignore[arg-type]
 
     def _for_option(self, kind: str) -> tuple[str, str]:
         token = self.token

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.engine.xml.schemas import SchemaCollection
 from mssql_cdc.sandbox.errors import error
 
 Generated = Literal["", "start", "end"]
@@ -89,6 +90,8 @@ class Column:
     masking: str | None = None
     replicated: bool = False
     generated: Generated = ""
+    xml_schema: SchemaCollection | None = None
+    """The schemas that values of a typed xml column keep to."""
 
     @property
     def is_rowversion(self) -> bool:

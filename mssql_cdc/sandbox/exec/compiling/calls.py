@@ -12,10 +12,11 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiling import statefunctions
+from mssql_cdc.sandbox.exec.compiling.methods import of_column
 from mssql_cdc.sandbox.exec.compiling.partitions import partition_number
 from mssql_cdc.sandbox.exec.compiling.user_functions import scalar_function
 from mssql_cdc.sandbox.exec.context import Context
-from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, sessionfunctions, values, xml_methods
+from mssql_cdc.sandbox.exec.expressions import sessionfunctions, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.query.grouping import NAMES
@@ -192,10 +193,9 @@ def global_variable(_compiler: Compiler, node: ast.GlobalVariable, _scope: Scope
 def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     """A method of an xml column, a metadata function, `sys.fn_…`, or a user's scalar function."""
     qualifier = node.name[:-1]
-    if qualifier and node.name[-1].lower() in _METHODS:
-        column = _column_with_methods(compiler, node.name[:-1], scope)
-        if column is not None:
-            return method(compiler, ast.MethodCall(ast.ColumnRef(node.name[:-1]), node.name[-1], node.arguments), scope)
+    called = of_column(compiler, node, scope)
+    if called is not None:
+        return called
     place = compiler.names.place(node.name)
     catalog = compiler.session.server.catalog
     if catalog is not None:
@@ -214,17 +214,6 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
         4121, f'Cannot find either column "{first}" or the user-defined function or aggregate "{shown}", '
         "or the name is ambiguous."
     )  # fmt: skip
-
-
-_METHODS = xml_methods.METHODS | hierarchy_methods.NAMES
-
-
-def _column_with_methods(compiler: Compiler, parts: ast.Name, scope: Scope) -> Expr | None:
-    try:
-        found = compiler.value(ast.ColumnRef(parts), scope)
-    except SqlError:
-        return None
-    return found if found.type.name in ("xml", "hierarchyid") else None
 
 
 def _system(compiler: Compiler, found: Any, node: ast.Function, scope: Scope) -> Expr:
@@ -253,21 +242,3 @@ def next_value(compiler: Compiler, node: ast.NextValueFor, _scope: Scope) -> Exp
     sequence = found.definition
     assert isinstance(sequence, Sequence)
     return Expr(sequence.type, lambda _row, _context: sequence.take(), False, varying=True)
-
-
-def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
-    """Methods of xml and hierarchyid values; those of spatial values are not implemented: say so."""
-    if isinstance(node.target, ast.Expression):
-        target = compiler.value(node.target, scope)
-        if target.type.name == "xml":
-            return xml_methods.call(compiler, target, node.method, node.arguments)
-        if target.type.name == "hierarchyid":
-            given = [compiler.value(one, scope) for one in node.arguments]
-            return hierarchy_methods.call(compiler, target, node.method, given)
-    elif node.target[-1].lower() == "hierarchyid":
-        given = [compiler.value(one, scope) for one in node.arguments]
-        return hierarchy_methods.static(compiler, node.method, given)
-    raise SqlError(
-        6506, f"Could not find method '{node.method}': this server has the methods of xml and hierarchyid values only.",
-        state=10,
-    )  # fmt: skip

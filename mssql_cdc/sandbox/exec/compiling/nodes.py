@@ -8,7 +8,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.compiling import calls, subqueries
+from mssql_cdc.sandbox.exec.compiling import calls, methods, subqueries
 from mssql_cdc.sandbox.exec.expressions import arithmetic, conditions, like, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, column, outer_column
 from mssql_cdc.sandbox.exec.language import CompileExpression
@@ -140,10 +140,6 @@ def _star(_compiler: Compiler, _node: ast.Star, _scope: Scope) -> Expr:
     raise error(102, near="*")
 
 
-def _method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
-    return calls.method(compiler, node, scope)
-
-
 EXPRESSIONS: Mapping[type, CompileExpression] = {
     ast.Literal: _literal,
     ast.Variable: _variable,
@@ -165,7 +161,7 @@ EXPRESSIONS: Mapping[type, CompileExpression] = {
     ast.Collate: _collate,
     ast.AtTimeZone: calls.at_time_zone,
     ast.Function: calls.function,
-    ast.MethodCall: _method,
+    ast.MethodCall: methods.method,
     ast.ScalarSubquery: _scalar_query,
     ast.Exists: _exists,
     ast.Quantified: _quantified,

@@ -17,6 +17,7 @@ _XSI = ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 _TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#x0D;"}
 _ATTRIBUTE = {**_TEXT, '"': "&quot;", "\n": "&#x0A;", "\t": "&#x09;"}
 _NOT_IN_NAMES = re.compile(r"[^\w.\-]|^[^A-Za-z_]|_(?=x[0-9A-Fa-f]{4}_)")
+_INSTRUCTION = re.compile(r"processing-instruction\((.+)\)")
 _NODE_TESTS = frozenset({"text()", "node()", "*", "data()"})
 
 
@@ -51,6 +52,9 @@ def xml_text(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice]
     style = _Style(any(name.startswith("ELEMENTS") for name in options), nil)
     row = "row" if clause.element is None else clause.element
     root = options.get("ROOT")
+    top = [f' xmlns{prefix and ":" + prefix}="{_escaped(uri, _ATTRIBUTE)}"' for prefix, uri in reversed(clause.spaces)]
+    if nil:
+        top.insert(0, _XSI)
     if clause.mode == "PATH":
         make = _path_maker(fields, row, style)
     elif clause.mode == "RAW":
@@ -65,13 +69,12 @@ def xml_text(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice]
 
     def write(rows: Slice) -> str | None:
         if not rows:
-            return None if root is None else f"<{root}/>"
+            return None if root is None else f"<{root}{''.join(top)}/>"
         made = make(rows)
-        if nil:
-            for element in made if root is None else ():
-                element.attributes.insert(0, _XSI)
+        for element in made if root is None else ():
+            element.attributes[:0] = top
         text = "".join(element.render() for element in made)
-        return text if root is None else f"<{root}{_XSI if nil else ''}>{text}</{root}>"
+        return text if root is None else f"<{root}{''.join(top)}>{text}</{root}>"
 
     return write
 
@@ -180,6 +183,8 @@ def _put(element: Element, path: Sequence[str], last: str, value: Any, one: Fiel
         element.last_data = True
     elif last in _NODE_TESTS or not last:
         element.content.append(_value(value, one))
+    elif (instruction := _INSTRUCTION.fullmatch(last)) is not None:
+        element.content.append(f"<?{instruction[1]} {plain_text(value, one.type)}?>")
     elif last == "comment()":
         element.content.append(f"<!--{plain_text(value, one.type)}-->")
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiling import methods
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
@@ -119,7 +120,8 @@ def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Ope
         raise SqlError(
             493, f"The method nodes() of '{'.'.join(parts)}' needs an xml value, and a table and a column alias."
         )
-    rows = xml_methods.nodes(target, node.arguments)
+    types = methods.xml_types(compiler, reference, scope)
+    rows = xml_methods.nodes(compiler, target, node.arguments, scope, types)
     fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,))]
     return Rows(fields, lambda context: rows((), context))
 

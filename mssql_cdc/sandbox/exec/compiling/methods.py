@@ -1,0 +1,64 @@
+"""Methods of values: whose they are, and what the schema of an xml column says of its nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.xml.tree import Types
+from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, xml_methods
+from mssql_cdc.sandbox.exec.expressions.base import Expr
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.tsql import ast
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+
+_NAMES = xml_methods.METHODS | hierarchy_methods.NAMES
+_UNKNOWN = "this server has the methods of xml and hierarchyid values only."
+
+
+def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
+    """Methods of xml and hierarchyid values; those of spatial values are not implemented: say so."""
+    if isinstance(node.target, ast.Expression):
+        target = compiler.value(node.target, scope)
+        if target.type.name == "xml":
+            return xml_methods.call(compiler, target, node, scope, xml_types(compiler, node.target, scope))
+        if target.type.name == "hierarchyid":
+            given = [compiler.value(one, scope) for one in node.arguments]
+            return hierarchy_methods.call(compiler, target, node.method, given)
+        if node.method == xml_methods.MODIFY:
+            raise SqlError(258, f"Cannot call methods on {target.type.name}.", severity=15)
+    elif node.target[-1].lower() == "hierarchyid":
+        given = [compiler.value(one, scope) for one in node.arguments]
+        return hierarchy_methods.static(compiler, node.method, given)
+    raise SqlError(6506, f"Could not find method '{node.method}': {_UNKNOWN}", state=10)
+
+
+def of_column(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr | None:
+    """`column.method(…)`, which is written as a function of a schema is; None where it is one."""
+    column = node.name[:-1]
+    if not column or node.name[-1].lower() not in _NAMES or not _has_methods(compiler, column, scope):
+        return None
+    return method(compiler, ast.MethodCall(ast.ColumnRef(column), node.name[-1], node.arguments), scope)
+
+
+def _has_methods(compiler: Compiler, parts: ast.Name, scope: Scope) -> bool:
+    try:
+        found = compiler.value(ast.ColumnRef(parts), scope)
+    except SqlError:
+        return False
+    return found.type.name in ("xml", "hierarchyid")
+
+
+def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
+    """What the schema collection of a table's column says of nodes; None for untyped values."""
+    if not isinstance(target, ast.ColumnRef):
+        return None
+    level, place = scope.resolve(target.parts, target.line)
+    origin = level.fields[place].origin
+    table = compiler.names.find(origin.table) if origin is not None and origin.table else None
+    column = table.column(origin.name) if isinstance(table, Table) and origin is not None else None
+    schema = column.xml_schema if column is not None else None
+    return None if schema is None else schema.type_of
