@@ -41,6 +41,9 @@ class Status(enum.IntFlag):
     RESET_KEEP_TRANSACTION = 0x10
 
 
+# Plain numbers: operators of enumerations cost a microsecond each, and every message passes here.
+_END, _IGNORE = Status.END_OF_MESSAGE.value, Status.IGNORE.value
+_RESETS = Status.RESET_CONNECTION.value | Status.RESET_KEEP_TRANSACTION.value
 _KNOWN_TYPES = frozenset(int(kind) for kind in PacketType)
 
 
@@ -50,22 +53,23 @@ class Message:
 
     kind: PacketType
     payload: bytes
-    status: Status
+    status: int
+    """Bits of `Status` of all its packets."""
 
     @property
     def ignored(self) -> bool:
         """The client gave up while sending: the message must not be executed."""
-        return Status.IGNORE in self.status
+        return self.status & _IGNORE != 0
 
     @property
     def resets(self) -> bool:
         """The session is to be reset before this request."""
-        return bool(self.status & (Status.RESET_CONNECTION | Status.RESET_KEEP_TRANSACTION))
+        return self.status & _RESETS != 0
 
     @property
     def keeps_transaction(self) -> bool:
         """The reset leaves the open transaction alone."""
-        return Status.RESET_KEEP_TRANSACTION in self.status
+        return self.status & Status.RESET_KEEP_TRANSACTION != 0
 
 
 class MessageAssembler:
@@ -75,7 +79,7 @@ class MessageAssembler:
         self.limit = limit
         self._received = bytearray()
         self._kind: PacketType | None = None
-        self._status = Status(0)
+        self._status = 0
         self._payload = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -100,7 +104,7 @@ class MessageAssembler:
         self._received.clear()
         return rest
 
-    def _next_packet(self) -> tuple[PacketType, Status, bytes] | None:
+    def _next_packet(self) -> tuple[PacketType, int, bytes] | None:
         received = self._received
         if len(received) < HEADER_SIZE:
             # The first byte alone tells a stray client (HTTP, TLS first) from TDS.
@@ -116,9 +120,9 @@ class MessageAssembler:
             return None
         body = bytes(received[HEADER_SIZE:length])
         del received[:length]
-        return PacketType(kind), Status(status), body
+        return PacketType(kind), status, body
 
-    def _add(self, kind: PacketType, status: Status, body: bytes) -> Message | None:
+    def _add(self, kind: PacketType, status: int, body: bytes) -> Message | None:
         if kind is PacketType.ATTENTION:
             self._clear()  # a request half sent is abandoned by the attention
             return Message(kind, b"", status)
@@ -132,7 +136,7 @@ class MessageAssembler:
         if len(self._payload) + len(body) > limit:
             raise ProtocolError(f"the {kind.name} message is longer than the limit of {limit} bytes")
         self._payload += body
-        if Status.END_OF_MESSAGE not in status:
+        if not status & _END:
             return None
         message = Message(kind, bytes(self._payload), self._status | status)
         self._clear()
@@ -140,7 +144,7 @@ class MessageAssembler:
 
     def _clear(self) -> None:
         self._kind = None
-        self._status = Status(0)
+        self._status = 0
         self._payload = bytearray()
 
 

@@ -4,6 +4,7 @@ The last DONE of a response must say so, but whether a DONE is the last is known
 comes or none does: one DONE is always held back.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 from mssql_cdc.sandbox.engine.events import (
@@ -38,6 +39,14 @@ _BYTE_CHANGES: Mapping[str, EnvironmentType] = {
     "collation": EnvironmentType.COLLATION,
     "reset": EnvironmentType.RESET,
 }
+_MORE = DoneStatus.MORE.value
+_STATUSES: Mapping[tuple[bool, bool, bool], int] = {
+    (error, in_transaction, counted): DoneStatus.ERROR * error
+    + DoneStatus.IN_TRANSACTION * in_transaction
+    + DoneStatus.COUNT * counted
+    for error, in_transaction, counted in itertools.product((False, True), repeat=3)
+}
+"""Bits of a DONE that is not yet known to be the last: of an error, inside a transaction, with a count of rows."""
 
 
 class Response:
@@ -51,7 +60,7 @@ class Response:
         self._writer = writer
         self._server_name = server_name
         self._rpc = rpc
-        self._held: tuple[DoneToken, DoneStatus, str, int] | None = None
+        self._held: tuple[DoneToken, int, str, int] | None = None
         self._encode: RowEncoder | None = None
         self._failed = False
         self.fatal = False
@@ -70,7 +79,7 @@ class Response:
         elif isinstance(event, ProcDone):
             self._hold_procedure(error=event.error, in_transaction=event.in_transaction)
         else:
-            self._release(DoneStatus.MORE)
+            self._release(_MORE)
             self._writer.add(self._token(event))
         if self._writer.pending >= SLICE_BYTES:
             yield
@@ -87,11 +96,11 @@ class Response:
                 self._hold_procedure(error=self._failed, in_transaction=in_transaction)
             else:
                 self._hold(DoneToken.DONE, error=self._failed, in_transaction=in_transaction)
-        self._release(DoneStatus.FINAL)
+        self._release(0)
 
     def abandon(self) -> None:
         """The client cancelled: end the response here, as an error."""
-        self._release(DoneStatus.MORE)
+        self._release(_MORE)
         self._writer.add(tokens.done(DoneToken.DONE, DoneStatus.ERROR))
 
     def _rows(self, rows: list[tuple]) -> Iterator[None]:
@@ -145,16 +154,11 @@ class Response:
     def _hold(
         self, token: DoneToken, *, error: bool, in_transaction: bool, command: str = "", count: int | None = None
     ) -> None:
-        self._release(DoneStatus.MORE)
-        status = (
-            (DoneStatus.ERROR if error else DoneStatus.FINAL)
-            | (DoneStatus.IN_TRANSACTION if in_transaction else DoneStatus.FINAL)
-            | (DoneStatus.COUNT if count is not None else DoneStatus.FINAL)
-        )
-        self._held = token, status, command, count or 0
+        self._release(_MORE)
+        self._held = token, _STATUSES[error, in_transaction, count is not None], command, count or 0
         self._failed = False
 
-    def _release(self, more: DoneStatus) -> None:
+    def _release(self, more: int) -> None:
         if self._held is not None:
             token, status, command, count = self._held
             self._writer.add(tokens.done(token, status | more, command=command, count=count))

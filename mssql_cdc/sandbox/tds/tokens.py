@@ -69,8 +69,8 @@ _NULLABLE, _CASE_SENSITIVE, _UPDATABLE, _IDENTITY, _COMPUTED = 0x01, 0x02, 0x04,
 _INFO_SEVERITY = 10
 
 
-def done(token: DoneToken, status: DoneStatus, *, command: str = "", count: int = 0) -> bytes:
-    """DONE, DONEPROC or DONEINPROC."""
+def done(token: DoneToken, status: int, *, command: str = "", count: int = 0) -> bytes:
+    """DONE, DONEPROC or DONEINPROC with bits of `DoneStatus`."""
     return struct.pack("<BHHQ", token, status, COMMANDS.get(command, 0), count)
 
 
