@@ -130,7 +130,7 @@ def _best_fit(failure: UnicodeError) -> tuple[str | bytes, int]:
     out = bytearray()
     for character in failure.object[failure.start : failure.end]:
         number = ord(character)
-        base = unicodedata.normalize("NFKD", character)[:1]
+        base = _FITTING.get(character) or unicodedata.normalize("NFKD", character)[:1]
         if 0x80 <= number <= 0x9F:
             out.append(number)
             continue
@@ -148,6 +148,12 @@ def _same_number(failure: UnicodeError) -> tuple[str | bytes, int]:
     return "".join(map(chr, failure.object[failure.start : failure.end])), failure.end
 
 
+_FITTING = dict(zip(
+    "łŁđħĦıŧŦƀǀǃαΓδεΘπΣστΦφΩβ−∕∖∗√∞∩≡≤≥←↑→↓‖′⅓",
+    "lLdhHitTb|!aGdeTpSstFfOß-/\\*v8n===<^>v|'?",
+    strict=True,
+))  # fmt: skip
+"""What the code pages of Windows put in place of characters that have no decomposition (`α` is an a to 1252)."""
 _BEST_FIT = "sqlserver-best-fit"
 _SAME_NUMBER = "sqlserver-same-number"
 codecs.register_error(_BEST_FIT, _best_fit)

@@ -91,6 +91,25 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
+def split_units(text: str) -> str:
+    """The text with each supplementary character as its two surrogates: what collations without _SC count and cut."""
+    if text.isascii() or max(text) <= "\uffff":
+        return text
+    return "".join(c if c <= "\uffff" else _surrogates(c) for c in text)
+
+
+def _surrogates(character: str) -> str:
+    number = ord(character) - 0x10000
+    return chr(0xD800 + (number >> 10)) + chr(0xDC00 + (number & 0x3FF))
+
+
+def join_units(text: str) -> str:
+    """The text with surrogates that stand together as one character again."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 def cut_utf16(text: str, length: int) -> str:
     """The first `length` UTF-16 units; a supplementary character that would be split is dropped."""
     if len(text) * 2 <= length or text.isascii():
@@ -124,6 +143,8 @@ def _from_number(source: SqlType, target: SqlType, style: int | None) -> Convert
         text = to_text(value, source, style)
         if limit not in {MAX, 0} and len(text) > limit:
             # Integers that do not fit varchar become an asterisk; everything else is an error.
+            if source.name in APPROXIMATE:
+                raise error(232, type=reported_name(target), value=f"{value:.6f}")
             if source.name not in {"int", "smallint", "tinyint"} or national:
                 raise error(8115, source=shown, target=reported_name(target))
             text = "*"

@@ -69,6 +69,8 @@ def date_text(value: object, type_: SqlType, style: int | None) -> str:
         style = 0 if name in {"datetime", "smalldatetime"} else 23 if name == "date" else 121
     if style not in _DATE_STYLES and style not in _TIME_STYLES:
         raise error(281, style=style, source=reported_name(type_))
+    if (name == "time" and style not in _TIME_STYLES) or (name == "date" and style not in _DATE_STYLES):
+        raise error(9809, style=style, source=name, target="varchar")
     point = moment(value, type_)
     offset = point.offset
     if style == 127 and name == "datetimeoffset":

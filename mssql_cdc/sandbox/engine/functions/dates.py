@@ -193,6 +193,8 @@ def _dateadd(call: Call) -> Callable[..., Any]:
     if part in {"tzoffset", "iso_week"}:
         raise error(9810, part=part, function="dateadd", type=reported_name(type_))
     _check_part("day" if part in {"weekday", "week", "dayofyear"} else part, type_, "dateadd")
+    if part in {"microsecond", "nanosecond"} and type_.name in {"datetime", "smalldatetime"}:
+        raise error(9810, part=part, function="dateadd", type=type_.name)
     count, value = call.to(1, BIGINT), call.to(2, type_)
 
     def dateadd(_word: Any, number: Any, given: Any) -> Any:

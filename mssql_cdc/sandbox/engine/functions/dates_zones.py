@@ -76,8 +76,7 @@ def zone_named(name: str) -> ZoneInfo:
 def zone_offset(zone: ZoneInfo, ticks: int, *, utc: bool) -> int:
     """Offset in minutes at a datetime2 tick count, which is UTC or the zone's local time.
 
-    A local time that a clock change skips or repeats takes the offset from before the change for the repeated hour and
-    from after it for the skipped one, as AT TIME ZONE does.
+    A local time that a clock change repeats has the offset from before the change; so has one that it skips.
     """
     when = datetime(1, 1, 1) + timedelta(microseconds=min(ticks, 3_155_378_975_999_999_999) // 10)  # noqa: DTZ001 - zone follows
     if utc:
@@ -103,7 +102,8 @@ def _at_time_zone(call: Call) -> Callable[..., Any]:
         utc, _ = value(given)
         if moves:
             return utc, zone_offset(zone, utc, utc=True)
-        offset = zone_offset(zone, utc, utc=False)
-        return utc - offset * MINUTE_TICKS, offset
+        instant = utc - zone_offset(zone, utc, utc=False) * MINUTE_TICKS
+        # A local time that a clock change skips is one hour later, in the offset from after the change.
+        return instant, zone_offset(zone, instant, utc=True)
 
     return convert

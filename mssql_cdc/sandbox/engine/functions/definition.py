@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.conversion import converter
+from mssql_cdc.sandbox.engine.conversion_strings import split_units
 from mssql_cdc.sandbox.engine.types import (
     LEGACY_LOBS,
     MAX,
@@ -69,6 +70,15 @@ class Call:
     def as_text(self, place: int) -> Callable[[Any], str]:
         """Converter of an argument to text."""
         return converter(self.types[place], self.text_type(place))
+
+    def as_units(self, place: int) -> Callable[[Any], str]:
+        """Converter of an argument to the characters that its collation counts: UTF-16 units, unless it is _SC."""
+        type_ = self.text_type(place)
+        text = converter(self.types[place], type_)
+        collation = type_.collation or self.collation
+        if type_.name not in NATIONAL or (collation is not None and collation.supplementary):
+            return text
+        return lambda value: split_units(text(value))
 
     def to(self, place: int, target: SqlType) -> Callable[[Any], Any]:
         """Converter of an argument to a type."""

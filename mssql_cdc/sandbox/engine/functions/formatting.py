@@ -14,9 +14,11 @@ from mssql_cdc.sandbox.engine.conversion_numbers import unit
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_cdc.sandbox.engine.ticks import Moment, civil, clock_parts, moment
 from mssql_cdc.sandbox.engine.types import DATES, NUMBERS, SqlType, nvarchar
+from mssql_cdc.sandbox.errors import error
 
 registry = Registry()
 _WIDE = Context(prec=76)
+_CULTURES = frozenset({"en-us", "en", ""})
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,11 +37,20 @@ _DATE_TOKEN = re.compile(
 @registry.add("FORMAT", 2, 3, result=lambda call: nvarchar(4000, collation=call.collation))
 def _format(call: Call) -> Callable[..., Any]:
     type_ = call.types[0]
-    if type_.name in DATES:
-        return lambda value, form, _culture="en-us": format_date(value, type_, form)
-    if type_.name not in NUMBERS:
+    if type_.name not in DATES | NUMBERS:
         refuse(call, 0, "format")
-    return lambda value, form, _culture="en-us": format_number(value, form)
+
+    def format_(value: Any, form: str, culture: str = "en-us") -> str | None:
+        check_culture(culture)
+        return format_date(value, type_, form) if type_.name in DATES else format_number(value, form)
+
+    return format_
+
+
+def check_culture(name: str) -> None:
+    """Refuse a culture that is not known: 9818. Known are en-US and the invariant one."""
+    if name.lower() not in _CULTURES:
+        raise error(9818, culture=name)
 
 
 def format_date(value: object, type_: SqlType, form: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine import parsing
 from mssql_cdc.sandbox.engine.comparison import comparison_keys, sort_key
-from mssql_cdc.sandbox.engine.conversion import converter
 from mssql_cdc.sandbox.engine.conversion_binary import encoder
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_cdc.sandbox.engine.functions.strings import byte_length
@@ -34,7 +33,6 @@ from mssql_cdc.sandbox.engine.types import (
     sysname,
     varbinary,
 )  # fmt: skip
-from mssql_cdc.sandbox.errors import SqlError, error
 
 registry = Registry()
 add = registry.add
@@ -236,14 +234,4 @@ def _sql_variant_property(call: Call) -> Callable[..., Any]:
     return variant_property
 
 
-def parse_or_none(value: Any, source: SqlType, target: SqlType, *, try_: bool) -> Any:
-    """PARSE and TRY_PARSE of invariant text: CAST's rules, error 9819 instead of the type's own."""
-    try:
-        return converter(source, target)(value)
-    except SqlError:
-        if try_:
-            return None
-        raise error(9819, value=value, target=target.name, culture="") from None
-
-
-__all__ = ["LEGACY_LOBS", "MONEY", "common_type", "parse_or_none", "registry"]
+__all__ = ["LEGACY_LOBS", "MONEY", "common_type", "registry"]

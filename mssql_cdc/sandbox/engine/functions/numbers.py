@@ -141,7 +141,10 @@ def _power(call: Call) -> Callable[..., Any]:
             raise error(3623)
         if type_.name in INTEGERS:
             exact = n ** int(exponent(by)) if exponent(by).is_integer() and exponent(by) >= 0 else int(result)
-            return _checked(exact, type_)
+            low, high = RANGES[type_.name]
+            if not low <= exact <= high:
+                raise error(232, type=type_.name, value=f"{exact}.000000")
+            return exact
         if type_.name == "float":
             return result
         return Decimal(repr(result)).quantize(unit(4 if type_.name in MONEY else type_.scale), ROUND_HALF_UP, _WIDE)

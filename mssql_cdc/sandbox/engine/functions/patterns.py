@@ -19,11 +19,13 @@ def like_regex(pattern: str, collation: Collation | None, escape: str | None = N
     return re.compile(_translate(pattern, escape), flags)
 
 
-def like(text: str, pattern: str, collation: Collation | None, escape: str | None = None) -> bool:
-    """Whether the text matches; trailing blanks of the text may be left over, those of the pattern count."""
+def like(
+    text: str, pattern: str, collation: Collation | None, escape: str | None = None, *, national: bool = False
+) -> bool:
+    """Whether the text matches. Trailing blanks of the pattern count, those of the text in national text only."""
     regex = like_regex(_accents(pattern, collation), collation, escape)
     text = _accents(text, collation)
-    return regex.fullmatch(text) is not None or regex.fullmatch(text.rstrip(" ")) is not None
+    return regex.fullmatch(text) is not None or (not national and regex.fullmatch(text.rstrip(" ")) is not None)
 
 
 def _accents(text: str, collation: Collation | None) -> str:

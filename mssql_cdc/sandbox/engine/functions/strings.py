@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion_binary import encoder
-from mssql_cdc.sandbox.engine.conversion_strings import utf16_length
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, same_text, wide_text
+from mssql_cdc.sandbox.engine.conversion_strings import join_units, utf16_length
+from mssql_cdc.sandbox.engine.functions.definition import Binder, Call, Registry, same_text, wide_text
 from mssql_cdc.sandbox.engine.functions.patterns import pattern_index
 from mssql_cdc.sandbox.engine.types import (
     BIGINT,
@@ -35,10 +35,10 @@ def _int_or_bigint(place: int) -> Callable[[Call], SqlType]:
 
 @add("LEN", 1, result=_int_or_bigint(0))
 def _len(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
+    text = call.as_units(0)
     if call.types[0].name in BINARIES:
         return lambda value: len(value.rstrip(b" "))
-    return lambda value: utf16_length(text(value).rstrip(" "))
+    return lambda value: len(text(value).rstrip(" "))
 
 
 @add("DATALENGTH", 1, result=_int_or_bigint(0))
@@ -79,47 +79,49 @@ def _upper(call: Call) -> Callable[..., Any]:
     return lambda value: "".join(c if len(c.upper()) > 1 else c.upper() for c in text(value))
 
 
-@add("LTRIM", 1, 2, result=same_text())
-def _ltrim(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
-    return lambda value, characters=" ": text(value).lstrip(characters)
+def _trimmer(sides: str) -> Binder:
+    def bind(call: Call) -> Callable[..., Any]:
+        """TRIM(text), and, as the parser passes TRIM(side characters FROM text), TRIM(text, characters, side)."""
+        text = call.as_text(0)
+
+        def trim(value: Any, characters: str = " ", side: str = sides) -> str:
+            found = text(value)
+            if side != "TRAILING":
+                found = found.lstrip(characters)
+            return found if side == "LEADING" else found.rstrip(characters)
+
+        return trim
+
+    return bind
 
 
-@add("RTRIM", 1, 2, result=same_text())
-def _rtrim(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
-    return lambda value, characters=" ": text(value).rstrip(characters)
-
-
-@add("TRIM", 1, 2, result=same_text())
-def _trim(call: Call) -> Callable[..., Any]:
-    """TRIM(text) and, as the compiler passes TRIM(characters FROM text), TRIM(text, characters)."""
-    text = call.as_text(0)
-    return lambda value, characters=" ": text(value).strip(characters)
+add("LTRIM", 1, 2, result=same_text())(_trimmer("LEADING"))
+add("RTRIM", 1, 2, result=same_text())(_trimmer("TRAILING"))
+add("TRIM", 1, 3, result=same_text())(_trimmer("BOTH"))
 
 
 @add("LEFT", 2, result=same_text())
 def _left(call: Call) -> Callable[..., Any]:
-    text, count = call.as_text(0), call.to(1, BIGINT)
+    text, count = call.as_units(0), call.to(1, BIGINT)
 
     def left(value: Any, length: Any) -> str:
         wanted = count(length)
         if wanted < 0:
             raise error(537)
-        return text(value)[:wanted]
+        return join_units(text(value)[:wanted])
 
     return left
 
 
 @add("RIGHT", 2, result=same_text())
 def _right(call: Call) -> Callable[..., Any]:
-    text, count = call.as_text(0), call.to(1, BIGINT)
+    text, count = call.as_units(0), call.to(1, BIGINT)
 
     def right(value: Any, length: Any) -> str:
         wanted = count(length)
         if wanted < 0:
             raise error(536, function="RIGHT")
-        return text(value)[-wanted:] if wanted else ""
+        return join_units(text(value)[-wanted:]) if wanted else ""
 
     return right
 
@@ -134,21 +136,22 @@ def _substring_type(call: Call) -> SqlType:
 @add("SUBSTRING", 3, result=_substring_type)
 def _substring(call: Call) -> Callable[..., Any]:
     binary = call.types[0].name in BINARIES
-    text = (lambda value: value) if binary else call.as_text(0)
+    text = (lambda value: value) if binary else call.as_units(0)
+    whole: Callable[[Any], Any] = (lambda part: part) if binary else join_units
     first, count = call.to(1, BIGINT), call.to(2, BIGINT)
 
     def substring(value: Any, start: Any, length: Any) -> Any:
         begin, wanted = first(start) - 1, count(length)
         if wanted < 0:
             raise error(537)
-        return text(value)[max(0, begin) : max(0, begin + wanted)]
+        return whole(text(value)[max(0, begin) : max(0, begin + wanted)])
 
     return substring
 
 
 @add("CHARINDEX", 2, 3, result=_int_or_bigint(1))
 def _charindex(call: Call) -> Callable[..., Any]:
-    needle, hay = call.as_text(0), call.as_text(1)
+    needle, hay = call.as_units(0), call.as_units(1)
     fold = folder(call)
     first = call.to(2, BIGINT) if len(call.types) > 2 else None
 
@@ -171,7 +174,7 @@ def folder(call: Call) -> Callable[[str], str]:
 
 @add("PATINDEX", 2, result=_int_or_bigint(1))
 def _patindex(call: Call) -> Callable[..., Any]:
-    pattern, hay = call.as_text(0), call.as_text(1)
+    pattern, hay = call.as_units(0), call.as_units(1)
     collation = next((t.collation for t in call.types if t.collation is not None), call.collation)
     return lambda part, whole: pattern_index(pattern(part), hay(whole), collation)
 
@@ -225,8 +228,8 @@ def _replicate(call: Call) -> Callable[..., Any]:
 
 @add("REVERSE", 1, result=same_text())
 def _reverse(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
-    return lambda value: text(value)[::-1]
+    text = call.as_units(0)
+    return lambda value: join_units(text(value)[::-1])
 
 
 @add("SPACE", 1, result=varchar(8000))
@@ -237,7 +240,7 @@ def _space(call: Call) -> Callable[..., Any]:
 
 @add("STUFF", 4, result=lambda call: wide_text(call, 0, 3), null_if_null=False)
 def _stuff(call: Call) -> Callable[..., Any]:
-    whole, new = call.as_text(0), call.as_text(3)
+    whole, new = call.as_units(0), call.as_text(3)
     first, count = call.to(1, BIGINT), call.to(2, BIGINT)
 
     def stuff(value: Any, start: Any, length: Any, part: Any) -> str | None:
@@ -246,7 +249,7 @@ def _stuff(call: Call) -> Callable[..., Any]:
         text, begin, wanted = whole(value), first(start), count(length)
         if begin < 1 or wanted < 0 or begin > len(text):
             return None
-        return text[: begin - 1] + ("" if part is None else new(part)) + text[begin - 1 + wanted :]
+        return join_units(text[: begin - 1] + ("" if part is None else new(part)) + text[begin - 1 + wanted :])
 
     return stuff
 

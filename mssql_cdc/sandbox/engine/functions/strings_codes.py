@@ -38,7 +38,7 @@ def _ascii(call: Call) -> Callable[..., Any]:
 
 @add("UNICODE", 1, result=INT)
 def _unicode(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
+    text = call.as_units(0)
     return lambda value: ord(text(value)[0]) if text(value) else None
 
 

@@ -19,6 +19,8 @@ def like(operand: Expr, pattern: Expr, escape: Expr | None, *, negated: bool) ->
     collation = common_collation(operand, pattern, "like")
     first, second, third = _text(operand), _text(pattern), _text(escape) if escape is not None else None
 
+    national = operand.type.name in t.NATIONAL or pattern.type.name in t.NATIONAL
+
     def fn(row: tuple, context: Context) -> bool | None:
         value = first(row, context)
         wanted = second(row, context)
@@ -29,7 +31,7 @@ def like(operand: Expr, pattern: Expr, escape: Expr | None, *, negated: bool) ->
             if sign is None:
                 return None
             raise SqlError(506, f'The invalid escape character "{sign}" was specified in a LIKE predicate.')
-        return matches(value, wanted, collation, sign) is not negated
+        return matches(value, wanted, collation, sign, national=national) is not negated
 
     parts = [operand, pattern] if escape is None else [operand, pattern, escape]
     return derived(t.BIT, fn, *parts, predicate=True)

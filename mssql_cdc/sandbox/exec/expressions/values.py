@@ -11,6 +11,9 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.conversion import convert, converter
 from mssql_cdc.sandbox.engine.conversion_columns import column_converter
+from mssql_cdc.sandbox.engine.conversion_strings import utf16_length
+from mssql_cdc.sandbox.engine.functions.formatting import check_culture
+from mssql_cdc.sandbox.engine.functions.parse import parse_text
 from mssql_cdc.sandbox.engine.precedence import promote
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -48,7 +51,8 @@ def literal(node: ast.Literal, collation: Collation | None) -> Expr:
         if kind == "string" and collation is not None:
             text = collation.to_code_page(text)
         limit = 4000 if kind == "nstring" else 8000
-        length = t.MAX if len(text) > limit else max(len(text), 1)
+        size = utf16_length(text) if kind == "nstring" or collation is None else len(collation.encode(text))
+        length = t.MAX if size > limit else max(size, 1)
         name = "nvarchar" if kind == "nstring" else "varchar"
         return constant(text, SqlType(name, length, collation=collation))
     if kind == "binary":
@@ -186,11 +190,9 @@ def choose(index: Expr, options: list[Expr]) -> Expr:
 
 
 def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
-    """CAST, CONVERT, PARSE and their TRY_ forms. PARSE knows the culture en-US only: 9818 for any other."""
+    """CAST, CONVERT, PARSE and their TRY_ forms."""
     if form == "parse":
-        if style is not None and (not style.literal or str(style.value).lower() not in ("en-us", "en")):
-            raise error(9818, culture=style.value if style.literal else "(not a constant)")
-        style = None
+        return _parse(operand, target, style, try_=try_)
     source = operand.type
     inner, style_fn = operand.fn, style.fn if style is not None else None
     if operand.null:
@@ -210,6 +212,21 @@ def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *,
     parts = [operand] if style is None else [operand, style]
     made = derived(target, fn, *parts, nullable=operand.nullable or try_)
     return replace(made, rank=operand.rank if target.name in t.STRINGS and source.name in t.STRINGS else 0)
+
+
+def _parse(operand: Expr, target: SqlType, culture: Expr | None, *, try_: bool) -> Expr:
+    """PARSE in the culture en-US: 9818 for any other."""
+    if culture is not None:
+        if not culture.literal:
+            raise error(9818, culture="(not a constant)")
+        check_culture(str(culture.value))
+    inner, source = operand.fn, operand.type
+
+    def fn(row: tuple, context: Context) -> Any:
+        value = inner(row, context)
+        return None if value is None else parse_text(value, source, target, try_=try_)
+
+    return derived(target, fn, operand, nullable=operand.nullable or try_)
 
 
 def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:

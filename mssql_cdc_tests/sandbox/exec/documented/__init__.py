@@ -1,0 +1,1 @@
+"""Tables of expressions, and what SQL Server is documented to answer."""
