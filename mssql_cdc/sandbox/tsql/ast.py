@@ -39,6 +39,7 @@ from mssql_cdc.sandbox.tsql.expression_nodes import (
 )
 from mssql_cdc.sandbox.tsql.query_nodes import (
     BulkRowset,
+    ChangeSource,
     CommonTable,
     DerivedTable,
     ForClause,
@@ -50,6 +51,7 @@ from mssql_cdc.sandbox.tsql.query_nodes import (
     Pivot,
     Query,
     QueryBody,
+    Sample,
     Select,
     SelectItem,
     SetOperation,
@@ -67,6 +69,7 @@ __all__ = [
     "BulkRowset",
     "Case",
     "Cast",
+    "ChangeSource",
     "Collate",
     "ColumnRef",
     "CommonTable",
@@ -101,6 +104,7 @@ __all__ = [
     "Quantified",
     "Query",
     "QueryBody",
+    "Sample",
     "ScalarSubquery",
     "Select",
     "SelectItem",

@@ -35,6 +35,21 @@ class Insert(Statement):
     top: Top | None = None
     output: tuple[Output, ...] = ()
     hints: tuple[str, ...] = ()
+    ctes: tuple = ()
+
+
+CHANGED = "$changed"
+"""The name under which the INSERT of an `InsertChanged` reads the rows of its change."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertChanged(Statement):
+    """INSERT … SELECT … FROM (`change` with OUTPUT) alias(columns): `insert` reads the table `CHANGED`."""
+
+    insert: Insert
+    change: Statement
+    alias: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Any
 from typing import Literal as OneOf
 
 from mssql_cdc.sandbox.tsql.expression_nodes import Expression, Function, Name, OrderItem, Over, TypeName
@@ -136,13 +137,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class NamedTable(TableSource):
-    """A table, view, common table expression or synonym, by name."""
+    """A table, view, common table expression or synonym, by name; a hint names its index as `INDEX=name`."""
 
     name: Name
     alias: str = ""
     hints: tuple[str, ...] = ()
     system_time: tuple[str, tuple[Expression, ...]] | None = None
     line: int = field(default=0, compare=False)
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,24 @@ class DerivedTable(TableSource):
     query: Query
     alias: str
     columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSource(TableSource):
+    """(INSERT | UPDATE | DELETE | MERGE … OUTPUT …) alias(columns), in the FROM of an INSERT … SELECT."""
+
+    statement: Any
+    alias: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """TABLESAMPLE (number PERCENT | ROWS) [REPEATABLE (seed)]."""
+
+    number: Expression
+    percent: bool
+    seed: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.expressions import ExpressionParser
 from mssql_cdc.sandbox.tsql.words import TABLE_HINTS
@@ -16,6 +18,10 @@ class SourceParser(ExpressionParser):
 
     def values(self) -> ast.Values:
         """VALUES (given by `QueryParser`)."""
+        raise NotImplementedError
+
+    def change(self) -> Any:
+        """A statement that changes rows (given by `ChangeParser`)."""
         raise NotImplementedError
 
     def table_sources(self) -> ast.TableSource:
@@ -111,12 +117,11 @@ class SourceParser(ExpressionParser):
             return ast.FunctionTable(name, arguments, alias, columns, schema, line)
         system_time = self._system_time() if self.at("FOR", "SYSTEM_TIME") else None
         alias = self._alias_only()
-        if self.text == "TABLESAMPLE":
-            raise self.error(156, "Incorrect syntax near the keyword 'TABLESAMPLE': not known to this server.")
+        sample = self.sample() if self.text == "TABLESAMPLE" else None
         hints = self.table_hints()
         if not alias and hints:
             alias = self._alias_only()
-        return ast.NamedTable(name, alias, hints, system_time, line)
+        return ast.NamedTable(name, alias, hints, system_time, line, sample)
 
     def _bulk_rowset(self) -> ast.TableSource:
         """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB) [AS] alias [(column)]."""
@@ -144,6 +149,8 @@ class SourceParser(ExpressionParser):
         return ast.VariableTable(name, alias)
 
     def _parenthesised_source(self) -> ast.TableSource:
+        if self.peek().text in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            return self._change_source()
         if self.at_parenthesised_query():
             query = self.parenthesised_query()
             alias, columns = self.table_alias()
@@ -154,6 +161,16 @@ class SourceParser(ExpressionParser):
         inner = self.table_sources()
         self.expect(")")
         return inner
+
+    def _change_source(self) -> ast.TableSource:
+        """(change with OUTPUT) alias [(columns)]."""
+        self.expect("(")
+        change = self.change()
+        self.expect(")")
+        alias, columns = self.table_alias()
+        if not alias:
+            self.fail()
+        return ast.ChangeSource(change, alias, columns)
 
     def _alias_only(self) -> str:
         if self.accept("AS"):
@@ -185,13 +202,44 @@ class SourceParser(ExpressionParser):
             hint = self.word()
             if hint not in TABLE_HINTS:
                 raise self.error(321, f'"{hint}" is not a recognized table hints option.')
-            if self.text == "(":
-                self.skip_parentheses()
-            elif hint == "INDEX" and self.accept("="):
-                self.advance()
             found.append(hint)
+            if hint in ("INDEX", "FORCESEEK"):
+                found += self._hinted_indexes()
+            elif self.text == "(":
+                self.skip_parentheses()
             self.accept(",")
         return tuple(found)
+
+    def _hinted_indexes(self) -> list[str]:
+        """INDEX (a, 1), INDEX = a, FORCESEEK (a (columns)): the indexes as hints `INDEX=a`."""
+        names = ([self._hinted_index()] if self.text != "(" else []) if self.accept("=") else []
+        if self.accept("("):
+            names.append(self._hinted_index())
+            while self.accept(","):
+                names.append(self._hinted_index())
+            self.expect(")")
+        return [f"INDEX={name}" for name in names]
+
+    def _hinted_index(self) -> str:
+        name = str(self.integer()) if self.token.kind == "i" else self.identifier()
+        if self.text == "(":
+            self.skip_parentheses()
+        return name
+
+    def sample(self) -> ast.Sample:
+        """TABLESAMPLE [SYSTEM] (number [PERCENT | ROWS]) [REPEATABLE (seed)]."""
+        self.expect("TABLESAMPLE")
+        self.accept("SYSTEM")
+        self.expect("(")
+        number = self.expression()
+        percent = self.accept_one("PERCENT", "ROWS") != "ROWS"
+        self.expect(")")
+        seed = None
+        if self.accept("REPEATABLE"):
+            self.expect("(")
+            seed = self.expression()
+            self.expect(")")
+        return ast.Sample(number, percent, seed)
 
     def _system_time(self) -> tuple[str, tuple[ast.Expression, ...]]:
         self.expect("FOR", "SYSTEM_TIME")

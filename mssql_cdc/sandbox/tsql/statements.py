@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mssql_cdc.sandbox.tsql.change_nodes import (
+    CHANGED,
     Argument,
     Assignment,
     BulkInsert,
@@ -11,6 +12,7 @@ from mssql_cdc.sandbox.tsql.change_nodes import (
     ExecuteString,
     Insert,
     InsertBulk,
+    InsertChanged,
     Merge,
     MergeClause,
     Output,
@@ -84,6 +86,7 @@ from mssql_cdc.sandbox.tsql.table_nodes import (
 )
 
 __all__ = [
+    "CHANGED",
     "AlterColumn",
     "AlterDatabase",
     "AlterIndex",
@@ -124,6 +127,7 @@ __all__ = [
     "IndexDefinition",
     "Insert",
     "InsertBulk",
+    "InsertChanged",
     "Jump",
     "KeyColumn",
     "Kill",

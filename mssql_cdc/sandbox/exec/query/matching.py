@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.views import open_view
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys of the rows of both sides, None where nothing must be equal; what must be true besides; the equalities."""
+
+    left: Callable[[tuple, Context], Any] | None
+    right: Callable[[tuple, Context], Any] | None
+    residual: Callable[[tuple, Context], Any] | None
+    nodes: list[ast.Expression]
+
+
 class Matcher:
     """Plans the join of two sources; `scope` makes the scope of some fields on the level of FROM."""
 
@@ -33,17 +44,22 @@ class Matcher:
         to_right: list[ast.Expression], *, outer: bool,
     ) -> HashJoin | LoopJoin:  # fmt: skip
         """The join of two plans under conditions `between` them; `leaf` is the right side when it is one source."""
+        keys = self.keys(left.fields, right.fields, between)
+        if keys.left is None or keys.right is None:
+            return LoopJoin(left, right, keys.residual, outer=outer)
         left_scope, right_scope = self.scope(left.fields), self.scope(right.fields)
-        both = self.scope((*left.fields, *right.fields))
+        seek, worth = self._seek(leaf, keys.nodes, left_scope, right_scope, to_right)
+        return HashJoin(left, right, keys.left, keys.right, keys.residual, outer=outer, seek=seek, worth=worth)
+
+    def keys(self, left: Sequence[Field], right: Sequence[Field], between: Sequence[ast.Expression]) -> Keys:
+        """What of the conditions between two sides are equal keys, and what is left of them."""
+        left_scope, right_scope, both = self.scope(left), self.scope(right), self.scope((*left, *right))
         pairs = [(node, pair) for node in between if (pair := self._equality(node, left_scope, right_scope))]
-        if not pairs:
-            condition = conjunction([self.compiler.condition(node, both) for node in between]) if between else None
-            return LoopJoin(left, right, None if condition is None else condition.fn, outer=outer)
         rest = [node for node in between if not any(node is done for done, _ in pairs)]
         residual = conjunction([self.compiler.condition(node, both) for node in rest]).fn if rest else None
-        left_key, right_key = _key([p[0] for _, p in pairs]), _key([p[1] for _, p in pairs])
-        seek, worth = self._seek(leaf, [node for node, _ in pairs], left_scope, right_scope, to_right)
-        return HashJoin(left, right, left_key, right_key, residual, outer=outer, seek=seek, worth=worth)
+        if not pairs:
+            return Keys(None, None, residual, [])
+        return Keys(_key([p[0] for _, p in pairs]), _key([p[1] for _, p in pairs]), residual, [n for n, _ in pairs])
 
     def _equality(
         self, node: ast.Expression, left: Scope, right: Scope

@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
 from mssql_cdc.sandbox.exec.query.matching import Matcher
 from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Single
 from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
+from mssql_cdc.sandbox.exec.query.sampling import stored_leaf
 from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.query.views import plan_view
@@ -67,7 +68,7 @@ class SourcePlanner:
             return self._named(source)
         if isinstance(source, ast.VariableTable):
             slot = self.compiler.variables.table(source.name)
-            return self._stored(slot.table, (source.alias or source.name,), frozenset())
+            return Leaf(table_fields(slot.table, (source.alias or source.name,)), table=slot.table)
         if isinstance(source, ast.DerivedTable):
             plan = self.compiler.query(source.query, self.parent)
             fields = commontables.named(plan.fields, source.columns, source.alias, source.alias)
@@ -80,7 +81,11 @@ class SourcePlanner:
             return Leaf(plan.fields, operator=plan)
         if isinstance(source, (ast.Pivot, ast.Unpivot)):
             return self._rewritten(source)
-        raise AssertionError(type(source))
+        assert isinstance(source, ast.ChangeSource)
+        raise SqlError(
+            10727, "A nested INSERT, UPDATE, DELETE, or MERGE statement is not allowed in a SELECT statement that is "
+            "not the immediate source of rows for an INSERT statement."
+        )  # fmt: skip
 
     def _rewritten(self, source: ast.Pivot | ast.Unpivot) -> Leaf:
         fields, fold = self._fields_of(source.source), self.compiler.fold
@@ -109,11 +114,10 @@ class SourcePlanner:
             if not found.private and not compiler.module_depth:
                 may_select = selectable_columns(compiler.session, found)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
-            hints = frozenset(hint.lower() for hint in source.hints)
             if source.system_time is not None:
                 plan = plan_history(compiler, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
-            leaf = self._stored(found, qualifier, hints)
+            leaf = stored_leaf(compiler, found, source, qualifier)
             if may_select is not None:
                 fields = [field if may_select(field.name) else replace(field, denied=True) for field in leaf.fields]
                 leaf = replace(leaf, fields=fields) if any(field.denied for field in fields) else leaf
@@ -123,12 +127,11 @@ class SourcePlanner:
                 13544, "Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "
                 f"'{'.'.join(name)}' is not a system-versioned table."
             )  # fmt: skip
+        if source.sample is not None:
+            raise SqlError(494, "The TABLESAMPLE clause can only be used with local tables.")
         if found is not None and found.type_code == "V":
             return self._view(found, alias, name)
         return self._virtual(source)
-
-    def _stored(self, table: Table, qualifier: tuple[str, ...], hints: frozenset[str]) -> Leaf:
-        return Leaf(table_fields(table, qualifier), table=table, hints=hints)
 
     def _view(self, found: Any, alias: str, name: ast.Name) -> Leaf:
         database = self.compiler.names.place(name).database

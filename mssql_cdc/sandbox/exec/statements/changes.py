@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
+from mssql_cdc.sandbox.exec.query.sampling import check_index_hints
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_target
@@ -51,10 +51,13 @@ def compile_target(
         if common or (found is not None and found.type_code == "V"):
             return joined_target(compiler, name, ast.NamedTable(name), where, lowered, permission, wanted)
     table = target_table(compiler, name, permission)
+    check_index_hints(table, name, hints)
     return single_target(compiler, table, "", where, lowered)
 
 
 RowLimit = Callable[[list[Any], Context], list[Any]]
+ChangedRows = tuple[list[tuple], list[tuple], list[tuple]]
+"""New, old and joined rows of a change."""
 
 
 def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
@@ -176,32 +179,35 @@ def changed_rows(
     return changes
 
 
+def apply_update(plan: UpdatePlan, context: Context, instead: Any = None) -> ChangedRows:
+    """Change the rows, or with an INSTEAD OF trigger only find them: new, old and joined rows."""
+    assert context.transaction is not None
+    entries = plan.top(plan.target.entries(context), context)
+    changes = changed_rows(entries, plan.cells, plan.variables, context)
+    if instead is not None:
+        rows = {rowid: row for rowid, row, _ in entries}
+        return [new for _, new in changes], [rows[rowid] for rowid, _ in changes], []
+    pairs = plan.target.table.update(context.transaction, changes, assigned=[place for place, _ in plan.cells])
+    check_rows(plan.target.checks, [after for _, after in pairs], context)
+    joined = [entry[2] for entry in entries]
+    new, old = [after for _, after in pairs], [before for before, _ in pairs]
+    if plan.output is not None:
+        plan.output.store(context, "UPDATE", new, old, joined)
+    return new, old, joined
+
+
 def update(frame: Frame, node: st.Update) -> Steps:
     """Run an UPDATE."""
     session = frame.session
     plan = frame.compiled(node, lambda compiler: compile_update(compiler, node))
-
-    def work(transaction: Transaction) -> tuple[list[tuple], list[tuple], list[tuple]]:
-        context = frame.context(transaction)
-        entries = plan.target.entries(context)
-        entries = plan.top(entries, context)
-        changes = changed_rows(entries, plan.cells, plan.variables, context)
-        if instead is not None:
-            rows = {rowid: row for rowid, row, _ in entries}
-            return [new for _, new in changes], [rows[rowid] for rowid, _ in changes], []
-        pairs = table.update(transaction, changes, assigned=[place for place, _ in plan.cells])
-        check_rows(plan.target.checks, [after for _, after in pairs], context)
-        joined = [entry[2] for entry in entries]
-        new, old = [after for _, after in pairs], [before for before, _ in pairs]
-        if plan.output is not None:
-            plan.output.store(context, "UPDATE", new, old, joined)
-        return new, old, joined
-
     table = plan.target.table
     columns = [table.columns[place].name for place, _ in plan.cells]
     instead = instead_of(session, plan.target.changed, "UPDATE")
+    triggers.refuse_output(table, "UPDATE", plan.output)
     then = triggers.then(frame, table, "UPDATE", lambda result: result[:2], columns, instead)
-    new, old, joined = yield from session.transactions.run(work, then)
+    new, old, joined = yield from session.transactions.run(
+        lambda transaction: apply_update(plan, frame.context(transaction), instead), then
+    )
     yield from finish(frame, "update", len(new), plan.output, new, old, joined)
     return None
 
@@ -226,31 +232,35 @@ def compile_delete(compiler: Compiler, node: st.Delete) -> DeletePlan:
     return DeletePlan(target, output, row_limit(compiler, node.top))
 
 
+def apply_delete(plan: DeletePlan, context: Context, instead: Any = None) -> tuple[list[tuple], list[tuple]]:
+    """Delete the rows, or with an INSTEAD OF trigger only find them: the rows, and the joined ones."""
+    assert context.transaction is not None
+    found: dict[int, tuple] = {}
+    rows: dict[int, tuple] = {}
+    for rowid, row, whole in plan.target.entries(context):
+        found.setdefault(rowid, whole)
+        rows.setdefault(rowid, row)
+    rowids = plan.top(list(found), context)
+    if instead is not None:
+        return [rows[rowid] for rowid in rowids], []
+    gone = plan.target.table.delete(context.transaction, rowids)
+    joined = [found[rowid] for rowid in rowids]
+    if plan.output is not None:
+        plan.output.store(context, "DELETE", None, gone, joined)
+    return gone, joined
+
+
 def delete(frame: Frame, node: st.Delete) -> Steps:
     """Run a DELETE."""
     session = frame.session
     plan = frame.compiled(node, lambda compiler: compile_delete(compiler, node))
-
-    def work(transaction: Transaction) -> tuple[list[tuple], list[tuple]]:
-        context = frame.context(transaction)
-        found: dict[int, tuple] = {}
-        rows: dict[int, tuple] = {}
-        for rowid, row, whole in plan.target.entries(context):
-            found.setdefault(rowid, whole)
-            rows.setdefault(rowid, row)
-        rowids = plan.top(list(found), context)
-        if instead is not None:
-            return [rows[rowid] for rowid in rowids], []
-        gone = table.delete(transaction, rowids)
-        joined = [found[rowid] for rowid in rowids]
-        if plan.output is not None:
-            plan.output.store(context, "DELETE", None, gone, joined)
-        return gone, joined
-
     table = plan.target.table
     instead = instead_of(session, plan.target.changed, "DELETE")
+    triggers.refuse_output(table, "DELETE", plan.output)
     then = triggers.then(frame, table, "DELETE", lambda result: ([], result[0]), (), instead)
-    gone, joined = yield from session.transactions.run(work, then)
+    gone, joined = yield from session.transactions.run(
+        lambda transaction: apply_delete(plan, frame.context(transaction), instead), then
+    )
     yield from finish(frame, "delete", len(gone), plan.output, None, gone, joined)
     return None
 

@@ -89,7 +89,7 @@ def _open(frame: Frame, cursor: Cursor) -> Steps:
     node = cursor.node
     if cursor_changes(node, frame.routine.statements):
         source = cursor.frame.compiled(
-            node, lambda compiler: query_source(compiler, node.query, (), node.name, None, frozenset())
+            node, lambda compiler: query_source(compiler, node.query, (), node.name, None, frozenset(), "UPDATE")
         )
         fields = source.leaf.fields
         assert source.leaf.operator is not None

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.changes import RowLimit, row_limit
@@ -54,6 +54,11 @@ class InsertPlan:
 
 def compile_insert(compiler: Compiler, node: st.Insert) -> InsertPlan:
     """Compile INSERT … VALUES, SELECT or DEFAULT VALUES."""
+    with with_common_tables(compiler, node.ctes):
+        return _compile(compiler, node)
+
+
+def _compile(compiler: Compiler, node: st.Insert) -> InsertPlan:
     session = compiler.session
     names, checks, owner = node.columns, (), view_of(compiler, node.target, "INSERT")
     through = None if owner is not None else insert_target(compiler, node.target, names)
@@ -137,36 +142,46 @@ def _of_one_type(column: list[Expr | None]) -> list[Expr | None]:
     return [expr if expr is None or expr.null else coerce(expr, type_) for expr in column]
 
 
+def apply_insert(plan: InsertPlan, context: Context, instead: Any = None) -> list[tuple]:
+    """Store the rows, or with an INSTEAD OF trigger only make them."""
+    assert context.transaction is not None
+    rows = plan.rows(context)
+    if plan.top is not None:
+        rows = plan.top(rows, context)
+    if instead is not None:
+        return rows if plan.identity < 0 else [_without_identity(row, plan) for row in rows]
+    rows = insert_rows(
+        context.session, plan.table, context.transaction, rows,
+        place=plan.identity, explicit=plan.explicit_identity, wanted=plan.output is not None,
+    )  # fmt: skip
+    check_rows(plan.checks, rows, context)
+    if plan.output is not None:
+        plan.output.store(context, "INSERT", rows, None)
+    return rows
+
+
 def insert(frame: Frame, node: st.Insert) -> Steps:
     """Run an INSERT."""
     if isinstance(node.source, st.Statement):
         return (yield from insert_execute(frame, node))
+    yield from run_insert(frame, node, lambda compiler: compile_insert(compiler, node))
+    return None
+
+
+def run_insert(frame: Frame, node: st.Statement, build: Callable[[Compiler], InsertPlan]) -> Steps:
+    """Run what `build` makes of the statement."""
     session = frame.session
-    plan = frame.compiled(node, lambda compiler: compile_insert(compiler, node))
+    plan = frame.compiled(node, build)
     if (session.identity_insert is plan.table) is not plan.explicit_identity and plan.identity >= 0:
         frame.routine.plans.pop(id(node), None)
-        plan = frame.compiled(node, lambda compiler: compile_insert(compiler, node))
-
-    def work(transaction: Transaction) -> list[tuple]:
-        context = frame.context(transaction)
-        rows = plan.rows(context)
-        if plan.top is not None:
-            rows = plan.top(rows, context)
-        if instead is not None:
-            return rows if plan.identity < 0 else [_without_identity(row, plan) for row in rows]
-        rows = insert_rows(
-            session, plan.table, transaction, rows,
-            place=plan.identity, explicit=plan.explicit_identity, wanted=plan.output is not None,
-        )  # fmt: skip
-        check_rows(plan.checks, rows, context)
-        if plan.output is not None:
-            plan.output.store(context, "INSERT", rows, None)
-        return rows
-
+        plan = frame.compiled(node, build)
     table = plan.table
     instead = instead_of(session, table if plan.owner is None else plan.owner, "INSERT")
+    triggers.refuse_output(table, "INSERT", plan.output)
     then = triggers.then(frame, table, "INSERT", lambda rows: (rows, []), (), instead)
-    rows = yield from session.transactions.run(work, then)
+    rows = yield from session.transactions.run(
+        lambda transaction: apply_insert(plan, frame.context(transaction), instead), then
+    )
     yield from finish(frame, "insert", len(rows), plan.output, rows, None)
     return None
 

@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.exec.scope import table_fields
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+    from mssql_cdc.sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
 
@@ -90,6 +91,15 @@ def _run_trigger(frame: Frame, table: Table, trigger: SchemaObject) -> Steps:
     if session.transactions.current is not started:
         raise error(3609)
     return None
+
+
+def refuse_output(table: Table, action: str, output: OutputPlan | None) -> None:
+    """Error 334: rows of OUTPUT go to the client only where no enabled trigger fires for the action."""
+    if output is None or not output.columns:
+        return
+    for trigger in table.triggers:
+        if action in trigger.definition.events and not trigger.definition.disabled:
+            raise error(334, name=table.full_name)
 
 
 class TriggerLevel:

@@ -68,14 +68,14 @@ def target_source(
 ) -> Source:
     """What a source in FROM is as a target; `wanted` names the columns to be changed (None: whole rows)."""
     if isinstance(node, ast.DerivedTable):
-        return query_source(compiler, node.query, node.columns, node.alias, wanted, hints)
+        return query_source(compiler, node.query, node.columns, node.alias, wanted, hints, action)
     if isinstance(node, ast.NamedTable):
         common = compiler.common_tables.get(compiler.fold(node.name[0])) if len(node.name) == 1 else None
         if isinstance(common, CommonTable):
             outside, compiler.common_tables = compiler.common_tables, dict(common.around)
             try:
                 alias = node.alias or node.name[0]
-                return query_source(compiler, common.node.query, common.node.columns, alias, wanted, hints)
+                return query_source(compiler, common.node.query, common.node.columns, alias, wanted, hints, action)
             finally:
                 compiler.common_tables = outside
         found = compiler.names.find(node.name)
@@ -106,7 +106,9 @@ def _view_source(
     assert definition.query is not None
     own = inside(compiler, found)
     alias = node.alias or found.name
-    source = query_source(own, definition.query, definition.columns, alias, wanted, frozenset(), view=found.name)
+    source = query_source(
+        own, definition.query, definition.columns, alias, wanted, frozenset(), action, view=found.name
+    )
     qualifier = (node.alias,) if node.alias else (database.name, found.schema.name, found.name)
     fields = [field if field.hidden else replace(field, qualifier=qualifier) for field in source.leaf.fields]
     assert source.leaf.operator is not None
@@ -129,14 +131,14 @@ def _conditions(compiler: Compiler, query: ast.Query, table: Table) -> tuple[Fn,
 
 def query_source(
     compiler: Compiler, query: ast.Query, columns: Sequence[str], alias: str, wanted: Sequence[str] | None,
-    hints: frozenset[str], *, view: str = "",
+    hints: frozenset[str], action: str, *, view: str = "",
 ) -> Source:  # fmt: skip
     """A query as a target: its rows, and behind each the base table's row and row id."""
     body = _updatable_body(query, view or alias)
     names = list(columns) or None
     target = _base_of(compiler, body, names, wanted, view or alias)
     inner = None if wanted is None else [_inner_name(body, names, name, compiler) for name in wanted]
-    source = target_source(compiler, target, hints, None if inner is None else [n for n in inner if n], "UPDATE")
+    source = target_source(compiler, target, hints, None if inner is None else [n for n in inner if n], action)
     outside = dict(compiler.common_tables)
     try:
         for common in query.ctes:
