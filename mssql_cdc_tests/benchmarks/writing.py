@@ -24,27 +24,31 @@ def writing(server: Server, folder: Path, *, statements: int, rows: int) -> Iter
         with stream.connect("writes") as idle:
             nothing = best(_each(statements, lambda n: idle.execute(f"UPDATE dbo.t SET a = {n}")), server=stream.pid)
         yield Figure("round trips that do nothing", rate(statements, nothing.seconds))
-        for what, action in _single(connection).items():
-            spent = best(_each(statements, action), server=server.pid, times=1)
-            yield Figure(f"{what}, each of one row and committed", compared(statements, spent, nothing, pace=sum))
+        microsoft = server.connect_microsoft("writes")
+        for first, driver, client in ((0, "FreeTDS", connection), (10_000_000, "msodbcsql", microsoft)):
+            for what, action in ({} if client is None else _single(client, first)).items():
+                spent = best(_each(statements, action), server=server.pid, times=1)
+                yield Figure(f"{what}, committed, {driver}", compared(statements, spent, nothing, pace=sum))
         yield from _many(connection, rows)
         yield from _capturing(connection, rows)
 
 
-def _single(connection: pyodbc.Connection) -> dict[str, Callable[[int], object]]:
-    """Changes of one row; the text of each is another, as applications without parameters send it."""
+def _single(connection: pyodbc.Connection, first: int) -> dict[str, Callable[[int], object]]:
+    """Changes of one row, of keys from `first` on; texts differ, as applications without parameters send them."""
     insert = f"INSERT INTO dbo.single ({_COLUMNS}) VALUES {_PARAMETERS}"
     prepared, text = connection.cursor(), connection.cursor()
     return {
-        "INSERT with parameters": lambda n: prepared.execute(insert, *_row(n)),
-        "UPDATE with parameters": lambda n: prepared.execute(
-            "UPDATE dbo.single SET quantity = ?, name = ? WHERE id = ?", n + 1, f"Name {n}", n
+        "INSERT of a row with parameters": lambda n: prepared.execute(insert, *_row(first + n)),
+        "UPDATE of a row with parameters": lambda n: prepared.execute(
+            "UPDATE dbo.single SET quantity = ?, name = ? WHERE id = ?", n + 1, f"Name {n}", first + n
         ),
-        "INSERT as text": lambda n: text.execute(
-            f"INSERT INTO dbo.single ({_COLUMNS}) VALUES {_literal(1_000_000 + n)}"
+        "INSERT of a row as text": lambda n: text.execute(
+            f"INSERT INTO dbo.single ({_COLUMNS}) VALUES {_literal(first + 1_000_000 + n)}"
         ),
-        "UPDATE as text": lambda n: text.execute(f"UPDATE dbo.single SET quantity = {n + 2} WHERE id = {n}"),
-    }  # fmt: skip
+        "UPDATE of a row as text": lambda n: text.execute(
+            f"UPDATE dbo.single SET quantity = {n + 2} WHERE id = {first + n}"
+        ),
+    }
 
 
 def _many(connection: pyodbc.Connection, rows: int) -> Iterator[Figure]:

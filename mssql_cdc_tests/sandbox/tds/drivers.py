@@ -34,7 +34,7 @@ class Driver:
         return pyodbc.connect(text, autocommit=autocommit, timeout=10)
 
 
-def _microsoft_library() -> str:
+def microsoft_library() -> str:
     """The shared library of the wheel mssql-python-odbc, or nothing."""
     try:
         import mssql_python_odbc
@@ -54,7 +54,7 @@ def driver(name: str) -> Driver:
             name, name, lambda port: f"SERVER=127.0.0.1;PORT={port};TDS_Version=7.4;ClientCharset=UTF-8",
             "Encryption=require;", "",
         )  # fmt: skip
-    library = _microsoft_library()
+    library = microsoft_library()
     if not library:
         pytest.skip("Microsoft's ODBC driver is not installed (PyPI: mssql-python-odbc)")
     return Driver(
