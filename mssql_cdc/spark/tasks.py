@@ -113,8 +113,9 @@ def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
 def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> list[R | MssqlCdcError]:
     """Run actions that each mostly wait for the JVM at the same time; results, or their own errors, in order.
 
-    A commit of Delta's Spark writer is 0.5-2 s of planning on one core: twenty tables took 46 s one by one. Any other
-    exception is a defect and passes through.
+    A commit of Delta's Spark writer is 0.5-2 s of planning on one core, so cores beyond the second would idle. Two are
+    busy with one commit already: twenty tables took 57.6 s one by one, and 58.5 s so. Any other exception is a defect
+    and passes through.
     """
 
     def attempt(action: Callable[[], R]) -> R | MssqlCdcError:
