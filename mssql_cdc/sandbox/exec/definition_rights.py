@@ -15,14 +15,14 @@ from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 State = Literal["server", "database"]
 SERVER_READERS = frozenset({"##ms_serverstatereader##", "##ms_serverperformancestatereader##"})
 """Server roles of 2022 whose members see the state of the server."""
 
 
-def require_alter(session: Session, table: Table) -> None:
+def require_alter(session: SessionState, table: Table) -> None:
     """ALTER on a table: 1088 without it.
 
     Raises:
@@ -38,7 +38,7 @@ def require_alter(session: Session, table: Table) -> None:
         raise cdc_error(22914, procedure="sp_cdc_ddl_event_internal")
 
 
-def require_create(session: Session, database: Database, kind: str, schema: str) -> None:
+def require_create(session: SessionState, database: Database, kind: str, schema: str) -> None:
     """CREATE TABLE, VIEW, PROCEDURE … in a database, and ALTER on the schema in which the object will stand.
 
     Raises:
@@ -53,14 +53,14 @@ def require_create(session: Session, database: Database, kind: str, schema: str)
         raise error(2760, name=schema)
 
 
-def may_drop(session: Session, database: Database, schema: str, name: str) -> bool:
+def may_drop(session: SessionState, database: Database, schema: str, name: str) -> bool:
     """Whether the session may drop an object: ALTER on its schema, or CONTROL of it; 3701 is the caller's."""
     if session.procedure_id or session.trigger_stack:
         return True
     return may(session, database, "ALTER", schema, "") or may(session, database, "CONTROL", schema, name)
 
 
-def require_principals(session: Session, database: Database) -> None:
+def require_principals(session: SessionState, database: Database) -> None:
     """Users, roles, members and grants of a database.
 
     Raises:
@@ -71,7 +71,7 @@ def require_principals(session: Session, database: Database) -> None:
         raise error(15247)
 
 
-def require_database(session: Session, database: Database) -> None:
+def require_database(session: SessionState, database: Database) -> None:
     """ALTER DATABASE is its owners'.
 
     Raises:
@@ -81,7 +81,7 @@ def require_database(session: Session, database: Database) -> None:
         raise error(5011, name=database.name)
 
 
-def require_new_database(session: Session) -> None:
+def require_new_database(session: SessionState) -> None:
     """CREATE DATABASE: sysadmin, dbcreator, or the permission of that name.
 
     Raises:
@@ -97,7 +97,7 @@ def require_new_database(session: Session) -> None:
         raise error(262, permission="CREATE DATABASE", database="master")
 
 
-def require_sysadmin(session: Session) -> None:
+def require_sysadmin(session: SessionState) -> None:
     """What only members of sysadmin do: logins, server roles, configuration.
 
     Raises:
@@ -107,7 +107,7 @@ def require_sysadmin(session: Session) -> None:
         raise error(15247)
 
 
-def require_bulk(session: Session) -> None:
+def require_bulk(session: SessionState) -> None:
     """Reading files of the server's machine: sysadmin, bulkadmin, or the permission for it.
 
     Raises:
@@ -123,7 +123,7 @@ def require_bulk(session: Session) -> None:
         raise SqlError(4834, "You do not have permission to use the bulk load statement.", state=4)
 
 
-def may_view_state(session: Session, database: Database, state: State) -> bool:
+def may_view_state(session: SessionState, database: Database, state: State) -> bool:
     """Whether dynamic management views of the server or of one database show anything to the session."""
     login = session.server.logins.get(session.login)
     if is_sysadmin(session):
@@ -140,7 +140,7 @@ def may_view_state(session: Session, database: Database, state: State) -> bool:
     return is_owner(session, database) or any(may(session, database, name, "", "") for name in wanted)
 
 
-def require_state(session: Session, database: Database, state: State) -> None:
+def require_state(session: SessionState, database: Database, state: State) -> None:
     """Error 297 unless the session may see such state; the error before it names the permission that lacks.
 
     Raises:

@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 _ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3960, 8114, 8169, 8170, 3961})
@@ -25,7 +25,7 @@ def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
         failure.procedure = frame.routine.name
 
 
-def only_told(session: Session, failure: SqlError) -> bool:
+def only_told(session: SessionState, failure: SqlError) -> bool:
     """Whether the client is told and the trigger goes on: RAISERROR in triggers with no TRY in or around them."""
     return getattr(failure, "raised", False) and session.try_depth == len(session.trigger_stack)
 
@@ -46,7 +46,7 @@ def message_of(failure: SqlError) -> Message:
     )
 
 
-def consequences(session: Session, failure: SqlError) -> Steps:
+def consequences(session: SessionState, failure: SqlError) -> Steps:
     """What an unhandled error ends: only the statement, the batch, the transaction too."""
     if failure.severity <= 10:
         return None
@@ -59,14 +59,14 @@ def consequences(session: Session, failure: SqlError) -> Steps:
     return None
 
 
-def roll_back(session: Session) -> Steps:
+def roll_back(session: SessionState) -> Steps:
     """Roll the open transaction back because of an error."""
     if session.transactions.current is not None:
         yield from session.transactions.rollback()
     return None
 
 
-def doom(session: Session, failure: SqlError) -> None:
+def doom(session: SessionState, failure: SqlError) -> None:
     """What a caught error does to the open transaction: some leave it only fit for a rollback."""
     current = session.transactions.current
     raised = getattr(failure, "raised", False)
@@ -74,7 +74,7 @@ def doom(session: Session, failure: SqlError) -> None:
         current.doomed = True
 
 
-def end_of_batch(session: Session) -> Steps:
+def end_of_batch(session: SessionState) -> Steps:
     """A doomed transaction does not outlive its batch: 3998."""
     current = session.transactions.current
     if current is not None and current.doomed:

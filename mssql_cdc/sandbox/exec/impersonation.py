@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _OWNER = ("OWNER", "SELF")
 
 
-def login_of(session: Session, kind: str, name: str) -> str:
+def login_of(session: SessionState, kind: str, name: str) -> str:
     """The login that a user or login name stands for; 15517 for an unknown user."""
     if kind == "login":
         return name
@@ -28,7 +28,7 @@ def login_of(session: Session, kind: str, name: str) -> str:
 
 
 @contextmanager
-def running_as(session: Session, kind: str, name: str) -> Iterator[None]:
+def running_as(session: SessionState, kind: str, name: str) -> Iterator[None]:
     """Inside, the session is the other one: USER_NAME() and permissions say so. CALLER changes nothing."""
     if not name or (kind == "word" and name == "CALLER"):
         yield

@@ -13,7 +13,7 @@ from mssql_cdc.sandbox.tsql.ast import Name
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 Dependency = tuple[Any, str, Any, Any, Any]
 
@@ -35,7 +35,7 @@ class Place:
 class Names:
     """Finds objects for one session in its current database; remembers what compiled statements rest on."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionState) -> None:
         self.session = session
         self.server = session.server
         self.database: Database = session.current_database

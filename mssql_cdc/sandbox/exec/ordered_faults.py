@@ -8,12 +8,12 @@ from mssql_cdc.sandbox.exec.flow import Pause, Steps
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _HOLDS_OTHERS = (st.Block, st.If, st.While)
 
 
-def strike(session: Session, node: st.Statement) -> Steps:
+def strike(session: SessionState, node: st.Statement) -> Steps:
     """Let the statement begin late, or raise the error that was ordered for it."""
     if isinstance(node, _HOLDS_OTHERS):
         return None

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-def is_server_role_member(session: Session, role: str) -> bool:
+def is_server_role_member(session: SessionState, role: str) -> bool:
     """Whether the session's login is in a server role; everybody is in `public`."""
     if role.casefold() == "public":
         return True
@@ -25,12 +25,12 @@ def is_server_role_member(session: Session, role: str) -> bool:
     return login is not None and role.casefold() in {name.casefold() for name in login.server_roles}
 
 
-def is_sysadmin(session: Session) -> bool:
+def is_sysadmin(session: SessionState) -> bool:
     """Whether the session may do everything."""
     return is_server_role_member(session, "sysadmin")
 
 
-def user_of(session: Session, database: Database) -> Principal | None:
+def user_of(session: SessionState, database: Database) -> Principal | None:
     """The session's user in a database: `dbo` for sysadmins and the owner, else the user of its login, else `guest`."""
     if is_sysadmin(session) or database.owner.casefold() == session.login.casefold():
         return database.principals.get("dbo")
@@ -53,7 +53,7 @@ def roles_of(database: Database, principal: Principal) -> set[str]:
     return found
 
 
-def is_member(session: Session, database: Database, role: str) -> bool:
+def is_member(session: SessionState, database: Database, role: str) -> bool:
     """Whether the session's user is in a database role; `dbo` is in every fixed role but the denying ones."""
     user = user_of(session, database)
     if user is None:
@@ -64,7 +64,7 @@ def is_member(session: Session, database: Database, role: str) -> bool:
     return name in roles_of(database, user)
 
 
-def is_owner(session: Session, database: Database) -> bool:
+def is_owner(session: SessionState, database: Database) -> bool:
     """Whether the session has the rights of `db_owner`."""
     return is_sysadmin(session) or is_member(session, database, "db_owner")
 
@@ -75,18 +75,18 @@ _ROLES = {"SELECT": _READING, "INSERT": _WRITING, "UPDATE": _WRITING, "DELETE": 
 """The fixed roles that give and that deny a permission on all objects of a database."""
 
 
-def may_select(session: Session, database: Database, schema: str, name: str) -> bool:
+def may_select(session: SessionState, database: Database, schema: str, name: str) -> bool:
     """Whether the session may SELECT every column of an object."""
     return may(session, database, "SELECT", schema, name) and not denied_columns(session, database, schema, name)
 
 
-def require(session: Session, database: Database, permission: str, schema: str, name: str) -> None:
+def require(session: SessionState, database: Database, permission: str, schema: str, name: str) -> None:
     """Error 229 unless the session may do it; in procedures and triggers the owner's rights count (ownership chain)."""
     if not _chained(session) and not may(session, database, permission, schema, name):
         raise error(229, permission=permission, name=name, database=database.name, schema=schema)
 
 
-def may(session: Session, database: Database, permission: str, schema: str, name: str) -> bool:
+def may(session: SessionState, database: Database, permission: str, schema: str, name: str) -> bool:
     """Whether the session has a permission on an object, or on the database when `schema` is empty."""
     if is_sysadmin(session) or database.name == "tempdb":
         return True
@@ -124,7 +124,7 @@ _SEEING = frozenset({"db_datareader", "db_datawriter", "db_ddladmin", "db_owner"
 _SEEING_SERVER = frozenset({"CONTROL SERVER", "VIEW ANY DEFINITION"})
 
 
-def sees_everything(session: Session, database: Database) -> bool:
+def sees_everything(session: SessionState, database: Database) -> bool:
     """Whether no object of the database is hidden from the session."""
     if database.is_system or is_owner(session, database):
         return True
@@ -132,7 +132,7 @@ def sees_everything(session: Session, database: Database) -> bool:
     return login is not None and bool(_SEEING_SERVER & {name.upper() for name in login.permissions})
 
 
-def sees_object(session: Session, database: Database, item: SchemaObject) -> bool:
+def sees_object(session: SessionState, database: Database, item: SchemaObject) -> bool:
     """Whether the catalogue shows an object: some permission on it, on its schema or on the database [doc]."""
     if sees_everything(session, database):
         return True
@@ -150,7 +150,7 @@ def sees_object(session: Session, database: Database, item: SchemaObject) -> boo
     )
 
 
-def column_rules(session: Session, database: Database, schema: str, name: str) -> dict[str, set[str]]:
+def column_rules(session: SessionState, database: Database, schema: str, name: str) -> dict[str, set[str]]:
     """What was granted and denied to the session on single columns of a table: states by column name, case-folded."""
     user = user_of(session, database)
     if user is None or user.name == "dbo" or is_sysadmin(session):
@@ -164,13 +164,13 @@ def column_rules(session: Session, database: Database, schema: str, name: str) -
     return rules
 
 
-def denied_columns(session: Session, database: Database, schema: str, name: str) -> set[str]:
+def denied_columns(session: SessionState, database: Database, schema: str, name: str) -> set[str]:
     """The columns, case-folded, which a DENY on the column keeps from a session that may SELECT the table [doc]."""
     rules = column_rules(session, database, schema, name)
     return {column for column, states in rules.items() if "DENY" in states}
 
 
-def selectable_columns(session: Session, table: Table) -> Callable[[str], bool]:
+def selectable_columns(session: SessionState, table: Table) -> Callable[[str], bool]:
     """Which columns of a table the session may SELECT: a grant on a column counts without one on the table.
 
     Raises:
@@ -187,5 +187,5 @@ def selectable_columns(session: Session, table: Table) -> Callable[[str], bool]:
     return lambda column: column.casefold() not in denied
 
 
-def _chained(session: Session) -> bool:
+def _chained(session: SessionState) -> bool:
     return bool(session.procedure_id or session.trigger_stack)

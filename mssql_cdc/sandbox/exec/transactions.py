@@ -13,7 +13,7 @@ from mssql_cdc.sandbox.exec.failures import message_of
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, T, lock_pause
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 LEVELS = {
     "read uncommitted": Isolation.READ_UNCOMMITTED,
@@ -29,7 +29,7 @@ class SessionTransactions:
 
     __slots__ = ("_session", "count", "current", "isolation")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionState) -> None:
         self._session = session
         self.current: Transaction | None = None
         self.count = 0
