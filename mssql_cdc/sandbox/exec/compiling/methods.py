@@ -1,14 +1,13 @@
-"""Methods of values: whose they are, and what the schema of an xml column says of its nodes."""
+"""Methods of values: whose they are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.xml.tree import Types
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr
+from mssql_cdc.sandbox.exec.expressions.xml_types import xml_types
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
 
@@ -50,15 +49,3 @@ def _has_methods(compiler: Compiler, parts: ast.Name, scope: Scope) -> bool:
     except SqlError:
         return False
     return found.type.name in ("xml", "hierarchyid")
-
-
-def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
-    """What the schema collection of a table's column says of nodes; None for untyped values."""
-    if not isinstance(target, ast.ColumnRef):
-        return None
-    level, place = scope.resolve(target.parts, target.line)
-    origin = level.fields[place].origin
-    table = compiler.names.find(origin.table) if origin is not None and origin.table else None
-    column = table.column(origin.name) if isinstance(table, Table) and origin is not None else None
-    schema = column.xml_schema if column is not None else None
-    return None if schema is None else schema.type_of

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.compiling import methods
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
+from mssql_cdc.sandbox.exec.expressions.xml_types import xml_types
 from mssql_cdc.sandbox.exec.query.bulk_rowset import plan_bulk_rowset
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.query.user_functions import plan_table_function
@@ -120,7 +120,7 @@ def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Ope
         raise SqlError(
             493, f"The method nodes() of '{'.'.join(parts)}' needs an xml value, and a table and a column alias."
         )
-    types = methods.xml_types(compiler, reference, scope)
+    types = xml_types(compiler, reference, scope)
     rows = xml_methods.nodes(compiler, target, node.arguments, scope, types)
     fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,))]
     return Rows(fields, lambda context: rows((), context))

@@ -1,0 +1,25 @@
+"""What the schema collection of an xml column says of the nodes of its values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.xml.tree import Types
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.tsql import ast
+
+if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.compiler import Compiler
+
+
+def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
+    """What the schema collection of a table's column says of nodes; None for untyped values."""
+    if not isinstance(target, ast.ColumnRef):
+        return None
+    level, place = scope.resolve(target.parts, target.line)
+    origin = level.fields[place].origin
+    table = compiler.names.find(origin.table) if origin is not None and origin.table else None
+    column = table.column(origin.name) if isinstance(table, Table) and origin is not None else None
+    schema = column.xml_schema if column is not None else None
+    return None if schema is None else schema.type_of
