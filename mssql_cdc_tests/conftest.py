@@ -1,10 +1,23 @@
-"""What holds for every test."""
+"""What holds for every test, and the one Spark session of a worker."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _LONGEST = ("spark", "end_to_end", "dagster", "conformance")
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Spark's results are the same; for a few rows its generated Java takes longer to compile than everything else."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -14,3 +27,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Inside a room the order stays random (pytest-randomly has shuffled before).
     """
     items.sort(key=lambda item: item.path.parts[-2] not in _LONGEST)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session that everything in this process adopts: starting one costs more than most of its tests.
+
+    Processes that tests start have sessions of their own, with the product's settings alone.
+    """
+    from mssql_cdc.spark.session import SparkSettings, start_session
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own start-up warns about unclosed sockets.
+        session = start_session(SparkSettings.from_environment(confs=_INTERPRETED))
+    yield session
+    session.stop()

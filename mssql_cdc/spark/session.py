@@ -51,7 +51,11 @@ SMALL_WORK = {
 }
 """Confs of small work; they can change at run time and are put on every private session."""
 
-_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC"
+# The first tier alone gets 48 MB for compiled code, which Spark with Delta overflows: it would compile again and again.
+# And every doubling of the class metadata's first 21 MB is a full collection.
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=192m -Duser.timezone=UTC"
+)
 
 ALL_CORES = "local[*]"
 

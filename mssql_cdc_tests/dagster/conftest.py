@@ -1,24 +1,19 @@
-"""One stand-in server, one Spark session and an instance of Dagster for the tests of this folder."""
+"""One stand-in server, and an instance of Dagster for each test of this folder."""
 
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pytest
 
-from mssql_cdc.spark.session import SparkSettings, start_session
 from mssql_cdc_tests.dagster.kit import Location
 from mssql_cdc_tests.sandbox.processes import sandbox_process
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +33,6 @@ def shop(server: dict[str, Any]) -> Iterator[Shop]:
     """A database under CDC whose capture job is stopped: `Shop.scan` captures."""
     with ExitStack() as stack:
         yield stack.enter_context(open_shop(server))
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyspark's own start-up warns about unclosed sockets.
-        session = start_session(SparkSettings.from_environment())
-    yield session
-    session.stop()
 
 
 @pytest.fixture

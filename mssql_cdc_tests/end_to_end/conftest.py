@@ -1,4 +1,4 @@
-"""One stand-in server and one Spark session for all tests of this folder; every test has a database of its own."""
+"""One stand-in server for all tests of this folder; every test has a database of its own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
 from mssql_cdc_tests.sandbox.processes import SandboxProcess, sandbox_process
-from mssql_cdc_tests.spark.conftest import spark
 
-__all__ = ["spark"]
 _NUMBERS = itertools.count(1)
 
 
