@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox import faults, incidents, wire_faults
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
@@ -34,14 +34,12 @@ from mssql_cdc.sandbox.cdc.service import CdcService
 from mssql_cdc.sandbox.cdc.table_functions import change_function
 from mssql_cdc.sandbox.engine import product
 from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.exec.session import Session
 
 _AGENT = "msdb"
 """The database with the tables of SQL Server Agent, and the shelf on which they are declared."""

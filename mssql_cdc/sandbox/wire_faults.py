@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from mssql_cdc.sandbox.catalog.definitions import Call, Scope, procedure, view
 from mssql_cdc.sandbox.engine.events import Event, RpcParameter, TableValue
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.text import display
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.faults import OrderedFault
 from mssql_cdc.sandbox.tds.watching import Cut, Request, WireFault
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.server import Server
 
 KEPT_STATEMENTS = 10_000
 _SHOWN_CHARACTERS = 200

@@ -8,19 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mssql_cdc.sandbox.catalog.columns import column_type, layout
 from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
+from mssql_cdc.sandbox.engine.product import ProductVersion
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.product import ProductVersion
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.exec.session import Session
 
 SLICE = 1000
 """Rows per `Rows` event."""

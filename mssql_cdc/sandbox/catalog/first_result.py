@@ -7,7 +7,7 @@ known before it runs is an error with SQL Server's number: 11514 for dynamic tex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError
@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.module_runs import module_routine
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.routine import Routine
+from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.exec.statements.changes import compile_delete, compile_update
 from mssql_cdc.sandbox.exec.statements.inserts import compile_insert
 from mssql_cdc.sandbox.exec.statements.queries import compile_select
@@ -22,9 +23,6 @@ from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse, parse_parameters
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
 
 Columns = tuple[ResultColumn, ...]
 _MAX_DEPTH = 32

@@ -7,20 +7,18 @@ it is passed to; else nvarchar(4000), as for text. Drivers ask before they bind 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.catalog.columns import column_type
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.compiler import Compiler
+from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse, parse_parameters
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
 
 _UNKNOWN = "nvarchar(4000)"
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Schema, SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
 
 TYPE_DESCRIPTIONS = {
     "AF": "AGGREGATE_FUNCTION",

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.exec.definition_rights import State, require_state
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.exec.session import Session
 
 STATE_OF: Mapping[str, State] = MappingProxyType(
     {

@@ -7,14 +7,11 @@ tells; rows about anything else are shown to all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.catalog.definitions import SystemView
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.exec.security import sees_everything, sees_object
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.catalog.definitions import SystemView
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.exec.session import Session
+from mssql_cdc.sandbox.exec.session import Session
 
 _IDS = ("parent_object_id", "object_id")
 _NAMES = (("TABLE_SCHEMA", "TABLE_NAME"), ("ROUTINE_SCHEMA", "ROUTINE_NAME"), ("VIEW_SCHEMA", "VIEW_NAME"))

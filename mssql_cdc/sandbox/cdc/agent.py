@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.cleanup import run_cleanup
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
@@ -17,10 +16,8 @@ from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.scan import scan
 from mssql_cdc.sandbox.cdc_messages import MESSAGES
 from mssql_cdc.sandbox.engine.lock_requests import MustWait
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import SqlError
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.server import Server
 
 CLEANUP_HOUR = 2
 _DATETIME_PER_DAY = 300 * 86_400

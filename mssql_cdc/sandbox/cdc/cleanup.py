@@ -6,16 +6,12 @@ transaction, rows go in the next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import CHANGE_TABLES, LSN_TIME_MAPPING
 from mssql_cdc.sandbox.cdc.metadata import Metadata, own_transaction
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.storage.table import Table
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
 
 _DATETIME_PER_MINUTE = 300 * 60
 PROCEDURE = "sp_cdc_cleanup_change_table"

@@ -7,20 +7,17 @@ last *table* and are handled by `agent`; parameter checks of the procedures are 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import layout as column_layout
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.layout import DATABASE_PROCEDURES, METADATA_TABLES, PLACEHOLDERS, SCHEMA, TableLayout
 from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ and the instance, in the server's order [sys].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import layout as column_layout
 from mssql_cdc.sandbox.cdc import layout
@@ -23,10 +22,8 @@ from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 PROCEDURE = "sp_cdc_enable_table_internal"
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.cdc import layout
 from mssql_cdc.sandbox.cdc.instances import CaptureInstance, DatabaseCapture
 from mssql_cdc.sandbox.cdc.metadata import Metadata
 from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import reported_name
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 def write_metadata(metadata: Metadata, instance: CaptureInstance, index: Index | None) -> None:

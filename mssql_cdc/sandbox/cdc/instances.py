@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.change_rows import CapturedColumn, CapturedColumns, ColumnKind, column_kind
 from mssql_cdc.sandbox.cdc.layout import LEADING
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
+from mssql_cdc.sandbox.engine.log import DdlChange
 from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.log import DdlChange
-    from mssql_cdc.sandbox.engine.storage.database import Database
 
 
 @dataclass(slots=True)

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.enable_database import Tool
 from mssql_cdc.sandbox.cdc.job_runs import JobRuns
 from mssql_cdc.sandbox.cdc.job_settings import JobSettings, JobType
 from mssql_cdc.sandbox.cdc.layout import AZURE_JOBS, JOBS, TableLayout
 from mssql_cdc.sandbox.cdc.metadata import Metadata, Record
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

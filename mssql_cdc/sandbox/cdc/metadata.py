@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.cdc.layout import LSN_TIME_MAPPING, TableLayout
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import ReadView, open_view
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 Record = dict[str, Any]
 """A row by column name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.cdc.agent import Agent, run_scans
 from mssql_cdc.sandbox.cdc.instance_metadata import disable_instance
@@ -12,14 +11,12 @@ from mssql_cdc.sandbox.cdc.job_settings import JOB_TYPES, defaults
 from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
 from mssql_cdc.sandbox.cdc_messages import cdc_error
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.index import Index
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 class CdcService:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import tableparameters
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def bind(frame: Frame, declared: Sequence[VariableDeclaration], arguments: Sequence[RpcParameter]) -> dict[int, int]:

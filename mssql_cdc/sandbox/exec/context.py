@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.engine.transaction import Transaction
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
 MAX_DEPTH = 32

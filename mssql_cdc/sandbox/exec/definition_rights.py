@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Message
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_member, is_sysadmin, may
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 State = Literal["server", "database"]

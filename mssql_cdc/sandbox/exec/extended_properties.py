@@ -10,11 +10,10 @@ from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import StepsTo
+from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 _NAMES = ("name", "value", "level0type", "level0name", "level1type", "level1name", "level2type", "level2name")

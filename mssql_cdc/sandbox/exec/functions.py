@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
@@ -16,7 +17,6 @@ from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
     from mssql_cdc.sandbox.exec.session import Session
 
 

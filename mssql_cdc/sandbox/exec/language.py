@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.scope import Scope
     from mssql_cdc.sandbox.exec.session import Session
-    from mssql_cdc.sandbox.tsql import ast
 
 CompileExpression = Callable[["Compiler", Any, "Scope"], "Expr"]
 PlanQuery = Callable[["Compiler", "ast.Query", "Scope | None"], "Operator"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.arguments import bind
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Steps, StepsTo
@@ -16,7 +17,6 @@ from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.security import require
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
     from mssql_cdc.sandbox.exec.session import Session
 
 

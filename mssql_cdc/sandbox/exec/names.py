@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.product import refuse_other_database
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.tsql.ast import Name
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 Dependency = tuple[Any, str, Any, Any, Any]

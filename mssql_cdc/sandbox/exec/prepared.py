@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc.sandbox.errors import error
-from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
+from mssql_cdc.sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.procedures import call_by_text
 from mssql_cdc.sandbox.exec.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.flow import Answer, Outputs
     from mssql_cdc.sandbox.exec.session import Session
 
 MAX_HANDLES = 20_000

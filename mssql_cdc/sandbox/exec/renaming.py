@@ -10,17 +10,16 @@ from mssql_cdc.sandbox.engine.storage import alter, schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.flow import StepsTo
+from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.names import Names
+from mssql_cdc.sandbox.tsql.ast import Name
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
-    from mssql_cdc.sandbox.tsql.ast import Name
 
 _KINDS = ("OBJECT", "COLUMN", "INDEX")
 _PARTS_WITH_DATABASE = 3

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mssql_cdc.sandbox.engine.events import Columns, Rows
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.expressions.base import change
 from mssql_cdc.sandbox.exec.flow import StepsTo
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 Cell = Callable[[Any], Any]
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
@@ -15,7 +16,6 @@ from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, check_readonly
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
     from mssql_cdc.sandbox.exec.session import Session
 
 T = TypeVar("T")

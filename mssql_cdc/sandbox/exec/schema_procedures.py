@@ -14,14 +14,13 @@ from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.flow import StepsTo
+from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 Own = Callable[["Session", Database, Sequence[RpcParameter]], StepsTo["Answer"]]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.storage.objects import Principal, SchemaObject
-    from mssql_cdc.sandbox.engine.storage.table import Table
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 

@@ -11,12 +11,11 @@ from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import extended_properties, schema_procedures
-from mssql_cdc.sandbox.exec.flow import StepsTo, lock_pause
+from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.renaming import rename
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.flow import Answer
     from mssql_cdc.sandbox.exec.session import Session
 
 

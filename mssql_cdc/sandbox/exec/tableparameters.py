@@ -8,6 +8,7 @@ from mssql_cdc.sandbox.engine.events import TABLE_TYPE, RpcParameter, TableValue
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.tables.cells import row_builder
@@ -17,7 +18,6 @@ from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.session import Session
 
 

@@ -7,7 +7,7 @@ Keeping rows while they are written is the engine's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage import index_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.columns import Column, Generated
@@ -15,11 +15,9 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 Options = Sequence[tuple[str, str]]
 HISTORY, VERSIONED = 1, 2

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage.server import Server
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 
 class TemporaryTables:

@@ -7,7 +7,6 @@ with other content, and `recovery_fork_guid` is another one [doc].
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
@@ -17,12 +16,10 @@ from mssql_cdc.sandbox.cdc.job_table import JobTable
 from mssql_cdc.sandbox.cdc.metadata import own_transaction
 from mssql_cdc.sandbox.cdc.scan_sessions import ScanHistory
 from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.incidents.image import Image
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.columns import Column
-    from mssql_cdc.sandbox.engine.storage.database import Database
 
 IDENTITY_CACHE = {"tinyint": 10, "smallint": 100, "int": 1000}
 """Identity values which a server has reserved in memory and loses when it goes down; 10 000 for wider types [?]."""

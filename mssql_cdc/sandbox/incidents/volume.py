@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
@@ -13,12 +12,9 @@ from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import nvarchar, parse_type
+from mssql_cdc.sandbox.engine.types import SqlType, nvarchar, parse_type
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.types import SqlType
 
 SLICE = 2000
 _INTEGERS = {"bit": 2, "tinyint": 256, "smallint": 2**15, "int": 2**31, "bigint": 2**63}

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from mssql_cdc.sandbox.tsql.ast import Expression, Name, Query, TypeName
-from mssql_cdc.sandbox.tsql.flow_nodes import Statement
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.tsql.flow_nodes import VariableDeclaration
-    from mssql_cdc.sandbox.tsql.table_nodes import TableDefinition
+from mssql_cdc.sandbox.tsql.flow_nodes import Statement, VariableDeclaration
+from mssql_cdc.sandbox.tsql.table_nodes import TableDefinition
 
 
 @dataclass(frozen=True, slots=True)

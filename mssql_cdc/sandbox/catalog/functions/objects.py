@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.names import ObjectRow, find_object, object_by_id, split_name
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
 from mssql_cdc.sandbox.catalog.visibility import visible
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.system_types import TYPES
 from mssql_cdc.sandbox.engine.types import max_length, parse_type
 from mssql_cdc.sandbox.errors import SqlError
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
 
 
 def database_of(scope: Scope, database_id: int | None) -> Database | None:

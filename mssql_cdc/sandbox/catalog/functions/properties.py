@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import column_type
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.names import ObjectRow, object_by_id
 from mssql_cdc.sandbox.catalog.product import PROPERTIES
 from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import max_length
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.types import SqlType
+from mssql_cdc.sandbox.engine.types import SqlType, max_length
 
 Variant = "tuple[SqlType, object]"
 

@@ -7,19 +7,15 @@ lay the columns out. Where a column comes from is told in browse mode only.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, procedure, result_set
 from mssql_cdc.sandbox.catalog.first_result import result_columns
-from mssql_cdc.sandbox.catalog.inference import parameter_types
+from mssql_cdc.sandbox.catalog.inference import Type, parameter_types
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, declaration, max_length
 from mssql_cdc.sandbox.errors import SqlError
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.catalog.inference import Type
 
 _FIRST = columns(
     "is_hidden bit, column_ordinal int, name sysname?, is_nullable bit, system_type_id int, "

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure, result_set
 from mssql_cdc.sandbox.catalog.odbc_columns import odbc_column
 from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_test
 from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.security import sees_object
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 
 _PROCEDURES = columns(
     "PROCEDURE_QUALIFIER sysname?, PROCEDURE_OWNER sysname?, PROCEDURE_NAME nvarchar(134), NUM_INPUT_PARAMS int, "

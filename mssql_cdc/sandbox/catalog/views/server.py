@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction, view
 from mssql_cdc.sandbox.engine.log import lsn_text
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.database import Database
 
 _CONFIGURATIONS = {
     "max text repl size (B)": (1536, -1, 2147483647, 1, 0),

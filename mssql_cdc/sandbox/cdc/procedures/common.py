@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mssql_cdc.sandbox.catalog.definitions import Call
+from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
+from mssql_cdc.sandbox.cdc.service import CdcService
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.lock_requests import MustWait
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec.security import is_owner, is_sysadmin
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
-    from mssql_cdc.sandbox.cdc.service import CdcService
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 T = TypeVar("T")
 

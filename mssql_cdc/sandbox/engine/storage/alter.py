@@ -8,17 +8,15 @@ expressions, logging DDL text for capture (`schema_change.log_ddl` is called by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index_changes import build
 from mssql_cdc.sandbox.engine.storage.schema_change import begin_ddl
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import Version
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 Rewrite = Callable[[tuple], tuple]
 

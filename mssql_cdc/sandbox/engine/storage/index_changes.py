@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage import references, schema_change
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.text import display
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import chain_rows, newest
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 
 def add_index(table: Table, transaction: Transaction, index: Index) -> None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.comparison import sort_key
 from mssql_cdc.sandbox.engine.storage.constraints import ForeignKey
+from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.views import wait_for_row
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import Version, newest
 from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 
 def check_parents(table: Table, transaction: Transaction, row: tuple, old: tuple | None, statement: str) -> None:

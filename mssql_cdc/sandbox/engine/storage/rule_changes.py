@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.engine.storage import references
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.schema_change import begin_ddl
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import newest
 from mssql_cdc.sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 
 def add_check(table: Table, transaction: Transaction, check: Check, *, existing: bool) -> None:

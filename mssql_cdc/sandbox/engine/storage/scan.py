@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.sandbox.engine.storage.index import Bounds, Index
 from mssql_cdc.sandbox.engine.storage.sorted_keys import TOP
+from mssql_cdc.sandbox.engine.storage.views import ReadView
 from mssql_cdc.sandbox.engine.versions import Version
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.index import Bounds, Index
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.storage.views import ReadView
 
 HEAP_SLICE = 1024
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 
 def begin_ddl(table: Table, transaction: Transaction) -> None:

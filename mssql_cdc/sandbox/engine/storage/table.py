@@ -20,11 +20,11 @@ from mssql_cdc.sandbox.engine.storage.objects import Schema
 from mssql_cdc.sandbox.engine.storage.rows import StoredRows
 from mssql_cdc.sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_cdc.sandbox.engine.storage.views import ReadView, row_view
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.database import Database
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 Kind = Literal["user", "temporary", "variable", "system"]
 Values = Sequence[object]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.engine.types import SqlType
 
 _END_OF_TIME = 3652059 * 864_000_000_000
 _DIGITS = 7

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
+from mssql_cdc.sandbox.engine.transaction import Transaction
+
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.transaction import Transaction
 
 SINGLETON_UPDATES = 8207
 """Trace flag: an update of one row is logged as an update, whatever keys it changes [doc KB 302341]."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.storage import references, temporal
+from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.large_values import check_replicated_sizes
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.update_log import log_updates
@@ -21,7 +22,6 @@ from mssql_cdc.sandbox.engine.versions import Slot, Version, newest
 from mssql_cdc.sandbox.errors import SqlError, error
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.index import Index
     from mssql_cdc.sandbox.engine.storage.table import Table
 
 _WEAK = frozenset({LockMode.IS, LockMode.S, LockMode.U, LockMode.SCH_S})

@@ -19,7 +19,7 @@ from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOptio
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import ROWSTAT, RowSource, keyset_table, open_copied, open_keyset
 from mssql_cdc.sandbox.exec.arguments import bind
-from mssql_cdc.sandbox.exec.flow import Steps, StepsTo
+from mssql_cdc.sandbox.exec.flow import Answer, Outputs, Steps, StepsTo
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.prepared import definitions_of, text_of
 from mssql_cdc.sandbox.exec.routine import Frame
@@ -29,7 +29,6 @@ from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.flow import Answer, Outputs
     from mssql_cdc.sandbox.exec.session import Session
 
 _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10

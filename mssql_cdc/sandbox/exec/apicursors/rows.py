@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import SourceColumn, Sources
@@ -12,19 +12,17 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import StepsTo
 from mssql_cdc.sandbox.exec.query.leaves import Leaf
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, gather
 from mssql_cdc.sandbox.exec.query.select import SelectPlanner, is_aggregate, own_nodes
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements.queries import compile_select, result_columns
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 _ROWID = "\0rowid"
 FETCHED, MISSING = 1, 2

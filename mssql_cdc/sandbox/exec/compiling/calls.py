@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion_columns import lifted
 from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.compiling import statefunctions
 from mssql_cdc.sandbox.exec.compiling.methods import of_column
 from mssql_cdc.sandbox.exec.compiling.partitions import partition_number
@@ -23,9 +24,6 @@ from mssql_cdc.sandbox.exec.query.grouping import NAMES
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.sequences import Sequence
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 Special = Callable[["Compiler", ast.Function, Scope], Expr]
 

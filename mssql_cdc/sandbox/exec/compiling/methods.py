@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions import hierarchy_methods, xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.xml_types import xml_types
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _NAMES = xml_methods.METHODS | hierarchy_methods.NAMES
 _UNKNOWN = "this server has the methods of xml and hierarchyid values only."

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.tables.partitions import functions
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def partition_number(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:

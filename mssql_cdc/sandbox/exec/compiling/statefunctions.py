@@ -5,10 +5,11 @@ COLUMNS_UPDATED, CURSOR_STATUS, FORMATMESSAGE, SESSION_CONTEXT, CONNECTIONPROPER
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
 from mssql_cdc.sandbox.exec.message_texts import formatted
@@ -16,9 +17,6 @@ from mssql_cdc.sandbox.exec.query.for_json import json_cell, json_string
 from mssql_cdc.sandbox.exec.query.select import makes_json
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _CLOSED, _NONE = -1, -3
 

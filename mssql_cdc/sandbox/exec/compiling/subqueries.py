@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import MAX_DEPTH, Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column, constant, derived
 from mssql_cdc.sandbox.exec.expressions.conditions import common_type, comparison, keyed
-from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.query.operators import Operator
 
 
 class TracingScope(Scope):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, derived
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
@@ -13,10 +15,6 @@ from mssql_cdc.sandbox.exec.modules import Module, inside
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def scalar_function(compiler: Compiler, found: SchemaObject, node: ast.Function, scope: Scope) -> Expr:

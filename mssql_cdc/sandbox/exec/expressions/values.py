@@ -31,11 +31,11 @@ from mssql_cdc.sandbox.exec.expressions.base import (
     same_storage,
 )  # fmt: skip
 from mssql_cdc.sandbox.exec.expressions.conditions import common_collation, comparison, require_condition
+from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.scope import Scope
 
 
 def literal(node: ast.Literal, collation: Collation | None) -> Expr:

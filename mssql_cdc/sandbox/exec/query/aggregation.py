@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_cdc.sandbox.exec.expressions.canonical import canonical
@@ -18,9 +19,6 @@ from mssql_cdc.sandbox.exec.query.sorting import order_key, row_key
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _GROUPING = ("grouping", "grouping_id")
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.data_files import decoded, read_bytes
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.definition_rights import require_bulk
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def plan_bulk_rowset(compiler: Compiler, node: ast.BulkRowset) -> Operator:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.alignment import as_types
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, Slices, gather
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce, column
 from mssql_cdc.sandbox.exec.query.leaves import computed_values
@@ -15,9 +16,6 @@ from mssql_cdc.sandbox.exec.query.operators import Concatenation, Filter, Operat
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import table_fields
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _Test = Callable[[int, int, Sequence[int]], bool]
 _TESTS: dict[str, _Test] = {

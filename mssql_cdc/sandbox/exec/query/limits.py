@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import coerce, hoist
 from mssql_cdc.sandbox.exec.query.operators import Operator
 from mssql_cdc.sandbox.exec.query.sorting import SortKey, Top
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def limited(

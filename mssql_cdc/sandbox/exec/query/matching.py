@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.views import open_view
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.expressions.conditions import common_type, conjunction, keyed
@@ -17,9 +18,6 @@ from mssql_cdc.sandbox.exec.query.sargs import Sarg, choose_access, find_sarg
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

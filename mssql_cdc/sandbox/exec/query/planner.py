@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
@@ -16,9 +15,6 @@ from mssql_cdc.sandbox.exec.query.serialise import serialised
 from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, order_key
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def plan_query(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operator:

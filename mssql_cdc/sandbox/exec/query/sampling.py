@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows
@@ -16,9 +16,6 @@ from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import table_fields
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _INDEX = "INDEX="
 _PAGE = 8060

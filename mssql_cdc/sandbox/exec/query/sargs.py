@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.comparison import sort_key
+from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_cdc.sandbox.exec.expressions.conditions import common_type
 from mssql_cdc.sandbox.exec.query.scans import Access, Bound
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.index import Index
-    from mssql_cdc.sandbox.engine.storage.table import Table
 
 _INVERSE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

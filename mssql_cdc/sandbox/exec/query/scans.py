@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mssql_cdc.sandbox.engine.storage.views import open_view
+from mssql_cdc.sandbox.engine.storage.index import Index
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.storage.views import ReadView, open_view
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.query.operators import Opened, Slice, Slices, Stage
 from mssql_cdc.sandbox.exec.scope import Field
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.index import Index
-    from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.engine.storage.views import ReadView
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import Expr, column
 from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes, plan_group
@@ -18,9 +18,6 @@ from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.query.windows import plan_windows
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.types import STRINGS, ResultColumn, with_collation
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.conditions import conjunction
 from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
@@ -25,9 +26,6 @@ from mssql_cdc.sandbox.exec.query.views import plan_view
 from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require, selectable_columns
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 Order = Sequence[tuple[int, bool]]
 OuterFields = Sequence[Field]

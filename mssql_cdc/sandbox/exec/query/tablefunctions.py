@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
@@ -21,9 +22,6 @@ from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slice
 from mssql_cdc.sandbox.exec.query.user_functions import plan_table_function
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def plan_function(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.versions import newest
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
+from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.functions import FunctionRunner, arguments_of
 from mssql_cdc.sandbox.exec.modules import Module, inside
 from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.scope import table_fields
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
-    from mssql_cdc.sandbox.engine.storage.table import Table
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.expressions.base import Expr
 
 
 class _Parameters:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.modules import Module, inside
 from mssql_cdc.sandbox.exec.query.commontables import Renamed, named
 from mssql_cdc.sandbox.exec.query.operators import Operator
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def plan_view(compiler: Compiler, found: SchemaObject) -> Operator:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import NULL, Fn, coerce
 from mssql_cdc.sandbox.exec.query.aggregation import compile_aggregate
@@ -19,9 +20,6 @@ from mssql_cdc.sandbox.exec.query.operators import Slice
 from mssql_cdc.sandbox.exec.query.sorting import SortKey, order_key
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 # rows of one partition in order, their sort keys, context -> one value per row
 Compute = Callable[[Slice, list[Any], Context], Sequence[Any]]

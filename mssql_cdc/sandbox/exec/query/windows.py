@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import column
 from mssql_cdc.sandbox.exec.expressions.canonical import canonical
@@ -16,9 +17,6 @@ from mssql_cdc.sandbox.exec.query.sorting import SortKey
 from mssql_cdc.sandbox.exec.query.window_functions import WindowFunction, window_function
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 class Window:

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Principal
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.definition_rights import (
     require_principals,
     require_sysadmin,
 )
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.routine import forget_plans
+from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
 from mssql_cdc.sandbox.exec.statements import databases
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.server import Server
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 

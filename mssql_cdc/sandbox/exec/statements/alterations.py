@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
@@ -15,18 +15,16 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import temporal
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.statements import table_settings as settings
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def _altered(frame: Frame, name: ast.Name, work: Callable[[Compiler, Table, Transaction], None]) -> Steps:

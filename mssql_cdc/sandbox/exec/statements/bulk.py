@@ -19,6 +19,7 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.targets import target_table
@@ -27,7 +28,6 @@ from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 _STREAM = "The incoming tabular data stream (TDS) protocol stream is incorrect."

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import assigner
@@ -31,12 +31,10 @@ from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.definition_rights import require_bulk
 from mssql_cdc.sandbox.exec.failures import locate, message_of
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements.bulk import BulkTarget, load
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 _UNKNOWN = ("FORMATFILE", "DATA_SOURCE", "ERRORFILE_DATA_SOURCE", "FORMATFILE_DATA_SOURCE")
 _FILE_TYPES = ("char", "widechar")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import Columns, Rows
@@ -12,13 +12,11 @@ from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements.positioned import cursor_changes
 from mssql_cdc.sandbox.exec.statements.queries import result_columns_of
 from mssql_cdc.sandbox.exec.statements.updatable import query_source
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 @dataclass(slots=True)

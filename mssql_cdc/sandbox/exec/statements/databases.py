@@ -11,12 +11,11 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.definition_rights import require_database, require_new_database
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.routine import forget_plans
+from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage import schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
@@ -12,10 +12,12 @@ from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
 from mssql_cdc.sandbox.exec.query.commontables import named
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
@@ -24,10 +26,6 @@ from mssql_cdc.sandbox.exec.tableparameters import check_module
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def _module_code(node: st.CreateModule) -> str:

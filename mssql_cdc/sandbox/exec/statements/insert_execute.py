@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.events import Columns, Done, Order, Rows
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.interpreter import run_one
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.instead import instead_of
@@ -17,9 +18,6 @@ from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.exec.tables.cells import insert_columns, row_builder
 from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def insert_execute(frame: Frame, node: st.Insert) -> Steps:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
 from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.changes import RowLimit, row_limit
 from mssql_cdc.sandbox.exec.statements.insert_execute import insert_execute
@@ -32,10 +34,6 @@ from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_rows
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.query.operators import gather
@@ -20,7 +21,6 @@ from mssql_cdc.sandbox.exec.statements.targets import Target
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.session import Session
 
 _SHAPE = "shape of the view"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.exec.statements.updatable import ROWID, TargetPlanner, leaves_of, target_source
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def joined_target(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.flow import Steps
@@ -16,6 +17,7 @@ from mssql_cdc.sandbox.exec.query.matching import Keys, Matcher
 from mssql_cdc.sandbox.exec.query.operators import Operator, gather
 from mssql_cdc.sandbox.exec.query.sargs import conjuncts
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.changes import RowLimit, assignments, row_limit
@@ -27,10 +29,6 @@ from mssql_cdc.sandbox.exec.tables.cells import complete, insert_columns, stored
 from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
@@ -13,11 +13,9 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Pause, Steps
 from mssql_cdc.sandbox.exec.message_texts import formatted
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def _text(frame: Frame, node: ast.Expression) -> str:

@@ -7,14 +7,16 @@ Evidence: Microsoft's documentation of `INSERT`, "dml_table_source"; errors 334,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import named
 from mssql_cdc.sandbox.exec.query.operators import Rows
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.changes import apply_delete, apply_update, compile_delete, compile_update
@@ -22,10 +24,6 @@ from mssql_cdc.sandbox.exec.statements.inserts import InsertPlan, apply_insert, 
 from mssql_cdc.sandbox.exec.statements.merging import apply_merge, compile_merge
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 Changing = Callable[[Context], list[tuple]]
 

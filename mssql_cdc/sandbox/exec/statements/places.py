@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.comparison import sort_key
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.tables.partitions import PartitionFunction, PartitionScheme, functions, schemes
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 PRIMARY = "PRIMARY"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.views import open_view
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import table_fields
@@ -13,9 +14,6 @@ from mssql_cdc.sandbox.exec.statements.targets import Target, target_table
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 _READ_ONLY = frozenset({"READ_ONLY", "FAST_FORWARD", "STATIC", "INSENSITIVE"})
 

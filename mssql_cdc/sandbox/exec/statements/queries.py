@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.events import Columns, Order, Rows
 from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.compiler import Compiler
+from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import change
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection, gather
+from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements.select_into import select_into
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.context import Context
-    from mssql_cdc.sandbox.exec.routine import Frame
-    from mssql_cdc.sandbox.exec.scope import Field
 
 
 @dataclass(frozen=True, slots=True)

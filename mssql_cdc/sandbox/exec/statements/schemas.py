@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.interpreter import run_one
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 def _create_schema(frame: Frame, node: st.CreateSchema) -> Steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
@@ -12,13 +11,11 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.operators import gather
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.statements.tables import note_shared
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import coerce, require_implicit
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.options import FLAGS
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.transactions import LEVELS
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 

@@ -6,20 +6,17 @@ Change data capture does not see them [doc]. Partitions are known by number only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage import index_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.types import declaration
 from mssql_cdc.sandbox.engine.versions import Slot, newest
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.exec.compiler import Compiler
-    from mssql_cdc.sandbox.tsql import ast
+from mssql_cdc.sandbox.tsql import ast
 
 _FAILED = "ALTER TABLE SWITCH statement failed"
 

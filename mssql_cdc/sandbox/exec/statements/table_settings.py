@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec import temporal
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.statements.switching import switch
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.transaction import Transaction
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.AlterTableSet) -> None:

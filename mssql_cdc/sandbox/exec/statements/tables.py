@@ -10,13 +10,13 @@ from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.definition_rights import require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
+from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
 from mssql_cdc.sandbox.exec.tables.private import make_private
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session import Session
 
 

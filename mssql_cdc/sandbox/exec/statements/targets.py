@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
 from mssql_cdc.sandbox.exec.query.sargs import conjuncts
@@ -16,9 +17,6 @@ from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 
 def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Steps
@@ -12,10 +13,7 @@ from mssql_cdc.sandbox.exec.module_runs import module_routine, run_module
 from mssql_cdc.sandbox.exec.query.operators import Rows
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import table_fields
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
-    from mssql_cdc.sandbox.exec.statements.output import OutputPlan
+from mssql_cdc.sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
 

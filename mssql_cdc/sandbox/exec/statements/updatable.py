@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn, column
 from mssql_cdc.sandbox.exec.modules import inside
@@ -28,9 +29,6 @@ from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
 
 ROWID = "$rowid"
 _BASE = "$base"

@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
@@ -25,7 +26,6 @@ from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.render import render
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.compiler import Compiler
     from mssql_cdc.sandbox.exec.session import Session
 
 
