@@ -32,11 +32,14 @@ MESSAGES: dict[int, tuple[int, str]] = {
         14,
         "Only members of the sysadmin fixed server role or db_owner fixed database role can perform this operation. Contact an administrator with sufficient permissions to perform this operation.",
     ),
+    22801: (
+        16,
+        "Starting the Change Data Capture Collection Agent job. To report on the progress of the operation, query the sys.dm_cdc_log_scan_sessions dynamic management view.",
+    ),
     22803: (
-        10,
+        16,
         "Change Data Capture has scanned the log from LSN{%s} to LSN{%s}, %d transactions with %d commands have been extracted. To report on the progress of the operation, query the sys.dm_cdc_log_scan_sessions dynamic management view.",
     ),
-    22805: (10, "For more information, query the sys.dm_cdc_errors dynamic management view."),
     22831: (
         16,
         "Could not update the metadata that indicates database %s is not enabled for Change Data Capture. "

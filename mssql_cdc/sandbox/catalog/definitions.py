@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.catalog.columns import column_type, layout
 from mssql_cdc.sandbox.engine.events import Columns, Done, Event, Message, Rows
 from mssql_cdc.sandbox.engine.product import ProductVersion
 from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
@@ -50,6 +51,13 @@ class Scope:
             return self.database.tables()
         found = self.database.object_by_id(self.object_id)
         return (found,) if isinstance(found, Table) else ()
+
+    def objects(self) -> Iterable[Table | SchemaObject]:
+        """The objects that are asked about, tables and system ones included."""
+        if self.object_id is None:
+            return self.database.objects()
+        found = self.database.object_by_id(self.object_id)
+        return () if found is None else (found,)
 
 
 @dataclass(frozen=True, slots=True)

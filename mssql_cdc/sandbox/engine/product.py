@@ -129,7 +129,7 @@ VERSIONS: Mapping[str, ProductVersion] = MappingProxyType({
 })  # fmt: skip
 DEFAULT = "2022"
 
-_COLUMN_VIEWS = ("sys.columns", "sys.all_columns", "sys.masked_columns")
+_COLUMN_VIEWS = ("sys.columns", *(f"sys.{name}_columns" for name in ("all", "computed", "identity", "masked")))
 
 
 def _of_columns(*names: str) -> tuple[str, ...]:
@@ -145,10 +145,15 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     ((13, 0, 5026), ("sys.dm_db_log_stats",)),
     ((14,), (
         "concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info",
-        *_of_columns("graph_type", "graph_type_desc"), *_of_databases("is_temporal_history_retention_enabled"),
+        *_of_columns("graph_type", "graph_type_desc"), "sys.tables.is_node", "sys.tables.is_edge",
+        "sys.indexes.suppress_dup_key_messages", "sys.indexes.auto_created", "sys.sequences.last_used_value",
+        *_of_databases("is_temporal_history_retention_enabled"),
     )),
     ((15,), (
-        "approx_count_distinct", *_of_columns("is_data_deletion_filter_column"),
+        "approx_count_distinct", "sys.indexes.optimize_for_sequential_key", "sys.sql_modules.inline_type",
+        "sys.sql_modules.is_inlineable", "sys.index_columns.column_store_order_ordinal",
+        "sys.stats.has_persisted_sample", "sys.stats.stats_generation_method", "sys.stats.stats_generation_method_desc",
+        "sys.views.has_snapshot", *_of_columns("is_data_deletion_filter_column"),
         *_of_databases(
             "catalog_collation_type", "catalog_collation_type_desc", "physical_database_name",
             "is_result_set_caching_on", "is_accelerated_database_recovery_on", "is_tempdb_spill_to_remote_store",
@@ -159,6 +164,12 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
         "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
         "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
         "set_bit", *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
+        *(f"sys.tables.{name}" for name in (
+            "data_retention_period", "data_retention_period_unit", "data_retention_period_unit_desc", "ledger_type",
+            "ledger_type_desc", "ledger_view_id", "is_dropped_ledger_table",
+        )),
+        *(f"sys.views.{name}" for name in ("ledger_view_type", "ledger_view_type_desc", "is_dropped_ledger_view")),
+        "sys.partitions.xml_compression", "sys.partitions.xml_compression_desc", "sys.stats.auto_drop",
         *_of_columns("ledger_view_column_type", "ledger_view_column_type_desc", "is_dropped_ledger_column"),
     )),
     ((17,), (

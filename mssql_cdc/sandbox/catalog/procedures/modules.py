@@ -8,11 +8,10 @@ from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure, result_set
 from mssql_cdc.sandbox.catalog.odbc_columns import odbc_column
 from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_test
+from mssql_cdc.sandbox.catalog.relations import parameters_of
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.types import SqlType
-from mssql_cdc.sandbox.errors import SqlError
-from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.security import sees_object
 
 _PROCEDURES = columns(
@@ -69,18 +68,13 @@ async def _stored_procedures(call: Call) -> AsyncIterator[Event]:
 
 def _parameters(call: Call, item: SchemaObject) -> Iterator[tuple[int, str, int, SqlType]]:
     """(ordinal, name, kind, type) of a module, the return value first; table-valued parameters are left out."""
-    node = item.definition.node
-    compiler = Compiler(call.scope.session)
-    compiler.names.database = call.scope.database
-    returned = compiler.type_of(node.returns) if node.returns is not None else _STATUS
-    if node.returns is not None or item.type_code == "P":
-        yield 0, "@RETURN_VALUE", _RETURN_VALUE, returned
-    for ordinal, declaration in enumerate(node.parameters, 1):
-        try:
-            type_ = compiler.type_of(declaration.type)
-        except SqlError:
-            continue
-        yield ordinal, declaration.name, _INPUT_OUTPUT if declaration.output else _INPUT, type_
+    if item.type_code == "P":
+        yield 0, "@RETURN_VALUE", _RETURN_VALUE, _STATUS
+    for parameter in parameters_of(call.scope.session, call.scope.database, item):
+        if parameter.number == 0 and parameter.type is not None:
+            yield 0, "@RETURN_VALUE", _RETURN_VALUE, parameter.type
+        elif parameter.type is not None:
+            yield parameter.number, parameter.name, _INPUT_OUTPUT if parameter.output else _INPUT, parameter.type
 
 
 def _rows(call: Call, *, new: bool) -> Iterator[tuple]:

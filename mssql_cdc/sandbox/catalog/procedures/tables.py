@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.catalog.columns import columns
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure, result_set
 from mssql_cdc.sandbox.catalog.odbc_columns import odbc_column
 from mssql_cdc.sandbox.catalog.procedures.patterns import check_qualifier, name_test
+from mssql_cdc.sandbox.catalog.relations import columns_of
 from mssql_cdc.sandbox.engine.events import Event
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -84,14 +85,6 @@ def _table_rows(call: Call) -> Iterator[tuple]:
                 yield (database.name, system.schema, system.name, "VIEW", None)
 
 
-def _described(call: Call, item: object) -> list[Column | ResultColumn]:
-    """The columns of a table or view."""
-    if isinstance(item, Table):
-        return list(item.columns)
-    describe = getattr(call.scope.session, "view_columns", None)
-    return list(describe(item)) if describe is not None else []
-
-
 def _column_rows(call: Call, *, new: bool) -> Iterator[tuple]:
     patterns = call.arguments.get("fusepattern") in (None, 1)
     fits_name = name_test(call.text("table_name"), patterns=patterns)
@@ -102,7 +95,7 @@ def _column_rows(call: Call, *, new: bool) -> Iterator[tuple]:
     items = [item for item in items if fits_name(item.name) and fits_owner(item.schema.name)]
     items = [item for item in items if sees_object(call.scope.session, call.scope.database, item)]
     for item in sorted(items, key=lambda item: (item.schema.name, item.name)):
-        for ordinal, column in enumerate(_described(call, item), 1):
+        for ordinal, column in enumerate(columns_of(call.scope.session, call.scope.database, item), 1):
             if fits_column(column.name):
                 head = (call.scope.database.name, item.schema.name, item.name)
                 yield _column_row(head, column, ordinal, version=version, new=new)

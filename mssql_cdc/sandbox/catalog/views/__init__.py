@@ -6,14 +6,21 @@ from mssql_cdc.sandbox.catalog.views import (
     databases,
     information_schema,
     keys,
+    messages,
     recovery,
+    routines,
     security,
     server,
     sessions,
+    small_objects,
     spaces,
+    statistics,
     system,
     tables,
     transactions,
+    triggers,
+    unused,
+    usage,
 )
 
 _VIEWS = (
@@ -22,13 +29,20 @@ _VIEWS = (
     *databases.VIEWS,
     *information_schema.VIEWS,
     *keys.VIEWS,
+    *messages.VIEWS,
     *recovery.VIEWS,
+    *routines.VIEWS,
     *security.VIEWS,
     *server.VIEWS,
     *sessions.VIEWS,
+    *small_objects.VIEWS,
     *spaces.VIEWS,
+    *statistics.VIEWS,
     *tables.VIEWS,
     *transactions.VIEWS,
+    *triggers.VIEWS,
+    *unused.VIEWS,
+    *usage.VIEWS,
 )
 VIEWS = (*_VIEWS, system.listing(_VIEWS))
 TABLE_FUNCTIONS = {item.name.casefold(): item for item in (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)}

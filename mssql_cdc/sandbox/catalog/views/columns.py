@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
+from mssql_cdc.sandbox.catalog.relations import columns_of
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.system_types import TYPES
-from mssql_cdc.sandbox.engine.types import SqlType, max_length
+from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, max_length
 
 _COLUMN = (
     "object_id int, name sysname?, column_id int, system_type_id tinyint, user_type_id int, max_length smallint, "
@@ -43,12 +44,16 @@ def type_ids(type_: SqlType, database: Database | None = None) -> tuple[int, int
 
 def column_values(table: Table, column: Column) -> tuple:
     """The leading columns of `sys.columns`."""
+    return _leading(table.database, table.object_id, column, column.column_id)
+
+
+def _leading(database: Database, object_id: int, column: Column | ResultColumn, number: int) -> tuple:
     type_ = column.type
     return (
-        table.object_id,
+        object_id,
         column.name,
-        column.column_id,
-        *type_ids(type_, table.database),
+        number,
+        *type_ids(type_, database),
         max_length(type_),
         type_.precision,
         type_.scale,
@@ -76,9 +81,14 @@ def _every_value(table: Table, column: Column) -> tuple:
 
 
 def _columns(scope: Scope) -> Iterator[tuple]:
-    for table in scope.tables():
-        for column in table.columns:
-            yield _every_value(table, column)
+    for item in scope.objects():
+        if isinstance(item, Table):
+            for column in item.columns:
+                yield _every_value(item, column)
+        else:
+            for number, shown in enumerate(columns_of(scope.session, scope.database, item), 1):
+                own = _leading(scope.database, item.object_id, shown, number)
+                yield (*own, 0, 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
 
 
 def _masked_columns(scope: Scope) -> Iterator[tuple]:
@@ -126,22 +136,16 @@ def _identity_columns(scope: Scope) -> Iterator[tuple]:
         for column in table.columns:
             if column.identity is not None:
                 type_, last = column.type, column.identity.last
-                variants = [(type_, value) for value in (column.identity.seed, column.identity.increment)]
-                variants.append(None if last is None else (type_, last))  # type: ignore[arg-type]
-                yield (
-                    *column_values(table, column),
-                    1,
-                    0,
-                    *variants,
-                    int(column.identity.not_for_replication),
-                )
+                values = (column.identity.seed, column.identity.increment, last)
+                variants = (None if value is None else (type_, value) for value in values)
+                yield (*_every_value(table, column), *variants, int(column.identity.not_for_replication))
 
 
 def _computed_columns(scope: Scope) -> Iterator[tuple]:
     for table in scope.tables():
         for column in table.columns:
             if column.computed is not None:
-                yield (*column_values(table, column), 0, 1, column.computed.text, int(column.computed.persisted))
+                yield (*_every_value(table, column), column.computed.text, int(column.computed.persisted))
 
 
 def _constraint(name: str, object_id: int, table: Table, code: str, description: str) -> tuple:
@@ -207,15 +211,14 @@ VIEWS = (
     ),
     view(
         "sys.identity_columns",
-        _COLUMN + ", is_identity bit, is_computed bit, seed_value sql_variant?, increment_value sql_variant?, "
+        _COLUMN + _COLUMN_REST + ", seed_value sql_variant?, increment_value sql_variant?, "
         "last_value sql_variant?, is_not_for_replication bit?",
         _identity_columns,
         about="object_id",
     ),
     view(
         "sys.computed_columns",
-        _COLUMN + ", is_identity bit, is_computed bit, definition nvarchar(max)?, is_persisted bit, "
-        "uses_database_collation bit = 1",
+        _COLUMN + _COLUMN_REST + ", definition nvarchar(max)?, uses_database_collation bit = 1, is_persisted bit",
         _computed_columns,
         about="object_id",
     ),

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.catalog.measures import measures
+from mssql_cdc.sandbox.catalog.relations import columns_of
+from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import ResultColumn, reported_name
+from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, reported_name
 
-_ROUTINES = {"P": "PROCEDURE", "FN": "FUNCTION", "IF": "FUNCTION", "TF": "FUNCTION"}
-
-
-def view_columns(scope: Scope, item: object) -> tuple[ResultColumn, ...]:
-    """The columns of a view as the executor knows them."""
-    describe = getattr(scope.session, "view_columns", None)
-    return tuple(describe(item)) if describe is not None else ()
+_SHOWN = 4000
+"""Longer definitions are not shown."""
 
 
 def _tables(scope: Scope) -> Iterator[tuple]:
@@ -26,35 +24,47 @@ def _tables(scope: Scope) -> Iterator[tuple]:
             yield (scope.database.name, item.schema.name, item.name, "VIEW")
 
 
+def character_set(type_: SqlType) -> str | None:
+    """The character set of a type's texts."""
+    return None if type_.collation is None else "UNICODE" if type_.name.startswith("n") else "iso_1"
+
+
+def column_shape(database: Database, column: Column | ResultColumn, ordinal: int) -> tuple:
+    """A column as COLUMNS and ROUTINE_COLUMNS show it, from its name on."""
+    sizes, type_ = measures(column.type), column.type
+    default = column.default.text if isinstance(column, Column) and column.default is not None else None
+    return (
+        column.name,
+        ordinal,
+        default,
+        "YES" if column.nullable else "NO",
+        reported_name(type_) if not type_.alias else type_.name,
+        sizes.characters,
+        sizes.octets,
+        sizes.precision,
+        sizes.radix,
+        sizes.scale,
+        sizes.fraction,
+        character_set(type_),
+        type_.collation.name if type_.collation is not None else None,
+        *_domain(database, type_),
+    )
+
+
+def _domain(database: Database, type_: SqlType) -> tuple[str | None, str | None, str | None]:
+    """Where the alias type of a column is from."""
+    if not type_.alias:
+        return None, None, None
+    own = next((item for item in database.objects() if item.type_code == "TYPE" and item.name == type_.alias), None)
+    return database.name, "sys" if own is None else own.schema.name, type_.alias
+
+
 def _columns(scope: Scope) -> Iterator[tuple]:
-    name = scope.database.name
     for item in scope.database.objects():
-        if not isinstance(item, Table):
-            continue
-        for ordinal, column in enumerate(item.columns, 1):
-            sizes, type_ = measures(column.type), column.type
-            default = column.default.text if column.default is not None else None
-            collation = type_.collation.name if type_.collation is not None else None
-            character_set = None if collation is None else "UNICODE" if type_.name.startswith("n") else "iso_1"
-            yield (
-                name,
-                item.schema.name,
-                item.name,
-                column.name,
-                ordinal,
-                default,
-                "YES" if column.nullable else "NO",
-                reported_name(type_) if not type_.alias else type_.name,
-                sizes.characters,
-                sizes.octets,
-                sizes.precision,
-                sizes.radix,
-                sizes.scale,
-                sizes.fraction,
-                character_set,
-                collation,
-                "sysname" if type_.alias == "sysname" else None,
-            )
+        if isinstance(item, Table) or item.type_code == "V":
+            place = (scope.database.name, item.schema.name, item.name)
+            for ordinal, column in enumerate(columns_of(scope.session, scope.database, item), 1):
+                yield (*place, *column_shape(scope.database, column, ordinal))
 
 
 def _schemata(scope: Scope) -> Iterator[tuple]:
@@ -65,16 +75,8 @@ def _schemata(scope: Scope) -> Iterator[tuple]:
 def _views(scope: Scope) -> Iterator[tuple]:
     for item in scope.database.objects():
         if item.type_code == "V":
-            yield (scope.database.name, item.schema.name, item.name, item.text or None)
-
-
-def _routines(scope: Scope) -> Iterator[tuple]:
-    name = scope.database.name
-    for item in scope.database.objects():
-        kind = _ROUTINES.get(item.type_code)
-        if kind is not None:
-            schema = item.schema.name
-            yield (name, schema, item.name, name, schema, item.name, kind, item.text or None)
+            text = item.text if item.text and len(item.text) <= _SHOWN else None
+            yield (scope.database.name, item.schema.name, item.name, text)
 
 
 def _constraints(scope: Scope) -> Iterator[tuple]:
@@ -123,17 +125,21 @@ def _checks(scope: Scope) -> Iterator[tuple]:
 _CONSTRAINT = "CONSTRAINT_CATALOG nvarchar(128)?, CONSTRAINT_SCHEMA nvarchar(128)?, CONSTRAINT_NAME sysname"
 _TABLE = "TABLE_CATALOG nvarchar(128)?, TABLE_SCHEMA nvarchar(128)?, TABLE_NAME sysname"
 
+COLUMN_SHAPE = (
+    "COLUMN_NAME sysname?, ORDINAL_POSITION int?, COLUMN_DEFAULT nvarchar(4000)?, IS_NULLABLE varchar(3)?, "
+    "DATA_TYPE nvarchar(128)?, CHARACTER_MAXIMUM_LENGTH int?, CHARACTER_OCTET_LENGTH int?, NUMERIC_PRECISION tinyint?, "
+    "NUMERIC_PRECISION_RADIX smallint?, NUMERIC_SCALE int?, DATETIME_PRECISION smallint?, "
+    "CHARACTER_SET_CATALOG sysname? = NULL, CHARACTER_SET_SCHEMA sysname? = NULL, CHARACTER_SET_NAME sysname?, "
+    "COLLATION_CATALOG sysname? = NULL, COLLATION_SCHEMA sysname? = NULL, COLLATION_NAME sysname?, "
+    "DOMAIN_CATALOG sysname?, DOMAIN_SCHEMA sysname?, DOMAIN_NAME sysname?"
+)
+"""The columns that `column_shape` fills."""
+
 VIEWS = (
     view("INFORMATION_SCHEMA.TABLES", _TABLE + ", TABLE_TYPE varchar(10)?", _tables),
     view(
         "INFORMATION_SCHEMA.COLUMNS",
-        _TABLE
-        + ", COLUMN_NAME sysname?, ORDINAL_POSITION int?, COLUMN_DEFAULT nvarchar(4000)?, IS_NULLABLE varchar(3)?, "
-        "DATA_TYPE nvarchar(128)?, CHARACTER_MAXIMUM_LENGTH int?, CHARACTER_OCTET_LENGTH int?, "
-        "NUMERIC_PRECISION tinyint?, NUMERIC_PRECISION_RADIX smallint?, NUMERIC_SCALE int?, "
-        "DATETIME_PRECISION smallint?, CHARACTER_SET_CATALOG sysname? = NULL, CHARACTER_SET_SCHEMA sysname? = NULL, "
-        "CHARACTER_SET_NAME sysname?, COLLATION_CATALOG sysname? = NULL, COLLATION_SCHEMA sysname? = NULL, "
-        "COLLATION_NAME sysname?, DOMAIN_CATALOG sysname? = NULL, DOMAIN_SCHEMA sysname? = NULL, DOMAIN_NAME sysname?",
+        f"{_TABLE}, {COLUMN_SHAPE}",
         _columns,
     ),
     view(
@@ -147,13 +153,6 @@ VIEWS = (
         "INFORMATION_SCHEMA.VIEWS",
         _TABLE + ", VIEW_DEFINITION nvarchar(4000)?, CHECK_OPTION varchar(7)? = 'NONE', IS_UPDATABLE varchar(2) = 'NO'",
         _views,
-    ),
-    view(
-        "INFORMATION_SCHEMA.ROUTINES",
-        "SPECIFIC_CATALOG nvarchar(128)?, SPECIFIC_SCHEMA nvarchar(128)?, SPECIFIC_NAME sysname, "
-        "ROUTINE_CATALOG nvarchar(128)?, ROUTINE_SCHEMA nvarchar(128)?, ROUTINE_NAME sysname, "
-        "ROUTINE_TYPE nvarchar(20)?, ROUTINE_DEFINITION nvarchar(4000)?",
-        _routines,
     ),
     view(
         "INFORMATION_SCHEMA.TABLE_CONSTRAINTS",

@@ -128,7 +128,8 @@ VIEWS = (
         "data_space_id int? = 1, ignore_dup_key bit?, is_primary_key bit?, is_unique_constraint bit?, "
         "fill_factor tinyint = 0, is_padded bit? = 0, is_disabled bit?, is_hypothetical bit? = 0, "
         "is_ignored_in_optimization bit? = 0, allow_row_locks bit? = 1, allow_page_locks bit? = 1, has_filter bit?, "
-        "filter_definition nvarchar(max)?, compression_delay int? = NULL, auto_created bit? = 0",
+        "filter_definition nvarchar(max)?, compression_delay int? = NULL, "
+        "suppress_dup_key_messages bit? = 0, auto_created bit? = 0, optimize_for_sequential_key bit? = 0",
         _indexes,
         about="object_id",
     ),

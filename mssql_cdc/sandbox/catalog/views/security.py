@@ -76,6 +76,16 @@ _CLASSES = {
 }
 
 
+_CODES = {
+    "ALTER": "AL", "CONNECT": "CO", "CONTROL": "CL", "CREATE SCHEMA": "CRSM", "CREATE TABLE": "CRTB",
+    "CREATE VIEW": "CRVW", "CREATE PROCEDURE": "CRPR", "DELETE": "DL", "EXECUTE": "EX", "INSERT": "IN",
+    "REFERENCES": "RF", "SELECT": "SL", "SHOWPLAN": "SPLN", "TAKE OWNERSHIP": "TO", "UNMASK": "UMSK", "UPDATE": "UP",
+    "VIEW CHANGE TRACKING": "VWCT", "VIEW DATABASE PERFORMANCE STATE": "VDP", "VIEW DATABASE SECURITY STATE": "VDSS",
+    "VIEW DATABASE STATE": "VWDS", "VIEW DEFINITION": "VW",
+}  # fmt: skip
+"""Types of permissions as the catalogue shows them [doc]."""
+
+
 def _permissions(scope: Scope) -> Iterator[tuple]:
     database = scope.database
     for principal in database.principals.values():
@@ -94,14 +104,13 @@ def _permissions(scope: Scope) -> Iterator[tuple]:
             elif kind == "SCHEMA":
                 found = database.schemas.get(target)
                 major = found.schema_id if found is not None else 0
-            code = "".join(word[0] for word in permission.split())[:2].upper()
             yield (
                 number,
                 description,
                 major,
                 minor,
                 principal.principal_id,
-                code if " " in permission else permission[:2].upper(),
+                _CODES.get(permission, permission[:2]).ljust(4),
                 permission,
                 state[0],
                 state,

@@ -40,7 +40,7 @@ def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for 
 
 
 def _servers(scope: Scope) -> Iterator[tuple]:
-    yield (0, scope.server.name, "SQL Server", "SQLNCLI", scope.server.name)
+    yield (0, scope.server.name, "SQL Server", "SQLNCLI", scope.server.name, scope.server.start_time)
 
 
 def _sys_info(scope: Scope) -> Iterator[tuple]:
@@ -110,8 +110,16 @@ TABLE_FUNCTIONS = (
 )
 
 _FILE = (
-    "file_id int, type tinyint, type_desc nvarchar(60)?, data_space_id int, name sysname, "
-    "physical_name nvarchar(260), state tinyint?, state_desc nvarchar(60)?, size int"
+    "file_id int, file_guid uniqueidentifier? = NULL, type tinyint, type_desc nvarchar(60)?, data_space_id int, "
+    "name sysname, physical_name nvarchar(260), state tinyint?, state_desc nvarchar(60)?, size int, "
+    "max_size int = -1, growth int = 8192, is_media_read_only bit = 0, is_read_only bit = 0, is_sparse bit = 0, "
+    "is_percent_growth bit = 0, is_name_reserved bit = 0, is_persistent_log_buffer bit = 0, "
+    "create_lsn numeric(25, 0)? = NULL, drop_lsn numeric(25, 0)? = NULL, read_only_lsn numeric(25, 0)? = NULL, "
+    "read_write_lsn numeric(25, 0)? = NULL, differential_base_lsn numeric(25, 0)? = NULL, "
+    "differential_base_guid uniqueidentifier? = NULL, differential_base_time datetime? = NULL, "
+    "redo_start_lsn numeric(25, 0)? = NULL, redo_start_fork_guid uniqueidentifier? = NULL, "
+    "redo_target_lsn numeric(25, 0)? = NULL, redo_target_fork_guid uniqueidentifier? = NULL, "
+    "backup_lsn numeric(25, 0)? = NULL"
 )
 
 VIEWS = (
@@ -131,7 +139,13 @@ VIEWS = (
     view(
         "sys.servers",
         "server_id int, name sysname, product sysname, provider sysname, data_source nvarchar(4000)?, "
-        "is_linked bit = 0",
+        "location nvarchar(4000)? = NULL, provider_string nvarchar(4000)? = NULL, catalog sysname? = NULL, "
+        "connect_timeout int? = 0, query_timeout int? = 0, is_linked bit = 0, is_remote_login_enabled bit = 1, "
+        "is_rpc_out_enabled bit = 1, is_data_access_enabled bit = 0, is_collation_compatible bit = 0, "
+        "uses_remote_collation bit = 1, collation_name sysname? = NULL, lazy_schema_validation bit = 0, "
+        "is_system bit = 0, is_publisher bit = 0, is_subscriber bit? = 0, is_distributor bit? = 0, "
+        "is_nonsql_subscriber bit? = 0, is_remote_proc_transaction_promotion_enabled bit? = 1, "
+        "modify_date datetime, is_rda_server bit? = 0",
         _servers,
     ),
     view("sys.dm_os_sys_info", "cpu_count int, physical_memory_kb bigint, sqlserver_start_time datetime", _sys_info),
@@ -141,6 +155,6 @@ VIEWS = (
         "host_service_pack_level nvarchar(256), host_sku int?, os_language_version int",
         _host_info,
     ),
-    view("sys.master_files", "database_id int, " + _FILE, _master_files),
+    view("sys.master_files", "database_id int, " + _FILE + ", credential_id int? = NULL", _master_files),
     view("sys.database_files", _FILE, _database_files),
 )

@@ -8,14 +8,15 @@ from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction, view
 from mssql_cdc.sandbox.catalog.names import ObjectRow, all_objects
 
-_OBJECT = (
+OBJECT = (
     "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int, type char(2), "
     "type_desc nvarchar(60)?, create_date datetime, modify_date datetime, is_ms_shipped bit, "
     "is_published bit = 0, is_schema_published bit = 0"
 )
 
 
-def _object_values(row: ObjectRow) -> tuple:
+def object_values(row: ObjectRow) -> tuple:
+    """The columns of `OBJECT` for one object."""
     return (
         row.name,
         row.object_id,
@@ -31,7 +32,7 @@ def _object_values(row: ObjectRow) -> tuple:
 
 def _objects(scope: Scope) -> Iterator[tuple]:
     for row in all_objects(scope.database):
-        yield _object_values(row)
+        yield object_values(row)
 
 
 def _tables(scope: Scope) -> Iterator[tuple]:
@@ -39,15 +40,14 @@ def _tables(scope: Scope) -> Iterator[tuple]:
     for table in scope.database.tables():
         temporal = table.properties.get("temporal_type", 0)
         yield (
-            *_object_values(rows[table.object_id]),
+            *object_values(rows[table.object_id]),
             table.next_column_id - 1,
             int(table.tracked),
             int(table.tracked),
             temporal,
             ("NON_TEMPORAL_TABLE", "HISTORY_TABLE", "SYSTEM_VERSIONED_TEMPORAL_TABLE")[temporal],
             None if table.history is None else table.history.object_id,
-            None if table.history is None else -1,
-            None if table.history is None else "INFINITE",
+            *((None,) * 3 if table.history is None else (-1, -1, "INFINITE")),
         )
 
 
@@ -55,7 +55,7 @@ def _of_type(*codes: str):
     def rows(scope: Scope) -> Iterator[tuple]:
         for row in all_objects(scope.database):
             if row.type_code in codes:
-                yield _object_values(row)
+                yield object_values(row)
 
     return rows
 
@@ -85,30 +85,7 @@ def _partitions(scope: Scope) -> Iterator[tuple]:
 def _partition_stats(scope: Scope) -> Iterator[tuple]:
     for partition_id, object_id, index_id, _, rows in _partitions(scope):
         pages = max(1, rows // 80)
-        yield (partition_id, object_id, index_id, pages, pages, pages, rows)
-
-
-def _procedures(scope: Scope) -> Iterator[tuple]:
-    yield from _of_type("P")(scope)
-
-
-_TRIGGER = (
-    "name sysname, object_id int, parent_class tinyint, parent_class_desc nvarchar(60)?, "
-    "parent_id int, type char(2) = 'TR', type_desc nvarchar(60)? = 'SQL_TRIGGER', create_date datetime, "
-    "modify_date datetime, is_ms_shipped bit, is_disabled bit = 0, is_not_for_replication bit = 0, "
-    "is_instead_of_trigger bit = 0"
-)
-
-
-def _triggers(scope: Scope) -> Iterator[tuple]:
-    for row in all_objects(scope.database):
-        if row.type_code == "TR":
-            place = (1, "OBJECT_OR_COLUMN", row.parent_object_id)
-            yield (row.name, row.object_id, *place, row.create_date, row.modify_date, int(row.is_ms_shipped))
-    capture = scope.server.catalog.cdc.capture(scope.database)
-    if capture is not None:
-        object_id, created = capture.ddl_trigger
-        yield ("tr_MScdc_ddl_event", object_id, 0, "DATABASE", 0, created, created, 1)
+        yield (partition_id, object_id, index_id, *(pages,) * 5, rows)
 
 
 def _synonyms(scope: Scope) -> Iterator[tuple]:
@@ -116,7 +93,7 @@ def _synonyms(scope: Scope) -> Iterator[tuple]:
     for row in all_objects(scope.database):
         if row.type_code == "SN":
             target = items[row.object_id].properties.get("base_object_name", "")
-            yield (*_object_values(row), str(target))
+            yield (*object_values(row), str(target))
 
 
 def _periods(scope: Scope) -> Iterator[tuple]:
@@ -165,12 +142,19 @@ TABLE_FUNCTIONS = (
 )
 
 
+_MODULE = (
+    "object_id int, definition nvarchar(max)?, uses_ansi_nulls bit? = 1, uses_quoted_identifier bit? = 1, "
+    "is_schema_bound bit? = 0, uses_database_collation bit? = 0, is_recompiled bit? = 0, "
+    "null_on_null_input bit? = 0, execute_as_principal_id int? = NULL, uses_native_compilation bit? = 0, "
+    "inline_type bit? = 0, is_inlineable bit? = 0"
+)
+
 VIEWS = (
-    view("sys.objects", _OBJECT, _objects),
-    view("sys.all_objects", _OBJECT, _objects),
+    view("sys.objects", OBJECT, _objects),
+    view("sys.all_objects", OBJECT, _objects),
     view(
         "sys.tables",
-        _OBJECT + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
+        OBJECT + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
         "lock_on_bulk_load bit = 0, uses_ansi_nulls bit? = 1, is_replicated bit?, has_replication_filter bit? = 0, "
         "is_merge_published bit? = 0, is_sync_tran_subscribed bit? = 0, has_unchecked_assembly_data bit = 0, "
         "text_in_row_limit int? = 0, large_value_types_out_of_row bit? = 0, is_tracked_by_cdc bit?, "
@@ -178,21 +162,30 @@ VIEWS = (
         "is_memory_optimized bit? = 0, durability tinyint? = 0, durability_desc nvarchar(60)? = 'SCHEMA_AND_DATA', "
         "temporal_type tinyint?, temporal_type_desc nvarchar(60)?, history_table_id int?, "
         "is_remote_data_archive_enabled bit? = 0, is_external bit = 0, history_retention_period int?, "
-        "history_retention_period_unit_desc nvarchar(10)?, "
-        "is_node bit? = 0, is_edge bit? = 0",
+        "history_retention_period_unit int?, history_retention_period_unit_desc nvarchar(10)?, is_node bit? = 0, "
+        "is_edge bit? = 0, data_retention_period int? = -1, data_retention_period_unit int? = -1, "
+        "data_retention_period_unit_desc nvarchar(10)? = 'INFINITE', ledger_type tinyint? = 0, "
+        "ledger_type_desc nvarchar(60)? = 'NON_LEDGER_TABLE', ledger_view_id int? = NULL, "
+        "is_dropped_ledger_table bit? = 0",
         _tables,
     ),
-    view("sys.views", _OBJECT + ", is_replicated bit? = 0, with_check_option bit = 0", _of_type("V")),
-    view("sys.procedures", _OBJECT + ", is_auto_executed bit = 0, is_execution_replicated bit? = 0", _procedures),
-    view("sys.triggers", _TRIGGER, _triggers),
-    view("sys.synonyms", _OBJECT + ", base_object_name nvarchar(1035)?", _synonyms),
     view(
-        "sys.sql_modules",
-        "object_id int, definition nvarchar(max)?, uses_ansi_nulls bit? = 1, uses_quoted_identifier bit? = 1, "
-        "is_schema_bound bit? = 0, uses_database_collation bit? = 0, is_recompiled bit? = 0, "
-        "null_on_null_input bit? = 0, execute_as_principal_id int? = NULL",
-        _modules,
+        "sys.views",
+        OBJECT + ", is_replicated bit? = 0, has_replication_filter bit? = 0, has_opaque_metadata bit = 0, "
+        "has_unchecked_assembly_data bit = 0, with_check_option bit = 0, is_date_correlation_view bit = 0, "
+        "is_tracked_by_cdc bit? = 0, has_snapshot bit? = 0, ledger_view_type tinyint? = 0, "
+        "ledger_view_type_desc nvarchar(60)? = 'NON_LEDGER_VIEW', is_dropped_ledger_view bit? = 0",
+        _of_type("V"),
     ),
+    view(
+        "sys.procedures",
+        OBJECT + ", is_auto_executed bit = 0, is_execution_replicated bit? = 0, is_repl_serializable_only bit? = 0, "
+        "skips_repl_constraints bit? = 0",
+        _of_type("P"),
+    ),
+    view("sys.synonyms", OBJECT + ", base_object_name nvarchar(1035)?", _synonyms),
+    view("sys.sql_modules", _MODULE, _modules),
+    view("sys.all_sql_modules", _MODULE, _modules),
     view(
         "sys.periods",
         "name sysname = 'SYSTEM_TIME', period_type tinyint? = 1, "
@@ -204,14 +197,18 @@ VIEWS = (
         "sys.partitions",
         "partition_id bigint, object_id int, index_id int, partition_number int = 1, hobt_id bigint, rows bigint?, "
         "filestream_filegroup_id smallint = 0, data_compression tinyint = 0, "
-        "data_compression_desc nvarchar(60)? = 'NONE'",
+        "data_compression_desc nvarchar(60)? = 'NONE', xml_compression bit? = 0, "
+        "xml_compression_desc varchar(3)? = 'OFF'",
         _partitions,
         about="object_id",
     ),
     view(
         "sys.dm_db_partition_stats",
         "partition_id bigint, object_id int, index_id int, partition_number int = 1, in_row_data_page_count bigint, "
-        "used_page_count bigint, reserved_page_count bigint, row_count bigint",
+        "in_row_used_page_count bigint, in_row_reserved_page_count bigint, lob_used_page_count bigint = 0, "
+        "lob_reserved_page_count bigint = 0, row_overflow_used_page_count bigint = 0, "
+        "row_overflow_reserved_page_count bigint = 0, used_page_count bigint, reserved_page_count bigint, "
+        "row_count bigint",
         _partition_stats,
         about="object_id",
     ),

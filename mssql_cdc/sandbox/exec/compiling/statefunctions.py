@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mssql_cdc.sandbox.cdc_messages import MESSAGES
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
@@ -77,7 +78,7 @@ def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr
     def fn(row: tuple, context: Context) -> str | None:
         template = first(row, context)
         if isinstance(template, int):
-            known = context.session.server.messages.get(template)
+            known = context.session.server.messages.get(template, MESSAGES.get(template))
             template = None if known is None else known[1]
         return None if template is None else formatted(str(template), [one(row, context) for one in rest])
 

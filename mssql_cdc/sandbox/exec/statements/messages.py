@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mssql_cdc.sandbox.cdc_messages import MESSAGES
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import Message
@@ -38,9 +39,10 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     severity = int(frame.evaluate(node.severity))
     state = int(frame.evaluate(node.state))
     arguments = [frame.evaluate(argument) for argument in node.arguments]
-    if isinstance(first, int) and first in session.server.messages:
-        default, template = session.server.messages[first]
-        number, text = first, formatted(template, arguments)
+    known = session.server.messages.get(first, MESSAGES.get(first)) if isinstance(first, int) else None
+    if known is not None:
+        default, template = known
+        number, text = int(first), formatted(template, arguments)
         severity = default if severity < 0 else severity
     elif isinstance(first, int):
         raise SqlError(
