@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.clock import Clock
 from mssql_cdc.sandbox.engine.locks import LockManager
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.engine.replica import Replica

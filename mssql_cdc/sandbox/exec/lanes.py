@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Event, TmRequest
-from mssql_cdc.sandbox.engine.transaction import StatementScopes, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import StatementScopes
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.failures import message_of
 from mssql_cdc.sandbox.exec.flow import Pause, Steps

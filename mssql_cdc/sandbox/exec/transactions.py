@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Done, EnvChange, TmRequest
 from mssql_cdc.sandbox.engine.lock_requests import MustWait
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.failures import message_of
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, T, lock_pause

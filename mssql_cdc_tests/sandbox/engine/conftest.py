@@ -11,7 +11,8 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import open_view
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.engine.types import INT, varchar
 
 

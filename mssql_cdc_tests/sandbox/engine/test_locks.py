@@ -8,7 +8,7 @@ from mssql_cdc.sandbox.engine.lock_modes import LockMode, combined
 from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
 from mssql_cdc.sandbox.engine.locks import LockManager
 from mssql_cdc.sandbox.engine.storage.views import open_view
-from mssql_cdc.sandbox.engine.transaction import Isolation
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc_tests.sandbox.engine.conftest import committed, rows_of
 

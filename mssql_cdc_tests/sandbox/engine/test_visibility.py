@@ -8,7 +8,8 @@ from mssql_cdc.sandbox.engine.lock_requests import MustWait
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.views import open_view
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc_tests.sandbox.engine.conftest import committed, make_table, now, rows_of
 

@@ -1,6 +1,6 @@
 """Foreign keys at work: parents must exist, children decide what may happen to a parent.
 
-What does not belong here: defining constraints (alter.py).
+What does not belong here: defining constraints (rule_changes.py).
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.lock_requests import Duration, MustWait, Resource
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.engine.versions import Slot, Version, ViewMode, committed_before
 from mssql_cdc.sandbox.errors import error
 

@@ -17,7 +17,8 @@ from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.update_log import log_updates
 from mssql_cdc.sandbox.engine.storage.views import wait_for_row
 from mssql_cdc.sandbox.engine.text import display
-from mssql_cdc.sandbox.engine.transaction import Isolation, Transaction
+from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation
 from mssql_cdc.sandbox.engine.versions import Slot, Version, newest
 from mssql_cdc.sandbox.errors import SqlError, error
 
