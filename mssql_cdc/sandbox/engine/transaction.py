@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from mssql_cdc.sandbox.engine.transaction_scopes import Isolation, Savepoint, StatementScopes
-
 from mssql_cdc.sandbox.engine.lock_requests import Granted, Resource
 from mssql_cdc.sandbox.engine.log import LogPart
+from mssql_cdc.sandbox.engine.transaction_scopes import Isolation, Savepoint, StatementScopes
 from mssql_cdc.sandbox.errors import error
 
 if TYPE_CHECKING:
