@@ -20,7 +20,7 @@ import arrow_odbc
 from mssql_cdc_tests.benchmarks import measure
 from mssql_cdc_tests.benchmarks.measure import Figure, rate
 from mssql_cdc_tests.benchmarks.server import Server, change, connector_file, create_database
-from mssql_cdc_tests.conformance.debezium import DebeziumEngine, OracleUnavailableError, debezium_jars
+from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, debezium_jars
 
 CHANGED_TABLES = 20
 TICK_TABLES = 50
@@ -148,7 +148,7 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
     }
     total = rows + events
     started = time.perf_counter()
-    with DebeziumEngine(properties=properties, folder=folder / "debezium", keep_records=False) as engine:
+    with _engine(properties, folder / "debezium") as engine:
         while engine.count < total:
             engine.wait_until(lambda _: engine.count >= total, timeout=1800)
     yield Figure(
@@ -156,9 +156,19 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
     )
     with server.connect("bench") as connection:
         started_at = 10_000
-        with DebeziumEngine(properties=properties, folder=folder / "debezium", keep_records=False) as engine:
+        with _engine(properties, folder / "debezium") as engine:
             for number in range(CHANGED_TABLES):
                 connection.execute(f"UPDATE dbo.t{number} SET quantity = quantity + 1 WHERE id <= {started_at}")
             started = time.perf_counter()
             engine.wait_until(lambda _: engine.count >= events, timeout=900)
             yield Figure("the genuine Debezium's streaming into nothing", rate(events, time.perf_counter() - started))
+
+
+@contextmanager
+def _engine(properties: dict[str, str], folder: Path) -> Iterator[DebeziumEngine]:
+    """The genuine Debezium in a JVM of its own, its records only counted."""
+    with (
+        DebeziumMachine(folder) as machine,
+        DebeziumEngine(machine, properties, folder, keep_records=False) as engine,
+    ):
+        yield engine

@@ -1,21 +1,20 @@
-"""One source, two connectors: the genuine Debezium 3.3.1 and ours, side by side on one stand-in server."""
+"""One source and everybody who reads it at once: the genuine Debezium in several versions and modes, and ours."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyodbc
 
+from mssql_cdc.cli import main
 from mssql_cdc_tests.conformance.compare import plain
-from mssql_cdc_tests.conformance.debezium import DebeziumEngine, Record
+from mssql_cdc_tests.conformance.debezium import ORACLE, DebeziumEngine, DebeziumMachine, Record
 from mssql_cdc_tests.conformance.scenario import (
     AFTER_EVOLUTION,
     CHANGES,
@@ -27,39 +26,74 @@ from mssql_cdc_tests.conformance.scenario import (
 )
 from mssql_cdc_tests.sandbox.processes import SandboxProcess
 
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 240.0
 Records = list[dict[str, Any]]
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A genuine Debezium: its version and what it is told beside what all are told."""
+
+    properties: Mapping[str, str]
+    version: str = ORACLE
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What everybody emitted, by the reader's name; ours only for the configurations that it was asked for."""
+
+    theirs: Mapping[str, list[Record]]
+    ours: Mapping[str, Records]
+
+    def plain(self, name: str) -> Records:
+        """A genuine Debezium's records in the shape of ours."""
+        return [plain(record) for record in self.theirs[name]]
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A running server, and a folder for everything that the connectors keep."""
 
     server: SandboxProcess
     folder: Path
-    modes: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self) -> tuple[Records, Records]:
-        """Play the scenario in front of both; what ours and what Debezium emitted."""
-        self.execute(("CREATE DATABASE " + DATABASE,), database="master")
-        self.execute(SETUP)
-        self.wait_for_capture()
-        with DebeziumEngine(self.properties | {"name": "oracle"}, self.folder / "debezium") as engine:
-            engine.wait_until(lambda found: _count(found, "r") >= SNAPSHOT_ROWS, timeout=WAIT_SECONDS)
-            self.capture()
-            self.execute(CHANGES)
-            self.execute(EVOLUTION)
-            self.wait_for_capture()
-            self.execute(AFTER_EVOLUTION)
-            self.execute((LAST,))
-            engine.wait_until(lambda found: bool(found) and _is_last(found[-1]), timeout=WAIT_SECONDS)
-            theirs = [plain(record) for record in engine.records]
-        self.wait_for_capture()
-        self.capture()
-        return self.records(), theirs
+    def walk(self, readers: Mapping[str, Reader], configurations: Mapping[str, Mapping[str, str]]) -> Seen:
+        """Play the scenario in front of these genuine Debeziums, and of ours in these configurations."""
+        self._execute(("CREATE DATABASE " + DATABASE,), database="master")
+        self._execute(SETUP)
+        self._wait_for_capture()
+        with ExitStack() as stack:
+            engines = self._start(readers, stack)
+            for engine in engines.values():
+                engine.wait_until(lambda found: _count(found, "r") >= SNAPSHOT_ROWS, timeout=WAIT_SECONDS)
+            self._capture(configurations)
+            self._execute(CHANGES)
+            self._execute(EVOLUTION)
+            self._wait_for_capture()
+            self._execute(AFTER_EVOLUTION)
+            self._execute((LAST,))
+            theirs = {name: engine.wait_until(_is_over, timeout=WAIT_SECONDS) for name, engine in engines.items()}
+        self._wait_for_capture()
+        self._capture(configurations)
+        return Seen(theirs, {name: self._records(name) for name in configurations})
 
-    @property
-    def properties(self) -> dict[str, str]:
+    def _start(self, readers: Mapping[str, Reader], stack: ExitStack) -> dict[str, DebeziumEngine]:
+        machines = {
+            version: stack.enter_context(DebeziumMachine(self.folder / version, version))
+            for version in sorted({reader.version for reader in readers.values()})
+        }
+        return {
+            name: stack.enter_context(
+                DebeziumEngine(
+                    machines[reader.version],
+                    self._properties(reader.properties) | {"name": name},
+                    self.folder / f"debezium-{name}",
+                )
+            )
+            for name, reader in readers.items()
+        }
+
+    def _properties(self, more: Mapping[str, str]) -> dict[str, str]:
         """What both connectors are told."""
         return {
             "topic.prefix": "server1",
@@ -72,10 +106,10 @@ class Bench:
             "table.include.list": r"dbo\.(?!marker).*",
             "schema.history.internal.store.only.captured.tables.ddl": "true",
             "provide.transaction.metadata": "true",
-            **self.modes,
+            **more,
         }
 
-    def execute(self, batches: Iterable[str], *, database: str = DATABASE) -> list[Any]:
+    def _execute(self, batches: Iterable[str], *, database: str = DATABASE) -> list[Any]:
         """Run batches in autocommit; the rows of the last one that had any."""
         text = (
             f"DRIVER=FreeTDS;SERVER={self.server.host};PORT={self.server.port};TDS_Version=7.4;ClientCharset=UTF-8;"
@@ -91,39 +125,47 @@ class Bench:
                     pass
         return rows
 
-    def wait_for_capture(self) -> None:
+    def _wait_for_capture(self) -> None:
         """Wait until everything that is committed now has been captured: a row in a table of its own comes through."""
         deadline = time.monotonic() + WAIT_SECONDS
-        self.execute(("INSERT INTO dbo.marker DEFAULT VALUES",))
+        self._execute(("INSERT INTO dbo.marker DEFAULT VALUES",))
         statement = (
             "SELECT CASE WHEN (SELECT MAX(id) FROM dbo.marker) = (SELECT MAX(id) FROM cdc.dbo_marker_CT) "
             "THEN 1 ELSE 0 END"
         )
-        while self.execute((statement,))[0][0] != 1:
+        while self._execute((statement,))[0][0] != 1:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"a row was not captured within {WAIT_SECONDS} s")
             time.sleep(0.05)
 
-    def capture(self) -> None:
-        """Our connector, until it has caught up."""
-        self._cli("run", "--until-caught-up", "--timeout", str(WAIT_SECONDS))
+    def _capture(self, configurations: Mapping[str, Mapping[str, str]]) -> None:
+        """Our connector in every configuration, until it has caught up."""
+        for name, properties in configurations.items():
+            told = self._properties(properties) | {"delta.warehouse": str(self.folder / f"lake-{name}")}
+            self._config(name).write_text(json.dumps(told))
+            self._command(name, "run", "--until-caught-up", "--timeout", str(WAIT_SECONDS))
 
-    def records(self) -> Records:
+    def _records(self, name: str) -> Records:
         """What our connector renders."""
-        output = self.folder / "records.jsonl"
-        self._cli("records", "--output", str(output))
+        output = self.folder / f"{name}.jsonl"
+        self._command(name, "records", "--output", str(output))
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
-    def _cli(self, *arguments: str) -> None:
-        config = self.folder / "connector.json"
-        config.write_text(json.dumps(self.properties | {"delta.warehouse": str(self.folder / "lake")}))
-        command = [sys.executable, "-m", "mssql_cdc.cli", *arguments, "--config", str(config), "--debug"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * WAIT_SECONDS)
-        assert done.returncode == 0, f"{' '.join(arguments)} ended with {done.returncode}\n{done.stderr[-6000:]}"
+    def _config(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def _command(self, name: str, command: str, *options: str) -> None:
+        code = main([command, "--config", str(self._config(name)), "--debug", *options])
+        assert code == 0, f"{command} ({name}) ended with {code}; the reason stands on stderr"
 
 
 def _count(records: list[Record], op: str) -> int:
     return sum(1 for record in records if isinstance(record.value, dict) and record.value.get("op") == op)
+
+
+def _is_over(records: list[Record]) -> bool:
+    """Whether the last row has come; metadata of its transaction may stand beside it."""
+    return any(_is_last(record) for record in records[-3:])
 
 
 def _is_last(record: Record) -> bool:

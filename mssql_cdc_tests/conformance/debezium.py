@@ -118,18 +118,14 @@ class _Completion:
 
 
 @dataclass
-class DebeziumEngine:
-    """A running engine, a context manager. `properties` are the connector's; `folder` keeps offsets and history."""
+class DebeziumMachine:
+    """A JVM with one version of Debezium, in which engines run; a context manager. `folder` keeps its log."""
 
-    properties: Mapping[str, str]
     folder: Path
-    keep_records: bool = True
     version: str = ORACLE
-    records: list[Record] = field(default_factory=list)
-    count: int = 0
     log: Path = field(init=False)
 
-    def __enter__(self) -> DebeziumEngine:
+    def __enter__(self) -> DebeziumMachine:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log = self.folder / "debezium.log"
         py4j_jar = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
@@ -159,11 +155,24 @@ class DebeziumEngine:
             callback_port = self._gateway.get_callback_server().get_listening_port()
             java_client = self._gateway.java_gateway_server
             java_client.resetCallbackClient(java_client.getCallbackClient().getAddress(), callback_port)
-            self._start()
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
+
+    @property
+    def java(self) -> Any:
+        """Java's packages."""
+        return self._gateway.jvm
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM runs."""
+        return self._jvm.poll() is None
+
+    def tail(self, lines: int = 25) -> str:
+        """The last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _drain_output(self) -> None:
         assert self._jvm.stdout is not None
@@ -171,20 +180,52 @@ class DebeziumEngine:
             for line in self._jvm.stdout:
                 log.write(line)
 
-    def _start(self) -> None:
-        jvm = self._gateway.jvm
-        properties = jvm.java.util.Properties()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if hasattr(self, "_gateway"):
+            # Java objects tell the JVM when they are collected; it must still be there to listen.
+            gc.collect()
+            self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
+            self._gateway.shutdown_callback_server()
+        self._jvm.terminate()
+        try:
+            self._jvm.wait(10)
+        except subprocess.TimeoutExpired:
+            self._jvm.kill()
+            self._jvm.wait()
+        for pipe in (self._jvm.stdin, self._jvm.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@dataclass
+class DebeziumEngine:
+    """A running engine, a context manager. `properties` are the connector's; `folder` keeps offsets and history."""
+
+    machine: DebeziumMachine
+    properties: Mapping[str, str]
+    folder: Path
+    keep_records: bool = True
+    records: list[Record] = field(default_factory=list)
+    count: int = 0
+
+    def __enter__(self) -> DebeziumEngine:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        java = self.machine.java
+        properties = java.java.util.Properties()
         for name, value in (self._defaults() | dict(self.properties)).items():
             properties.setProperty(name, value)
         self.completion = _Completion()
-        format_class = jvm.java.lang.Class.forName("io.debezium.engine.format.Json")
-        kind = jvm.io.debezium.engine.format.KeyValueHeaderChangeEventFormat.of(
+        format_class = java.java.lang.Class.forName("io.debezium.engine.format.Json")
+        kind = java.io.debezium.engine.format.KeyValueHeaderChangeEventFormat.of(
             format_class, format_class, format_class
         )
-        builder = jvm.io.debezium.engine.DebeziumEngine.create(kind)
+        builder = java.io.debezium.engine.DebeziumEngine.create(kind)
         self._engine = builder.using(properties).using(self.completion).notifying(_Batches(self._take)).build()
-        self._thread = jvm.java.lang.Thread(self._engine)
+        self._thread = java.java.lang.Thread(self._engine)
         self._thread.start()
+        return self
 
     def _defaults(self) -> dict[str, str]:
         return {
@@ -202,6 +243,8 @@ class DebeziumEngine:
             # Otherwise a NULL in a column with a default prints the default.
             "converter.replace.null.with.default": "false",
             "converter.schemas.enable": "false",
+            # Engines of one JVM would register their metrics under one name.
+            "custom.metric.tags": f"engine={self.folder.name}",
         }
 
     def _take(self, records: Any) -> None:
@@ -226,41 +269,20 @@ class DebeziumEngine:
         """Waits until the records so far satisfy the condition; raises with the engine's log when it stops first."""
         deadline = time.monotonic() + timeout
         while not condition(self.records):
-            if self.completion.done.is_set() or self._jvm.poll() is not None:
-                raise RuntimeError(f"Debezium stopped: {self.completion.message}\n{self.tail()}")
+            if self.completion.done.is_set() or not self.machine.alive:
+                raise RuntimeError(f"Debezium stopped: {self.completion.message}\n{self.machine.tail()}")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.count} records after {timeout} s\n{self.tail()}")
+                raise TimeoutError(f"{self.count} records after {timeout} s\n{self.machine.tail()}")
             time.sleep(0.05)
         return self.records
-
-    def tail(self, lines: int = 25) -> str:
-        """The last lines of the engine's log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if hasattr(self, "_engine") and self._jvm.poll() is None and not self.completion.done.is_set():
-                self._engine.close()
-                self._thread.join(10_000)
-        finally:
-            if hasattr(self, "_gateway"):
-                # Java objects tell the JVM when they are collected; it must still be there to listen.
-                self.__dict__.pop("_engine", None)
-                self.__dict__.pop("_thread", None)
-                gc.collect()
-                self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
-                self._gateway.shutdown_callback_server()
-            self._jvm.terminate()
-            try:
-                self._jvm.wait(10)
-            except subprocess.TimeoutExpired:
-                self._jvm.kill()
-                self._jvm.wait()
-            for pipe in (self._jvm.stdin, self._jvm.stdout):
-                if pipe is not None:
-                    pipe.close()
+        if self.machine.alive and not self.completion.done.is_set():
+            self._engine.close()
+            self._thread.join(10_000)
+        del self._engine, self._thread
 
 
 def _parsed(text: str | None) -> Any:
