@@ -19,6 +19,7 @@ from mssql_cdc.sandbox.exec.statements import (
     control,
     cursors,
     definitions,
+    fulltext,
     indexes,
     inserts,
     merging,
@@ -30,6 +31,8 @@ from mssql_cdc.sandbox.exec.statements import (
     settings,
     small_objects,
     tables,
+    xml_indexes,
+    xml_schemas,
 )
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -52,11 +55,14 @@ STATEMENTS: Mapping[type, RunStatement] = {
     **cursors.HANDLERS,
     **administration.HANDLERS,
     **definitions.HANDLERS,
+    **fulltext.HANDLERS,
     **indexes.HANDLERS,
     **small_objects.HANDLERS,
     **alterations.HANDLERS,
     **places.HANDLERS,
     **schemas.HANDLERS,
+    **xml_indexes.HANDLERS,
+    **xml_schemas.HANDLERS,
 }
 DESCRIPTIONS: Mapping[type, RunStatement] = {
     st.SelectStatement: queries.describe,

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable
 
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.administration import AdministrationParser
+from mssql_cdc.sandbox.tsql.documents import DocumentParser
 
 _MODULES = {"VIEW": "view", "PROCEDURE": "procedure", "PROC": "procedure", "FUNCTION": "function", "TRIGGER": "trigger"}
 _INDEX_WORDS = ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "COLUMNSTORE")
 
 
-class CreationParser(AdministrationParser):
+class CreationParser(DocumentParser):
     """Adds CREATE and ALTER of anything."""
 
     __slots__ = ()
@@ -82,6 +82,15 @@ class CreationParser(AdministrationParser):
         self.advance()
         return reader(self, line)
 
+    def drop_statement(self) -> st.Statement:
+        """DROP anything."""
+        line = self.line()
+        if self.accept("DROP", "XML"):
+            return self.xml_object("drop", line)
+        if self.accept("DROP", "FULLTEXT"):
+            return self.fulltext("drop", line)
+        return self.drop()
+
     def alter_authorization(self, line: int) -> st.Statement:
         """AUTHORIZATION ON anything TO owner; ALTER AUTHORIZATION has been read."""
         self.expect("ON")
@@ -100,6 +109,9 @@ _CREATORS: dict[str, _Reader] = {
     "SEQUENCE": lambda parser, line: parser.sequence(line, alter=False),
     "SYNONYM": CreationParser.create_synonym,
     "STATISTICS": CreationParser.create_statistics,
+    "PRIMARY": CreationParser.primary_xml_index,
+    "XML": lambda parser, line: parser.xml_object("create", line),
+    "FULLTEXT": lambda parser, line: parser.fulltext("create", line),
 }
 _ALTERERS: dict[str, _Reader] = {
     "DATABASE": CreationParser.alter_database,
@@ -107,4 +119,6 @@ _ALTERERS: dict[str, _Reader] = {
     "INDEX": CreationParser.alter_index,
     "SEQUENCE": lambda parser, line: parser.sequence(line, alter=True),
     "AUTHORIZATION": CreationParser.alter_authorization,
+    "XML": lambda parser, line: parser.xml_object("alter", line),
+    "FULLTEXT": lambda parser, line: parser.fulltext("alter", line),
 }

@@ -26,11 +26,12 @@ LiteralKind = OneOf["int", "decimal", "float", "money", "string", "nstring", "bi
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A data type as written: `name` parts, numeric arguments (-1 for `max`), words such as `PRECISION`."""
+    """A data type as written: `name` parts, numeric arguments (-1 for `max`), the schema collection of typed xml."""
 
     name: Name
     arguments: tuple[int, ...] = ()
     collation: str = ""
+    schema: Name = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,17 @@ class MethodCall(Expression):
     target: Expression | Name
     method: str
     arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FullText(Expression):
+    """CONTAINS | FREETEXT (columns, search): no columns for `*`, which `qualifier` may narrow to one table."""
+
+    kind: OneOf["CONTAINS", "FREETEXT"]
+    qualifier: Name
+    columns: tuple[Name, ...]
+    search: Expression
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from mssql_cdc.sandbox.tsql import ast
-from mssql_cdc.sandbox.tsql.calls import CallParser
 from mssql_cdc.sandbox.tsql.odbc_functions import odbc_function
+from mssql_cdc.sandbox.tsql.searching import SearchParser
 
 _LITERALS: dict[str, ast.LiteralKind] = {
     "i": "int",
@@ -26,7 +26,7 @@ _OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
 
-class ExpressionParser(CallParser):
+class ExpressionParser(SearchParser):
     """Adds `expression`."""
 
     __slots__ = ()
@@ -198,6 +198,8 @@ class ExpressionParser(CallParser):
         if word == "EXISTS":
             self.advance()
             return ast.Exists(self.parenthesised_query())
+        if word in ("CONTAINS", "FREETEXT"):
+            return self.full_text()
         return self.named_or_call()
 
     def _case(self) -> ast.Expression:

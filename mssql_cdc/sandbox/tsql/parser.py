@@ -171,7 +171,7 @@ _READERS: dict[str, _Reader] = {
     "KILL": Parser.kill,
     "CREATE": Parser.create,
     "ALTER": Parser.alter,
-    "DROP": Parser.drop,
+    "DROP": Parser.drop_statement,
     "GRANT": Parser.permission,
     "DENY": Parser.permission,
     "REVOKE": Parser.permission,

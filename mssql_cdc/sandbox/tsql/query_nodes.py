@@ -168,6 +168,19 @@ class FunctionTable(TableSource):
 
 
 @dataclass(frozen=True, slots=True)
+class FullTextTable(TableSource):
+    """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, top]): no columns for `*`."""
+
+    kind: OneOf["CONTAINS", "FREETEXT"]
+    table: Name
+    columns: tuple[str, ...]
+    search: Expression
+    top: Expression | None
+    alias: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class BulkRowset(TableSource):
     """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB): one row with the whole file."""
 

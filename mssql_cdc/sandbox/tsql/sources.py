@@ -105,6 +105,8 @@ class SourceParser(ExpressionParser):
             return self._parenthesised_source()
         if self.at("OPENROWSET", "(", "BULK"):
             return self._bulk_rowset()
+        if self.text in ("CONTAINSTABLE", "FREETEXTTABLE"):
+            return self._full_text_table()
         line = self.line()
         if self.token.kind == "w" and self.text == "OPENJSON":
             name: ast.Name = (str(self.advance().value),)
@@ -122,6 +124,25 @@ class SourceParser(ExpressionParser):
         if not alias and hints:
             alias = self._alias_only()
         return ast.NamedTable(name, alias, hints, system_time, line, sample)
+
+    def _full_text_table(self) -> ast.TableSource:
+        """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, LANGUAGE l] [, top]) [AS] alias."""
+        line, kind = self.line(), self.advance().text.removesuffix("TABLE")
+        self.expect("(")
+        table = self.name()
+        self.expect(",")
+        _, columns = self.searched_columns()
+        self.expect(",")
+        search = self.expression()
+        top = None
+        while self.accept(","):
+            if self.accept("LANGUAGE"):
+                self.expression()
+            else:
+                top = self.expression()
+        self.expect(")")
+        alias = self._required_alias()
+        return ast.FullTextTable(kind, table, tuple(each[-1] for each in columns), search, top, alias, line)  # type: ignore[arg-type]
 
     def _bulk_rowset(self) -> ast.TableSource:
         """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB) [AS] alias [(column)]."""

@@ -21,6 +21,13 @@ from mssql_cdc.sandbox.tsql.change_nodes import (
     Truncate,
     Update,
 )
+from mssql_cdc.sandbox.tsql.document_nodes import (
+    CreateXmlIndex,
+    FullTextCatalog,
+    FullTextColumn,
+    FullTextIndex,
+    XmlSchemaCollection,
+)
 from mssql_cdc.sandbox.tsql.flow_nodes import (
     Block,
     CursorAction,
@@ -110,6 +117,7 @@ __all__ = [
     "CreateSynonym",
     "CreateTable",
     "CreateType",
+    "CreateXmlIndex",
     "CursorAction",
     "Declare",
     "DeclareCursor",
@@ -122,6 +130,9 @@ __all__ = [
     "ExecuteString",
     "Fetch",
     "ForeignReference",
+    "FullTextCatalog",
+    "FullTextColumn",
+    "FullTextIndex",
     "Goto",
     "If",
     "IndexDefinition",
@@ -160,4 +171,5 @@ __all__ = [
     "VariableDeclaration",
     "WaitFor",
     "While",
+    "XmlSchemaCollection",
 ]

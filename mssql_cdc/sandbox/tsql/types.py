@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mssql_cdc.sandbox.tsql.ast import TypeName
+from mssql_cdc.sandbox.tsql.ast import Name, TypeName
 from mssql_cdc.sandbox.tsql.stream import TokenStream
 
 _NATIONAL = {"CHAR": "nchar", "CHARACTER": "nchar", "VARCHAR": "nvarchar", "TEXT": "ntext"}
@@ -17,14 +17,19 @@ class TypeParser(TokenStream):
         """A data type: name, arguments, COLLATE."""
         name = self._type_words()
         arguments: tuple[int, ...] = ()
+        schema: Name = ()
         if self.text == "(":
             self.advance()
-            arguments = self._type_arguments(name)
+            if name[-1].lower() == "xml":
+                self.accept_one("CONTENT", "DOCUMENT")
+                schema = self.name()
+            else:
+                arguments = self._type_arguments()
             self.expect(")")
         collation = ""
         if self.accept("COLLATE"):
             collation = self.word_as_written()
-        return TypeName(name, arguments, collation)
+        return TypeName(name, arguments, collation, schema)
 
     def word_as_written(self) -> str:
         """A name that may be reserved, in its own case (collations such as DATABASE_DEFAULT)."""
@@ -47,13 +52,9 @@ class TypeParser(TokenStream):
                 return ({"nchar": "nvarchar", "binary": "varbinary"}.get(lowered, "varchar"),)
         return name
 
-    def _type_arguments(self, name: tuple[str, ...]) -> tuple[int, ...]:
+    def _type_arguments(self) -> tuple[int, ...]:
         if self.accept("MAX"):
             return (-1,)
-        if name[-1].lower() == "xml":
-            while self.text != ")":
-                self.advance()
-            return ()
         found = [self.integer()]
         while self.accept(","):
             found.append(self.integer())

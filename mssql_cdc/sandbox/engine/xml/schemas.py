@@ -53,11 +53,15 @@ class SchemaCollection:
         self.texts.append(text)
 
     def copy(self) -> SchemaCollection:
-        """One with the same content, for a change that may be undone."""
-        return SchemaCollection(
-            list(self.texts), list(self.spaces), set(self.roots), dict(self.elements), dict(self.attributes),
-            dict(self.types),
-        )  # fmt: skip
+        """One with the same content."""
+        made = SchemaCollection()
+        made.become(self)
+        return made
+
+    def become(self, other: SchemaCollection) -> None:
+        """Take over the content of another one: a change is undone so, for columns know the collection itself."""
+        self.texts, self.spaces, self.roots = list(other.texts), list(other.spaces), set(other.roots)
+        self.elements, self.attributes, self.types = dict(other.elements), dict(other.attributes), dict(other.types)
 
     def type_of(self, node: Node) -> str | None:
         """The simple type of a node; None where there is none."""

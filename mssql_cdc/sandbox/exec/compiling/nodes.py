@@ -8,7 +8,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.compiling import calls, methods, subqueries
+from mssql_cdc.sandbox.exec.compiling import calls, fulltext, methods, subqueries
 from mssql_cdc.sandbox.exec.expressions import arithmetic, conditions, like, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, column, outer_column
 from mssql_cdc.sandbox.exec.language import CompileExpression
@@ -162,6 +162,7 @@ EXPRESSIONS: Mapping[type, CompileExpression] = {
     ast.AtTimeZone: calls.at_time_zone,
     ast.Function: calls.function,
     ast.MethodCall: methods.method,
+    ast.FullText: fulltext.full_text,
     ast.ScalarSubquery: _scalar_query,
     ast.Exists: _exists,
     ast.Quantified: _quantified,

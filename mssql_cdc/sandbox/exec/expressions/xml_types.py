@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.xml.tree import Types
+from mssql_cdc.sandbox.engine.xml.tree import Document, Node, Types
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.compiler import Compiler
+
+TYPED = "typed xml"
+"""Marks the cells that nodes() makes of typed values: their trees know the types."""
+
+
+def _as_in_the_tree(node: Node) -> str | None:
+    top = node.top()
+    return top.types(node) if isinstance(top, Document) and top.types is not None else None
 
 
 def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
@@ -19,6 +27,8 @@ def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types
         return None
     level, place = scope.resolve(target.parts, target.line)
     origin = level.fields[place].origin
+    if level.fields[place].special == TYPED:
+        return _as_in_the_tree
     table = compiler.names.find(origin.table) if origin is not None and origin.table else None
     column = table.column(origin.name) if isinstance(table, Table) and origin is not None else None
     schema = column.xml_schema if column is not None else None

@@ -16,8 +16,9 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions import xml_methods
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce
 from mssql_cdc.sandbox.exec.expressions.values import call_argument
-from mssql_cdc.sandbox.exec.expressions.xml_types import xml_types
+from mssql_cdc.sandbox.exec.expressions.xml_types import TYPED, xml_types
 from mssql_cdc.sandbox.exec.query.bulk_rowset import plan_bulk_rowset
+from mssql_cdc.sandbox.exec.query.fulltext_table import plan_fulltext_table
 from mssql_cdc.sandbox.exec.query.operators import Opened, Operator, Rows, Slices
 from mssql_cdc.sandbox.exec.query.user_functions import plan_table_function
 from mssql_cdc.sandbox.exec.scope import Field, Scope
@@ -25,11 +26,13 @@ from mssql_cdc.sandbox.tsql import ast
 
 
 def plan_function(
-    compiler: Compiler, node: ast.FunctionTable | ast.BulkRowset, parent: Scope | None
+    compiler: Compiler, node: ast.FunctionTable | ast.BulkRowset | ast.FullTextTable, parent: Scope | None
 ) -> Operator:  # fmt: skip
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
     if isinstance(node, ast.BulkRowset):
         return plan_bulk_rowset(compiler, node)
+    if isinstance(node, ast.FullTextTable):
+        return plan_fulltext_table(compiler, node)
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
     if node.name[:-1] and node.name[-1].lower() == "nodes":
@@ -120,7 +123,8 @@ def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Ope
         )
     types = xml_types(compiler, reference, scope)
     rows = xml_methods.nodes(compiler, target, node.arguments, scope, types)
-    fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,))]
+    special = "" if types is None else TYPED
+    fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,), special=special)]
     return Rows(fields, lambda context: rows((), context))
 
 

@@ -41,6 +41,8 @@ _FILE_TYPES = ("char", "widechar")
 _FLAGS = {"KEEPNULLS": "KEEP_NULLS"}
 _TEXT = t.nvarchar(t.MAX)
 _TRUNCATED = (2628, 8152)
+_EMPTY = "\0"
+"""What stands for a value of no length, where a field of no length is NULL."""
 _PROVIDER = {
     7399: 'The OLE DB provider "BULK" for linked server "(null)" reported an error. The provider did not give any '
     "information about the error.",
@@ -164,6 +166,8 @@ def _values(
                 )  # fmt: skip
             yield None
             continue
+        if written == _EMPTY:
+            written = ""
         try:
             if not is_text(written):
                 raise ValueError

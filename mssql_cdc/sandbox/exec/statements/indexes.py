@@ -13,7 +13,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame
-from mssql_cdc.sandbox.exec.statements import places
+from mssql_cdc.sandbox.exec.statements import places, xml_indexes
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
@@ -62,7 +62,9 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
 
     def work(transaction: Transaction) -> None:
         found = compiler.names.find(node.table)
-        if isinstance(found, Table) and columnstores.drop(found, transaction, node.index):
+        if isinstance(found, Table) and any(
+            drop(found, transaction, node.index) for drop in (columnstores.drop, xml_indexes.drop)
+        ):
             return
         index = found.index(node.index) if isinstance(found, Table) else None
         if index is None or not isinstance(found, Table):

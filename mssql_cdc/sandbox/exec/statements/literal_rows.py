@@ -62,7 +62,7 @@ def literal_rows(
 
 def _stored(cells: list[str], table: Table, column: Column, compiler: Compiler) -> list[Any] | None:
     """The cells of a column as it keeps them; None when they are not of one kind, or the server fills the column."""
-    if not column.writable:
+    if not column.writable or column.xml_schema is not None:
         return None
     present = [cell for cell in cells if cell[0] not in "Nn" or cell[-1] == "'"]
     if not present:

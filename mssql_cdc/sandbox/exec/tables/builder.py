@@ -20,13 +20,14 @@ from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.constraint_names import key_name, rule_name
+from mssql_cdc.sandbox.exec.tables.typed_xml import collection_named
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.render import render
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 class TableBuilder:
@@ -71,6 +72,8 @@ class TableBuilder:
             generated=node.generated,
             masking=node.masking,
         )
+        if node.type.schema:
+            column.xml_schema = collection_named(self.compiler, node.type.schema).content
         if node.default is not None:
             column.default = self.default(node.default, column)
         return column
@@ -95,7 +98,9 @@ class TableBuilder:
         name = node.name or rule_name("DF", self.name, column.name, number)
         return Default(name, number, _outer(render(node.expression)), evaluate, not node.name)
 
-    def computed(self, node: st.ColumnDefinition, scope: Scope, session: Session) -> tuple[Computed, t.SqlType, bool]:
+    def computed(
+        self, node: st.ColumnDefinition, scope: Scope, session: SessionState
+    ) -> tuple[Computed, t.SqlType, bool]:
         """A computed column's expression, type and nullability."""
         assert node.computed is not None
         expr = self.compiler.value(node.computed, scope)
@@ -224,7 +229,7 @@ def build_columns(builder: TableBuilder, definition: st.TableDefinition) -> list
 
 
 def finish_table(
-    builder: TableBuilder, table: Table, definition: st.TableDefinition, transaction: Transaction, session: Session
+    builder: TableBuilder, table: Table, definition: st.TableDefinition, transaction: Transaction, session: SessionState
 ) -> None:
     """Computed columns, keys, constraints and indexes of a table just made."""
     fields = table_fields(table, (table.name,))

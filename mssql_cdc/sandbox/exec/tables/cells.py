@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, require_implicit
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.tables.typed_xml import holding
 
 
 def stored(expr: Expr, table: Table, place: int) -> Fn:
@@ -28,10 +29,12 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
     inner = expr.fn
     if expr.null:
         return lambda _row, _context: None
-    if as_is(expr.type, column.type):
+    if as_is(expr.type, column.type) and column.xml_schema is None:
         return inner
     require_implicit(expr.type, column.type)
     assign = assigner(expr.type, column.type, table=table.long_name, column=column.name)
+    if column.xml_schema is not None:
+        assign = holding(assign, column)
     if expr.literal:
         try:
             value = None if expr.value is None else assign(expr.value)
