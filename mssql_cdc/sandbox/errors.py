@@ -31,9 +31,15 @@ class SqlError(Exception):
         self.state = state
         self.procedure = procedure
         self.line = line
+        self.before: tuple[SqlError, ...] = ()
+        """Errors that are told before this one, unless it is caught: TRY sees the last error only."""
 
     def __str__(self) -> str:
         return f"Msg {self.number}, Level {self.severity}, State {self.state}: {self.message}"
+
+
+AT_CALL = -1
+"""The line of errors that a call itself makes: they are reported in the called procedure, at line 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,19 @@ def error(number: int, *, state: int | None = None, severity: int | None = None,
     )
 
 
+def call_error(number: int, procedure: str, *, state: int | None = None, **values: object) -> SqlError:
+    """An error of calling a procedure: wrong arguments, a wrong @@TRANCOUNT at its end."""
+    made = error(number, state=state, **values)
+    made.procedure, made.line = procedure, AT_CALL
+    return made
+
+
+def after(earlier: SqlError, last: SqlError) -> SqlError:
+    """The last of two errors that one statement makes; the earlier one is told before it."""
+    last.before = (*earlier.before, earlier)
+    return last
+
+
 # fmt: off
 T = Template
 catalogue: dict[int, Template] = {
@@ -68,9 +87,11 @@ catalogue: dict[int, Template] = {
     116: T("Only one expression can be specified in the select list when the subquery is not introduced with EXISTS."),
     120: T("The select list for the INSERT statement contains fewer items than the insert list. The number of SELECT values must match the number of INSERT columns.", 15),
     121: T("The select list for the INSERT statement contains more items than the insert list. The number of SELECT values must match the number of INSERT columns.", 15),
+    127: T("A TOP N or FETCH rowcount value may not be negative.", 15),
     128: T('The name "{name}" is not permitted in this context. Valid expressions are constants, constant expressions, and (in some contexts) variables. Column names are not permitted.', 15),
     130: T("Cannot perform an aggregate function on an expression containing an aggregate or a subquery.", 15),
     132: T("The label '{name}' has already been declared. Label names must be unique within a query batch or stored procedure.", 15),
+    133: T("A GOTO statement references the label '{label}' but the label has not been declared.", 15),
     134: T("The variable name '{name}' has already been declared. Variable names must be unique within a query batch or stored procedure.", 15),
     135: T("Cannot use a BREAK statement outside the scope of a WHILE statement.", 15),
     136: T("Cannot use a CONTINUE statement outside the scope of a WHILE statement.", 15),
@@ -79,10 +100,12 @@ catalogue: dict[int, Template] = {
     141: T("A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.", 15),
     145: T("ORDER BY items must appear in the select list if SELECT DISTINCT is specified.", 15),
     147: T("An aggregate may not appear in the WHERE clause unless it is in a subquery contained in a HAVING clause or a select list, and the column being aggregated is an outer reference.", 15),
+    148: T("Incorrect time syntax in time string '{text}' used with WAITFOR.", 15),
     155: T("'{value}' is not a recognized {function} option.", 15),
     156: T("Incorrect syntax near the keyword '{keyword}'.", 15),
     170: T("Line {line}: Incorrect syntax near '{near}'.", 15),
     174: T("The {name} function requires {count} argument(s).", 15),
+    178: T("A RETURN statement with a return value cannot be used in this context.", 15),
     189: T("The {name} function requires {low} to {high} arguments.", 15),
     195: T("'{name}' is not a recognized {kind}.", 15, 10),
     201: T("Procedure or function '{name}' expects parameter '{parameter}', which was not supplied.", 16, 4),
@@ -101,6 +124,7 @@ catalogue: dict[int, Template] = {
     230: T("The {permission} permission was denied on the column '{column}' of the object '{name}', database '{database}', schema '{schema}'.", 14),
     232: T("Arithmetic overflow error for type {type}, value = {value}.", 16, 3),
     235: T("Cannot convert a char value to money. The char value has incorrect syntax."),
+    239: T("Duplicate common table expression name '{name}' was specified."),
     241: T("Conversion failed when converting date and/or time from character string."),
     242: T("The conversion of a {source} data type to a {target} data type resulted in an out-of-range value.", 16, 3),
     243: T("Type {name} is not a defined system type."),
@@ -128,6 +152,8 @@ catalogue: dict[int, Template] = {
     334: T("The target table '{name}' of the DML statement cannot have any enabled triggers if the statement contains an OUTPUT clause without INTO clause."),
     402: T("The data types {left} and {right} are incompatible in the {operator} operator."),
     403: T("Invalid operator for data type. Operator equals {operator}, type equals {type}."),
+    443: T("Invalid use of a side-effecting operator '{operator}' within a function.", 16, 15),
+    444: T("Select statements included within a function cannot return data to a client.", 16, 2),
     447: T("Expression type {type} is invalid for COLLATE clause.", 16, 0),
     448: T("Invalid collation '{name}'."),
     451: T('Cannot resolve collation conflict between "{left}" and "{right}" in {operator} operator occurring in SELECT statement column {column}.'),
@@ -156,6 +182,7 @@ catalogue: dict[int, Template] = {
     1007: T("The number '{value}' is out of the range for numeric representation (maximum precision 38).", 15),
     1038: T('An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. For other statements, look for empty alias names. Aliases defined as "" or [] are not allowed. Change the alias to a valid name.', 15, 5),
     1031: T("Percent values must be between 0 and 100.", 15),
+    1033: T("The ORDER BY clause is invalid in views, inline functions, derived tables, subqueries, and common table expressions, unless TOP, OFFSET or FOR XML is also specified.", 15),
     1060: T("The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.", 15),
     1062: T("The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.", 15),
     1088: T('Cannot find the object "{name}" because it does not exist or you do not have permissions.', 16, 12),
@@ -190,7 +217,7 @@ catalogue: dict[int, Template] = {
     2724: T('Parameter or variable "{name}" has an invalid data type.', 15),
     2725: T("Online index operation cannot be performed on '{name}'."),
     2727: T("Cannot find index '{name}'.", 11),
-    2732: T("Error number {number} is invalid. The number must be from 13000 through 2147483647 and it cannot be 50000."),
+    2732: T("Error number {value} is invalid. The number must be from 13000 through 2147483647 and it cannot be 50000."),
     2738: T("A table can only have one timestamp column. Because table '{table}' already has one, the column '{column}' cannot be added.", 16, 2),
     2739: T("The text, ntext, and image data types are invalid for local variables."),
     2744: T("Multiple identity columns specified for table '{table}'. Only one identity column per table is allowed.", 16, 2),
@@ -202,6 +229,7 @@ catalogue: dict[int, Template] = {
     2759: T("CREATE SCHEMA failed due to previous errors.", 16, 0),
     2760: T('The specified schema name "{name}" either does not exist or you do not have permission to use it.'),
     2766: T("The definition for user-defined data type '{name}' has changed."),
+    2786: T("The data type of substitution parameter {ordinal} does not match the expected type of the format specification."),
     2787: T("Invalid format specification: '{text}'."),
     2809: T("The request for procedure '{name}' failed because '{name}' is a {kind} object.", 18),
     2812: T("Could not find stored procedure '{name}'.", 16, 62),
@@ -246,6 +274,8 @@ catalogue: dict[int, Template] = {
     4112: T("The function '{name}' must have an OVER clause with ORDER BY.", 15),
     4121: T('Cannot find either column "{column}" or the user-defined function or aggregate "{name}", or the name is ambiguous.'),
     4145: T("An expression of non-boolean type specified in a context where a condition is expected, near '{near}'.", 15),
+    4506: T("Column names in each view or function must be unique. Column name '{column}' in view or function '{name}' is specified more than once."),
+    4511: T("Create View or Function failed because no column name was specified for column {ordinal}."),
     4701: T('Cannot find the object "{name}" because it does not exist or you do not have permissions.'),
     4711: T("Cannot truncate table '{name}' because it is published for replication or enabled for Change Data Capture."),
     4712: T("Cannot truncate table '{name}' because it is being referenced by a FOREIGN KEY constraint."),
@@ -256,6 +286,7 @@ catalogue: dict[int, Template] = {
     4924: T("{statement} failed because column '{column}' does not exist in table '{table}'."),
     4928: T("Cannot alter column '{column}' because it is '{reason}'."),
     5011: T("User does not have permission to alter database '{name}', the database does not exist, or the database is not in a state that allows access checks.", 14, 5),
+    5069: T("ALTER DATABASE statement failed."),
     5074: T("The {kind} '{name}' is dependent on column '{column}'."),
     6401: T("Cannot roll back {name}. No transaction or savepoint of that name was found."),
     7139: T("Length of LOB data ({length}) to be replicated exceeds configured maximum {maximum}. Use the stored procedure sp_configure to increase the configured maximum value for max text repl size option, which defaults to 65536. A configured value of -1 indicates no limit, other that the limit imposed by the data type."),
@@ -329,6 +360,7 @@ catalogue: dict[int, Template] = {
     15248: T("Either the parameter @objname is ambiguous or the claimed @objtype ({kind}) is wrong.", 11),
     15335: T("Error: The new name '{name}' is already in use as a {kind} name and would cause a duplicate that is not permitted.", 11),
     18456: T("Login failed for user '{login}'.", 14),
+    35100: T("Error number {value} in the THROW statement is outside the valid range. Specify an error number in the valid range of 50000 to 2147483647.", 16, 10),
     9828: T("The second and third arguments of the TRANSLATE built-in function must contain an equal number of characters."),
     35353: T("{feature} cannot be enabled on a table with a clustered columnstore index. Consider dropping clustered columnstore index '{index}' on table '{table}'."),
 }

@@ -137,7 +137,7 @@ def _from_number(source: SqlType, target: SqlType, style: int | None) -> Convert
     limit = target.length
     fixed = target.name in {"char", "nchar"}
     national = target.name in NATIONAL
-    shown = "numeric" if source.name in EXACT else "expression" if national else source.name
+    shown = "numeric" if source.name in EXACT else "expression" if national or source.name in INTEGERS else source.name
 
     def convert(value: Any) -> str:
         text = to_text(value, source, style)

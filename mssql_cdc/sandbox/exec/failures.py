@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import AT_CALL, SqlError, after, error
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
@@ -17,10 +17,26 @@ if TYPE_CHECKING:
 _ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3960, 8114, 8169, 8170, 3961})
 
 
+_TERMINATING = frozenset({220, 232, 512, 515, 547, 550, 1505, 2601, 2627, 2628, 3960, 8115, 8134, 8152, 8672})
+_CHANGES = (
+    st.Insert, st.Update, st.Delete, st.Merge, st.CreateIndex, st.AlterColumn, st.Execute, st.InsertBulk,
+)  # fmt: skip
+"""Statements that change rows: the server says that it has terminated them."""
+_FOLLOWERS = dict.fromkeys((1753, 1757, 1759, 1763, 1767, 1769, 1770, 1774, 1776, 1778, 1779, 1785), 1750)
+"""Errors that another one follows: of the constraint that could not be made."""
+
+
+def followed(failure: SqlError) -> SqlError:
+    """The error that TRY sees: the last one of the statement."""
+    follower = _FOLLOWERS.get(failure.number)
+    return failure if follower is None else after(failure, error(follower))
+
+
 def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
     """Say where an error was raised: line, and module."""
-    if not failure.line:
-        failure.line = node.line
+    for part in (failure, *failure.before):
+        if not part.line:
+            part.line = node.line
     if not failure.procedure and frame.routine.name:
         failure.procedure = frame.routine.name
 
@@ -30,10 +46,11 @@ def only_told(session: SessionState, failure: SqlError) -> bool:
     return getattr(failure, "raised", False) and session.try_depth == len(session.trigger_stack)
 
 
-def report(frame: Frame, failure: SqlError) -> Steps:
+def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
     """Tell the client of an error, and that the statement ended with it."""
-    yield message_of(failure)
-    if failure.number in (515, 547, 2601, 2627, 2628, 8152, 3960, 8115, 220):
+    for part in (*failure.before, failure):
+        yield message_of(part)
+    if failure.number in _TERMINATING and isinstance(node, _CHANGES):
         yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
     yield frame.session.done(frame, None, "error", error=True)
     return None
@@ -41,9 +58,8 @@ def report(frame: Frame, failure: SqlError) -> Steps:
 
 def message_of(failure: SqlError) -> Message:
     """An error as an event."""
-    return Message(
-        failure.number, failure.state, failure.severity, failure.message, failure.procedure, max(failure.line, 1)
-    )
+    line = 0 if failure.line == AT_CALL else max(failure.line, 1)
+    return Message(failure.number, failure.state, failure.severity, failure.message, failure.procedure, line)
 
 
 def consequences(session: SessionState, failure: SqlError) -> Steps:

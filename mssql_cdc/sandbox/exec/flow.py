@@ -53,6 +53,7 @@ class CompileError(SqlError):
             failure.number, failure.message, severity=failure.severity, state=failure.state,
             procedure=failure.procedure, line=failure.line,
         )  # fmt: skip
+        self.before = failure.before
 
 
 class Abort(Exception):  # noqa: N818 - a signal: its errors have been reported already

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec import ordered_faults
-from mssql_cdc.sandbox.exec.failures import consequences, locate, only_told, report
+from mssql_cdc.sandbox.exec.failures import consequences, followed, locate, only_told, report
 from mssql_cdc.sandbox.exec.flow import Abort, Steps
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
@@ -63,14 +63,15 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         if session.server.catalog is not None and session.server.catalog.faults.statements:
             yield from ordered_faults.strike(session, node)
         jump = yield from handler(frame, node)
-    except SqlError as failure:
+    except SqlError as reason:
+        failure = followed(reason)
         locate(frame, node, failure)
         if failure.severity > 10:
             session.last_error = failure.number
             session.row_count = 0
         if failure.severity >= 20 or (session.try_depth and not only_told(session, failure)):
-            raise
-        yield from report(frame, failure)
+            raise failure from None
+        yield from report(frame, node, failure)
         yield from consequences(session, failure)
         return None
     if type(node) not in _KEEPS_ERROR:

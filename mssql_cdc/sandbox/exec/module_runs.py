@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import SqlError, call_error, error
 from mssql_cdc.sandbox.exec.arguments import bind
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
@@ -84,7 +84,7 @@ def run_module(session: Session, frame: Frame, found: SchemaObject) -> Steps:
         session.options, session.scope_identity, session.procedure_id = options, identity, before_id
     now = session.transactions.count
     if now != count and not session.trigger_stack:
-        raise error(266, previous=count, current=now)
+        raise call_error(266, frame.routine.name, previous=count, current=now)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import SqlError, call_error, error
 from mssql_cdc.sandbox.exec import tableparameters
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
@@ -179,11 +179,11 @@ def _system(session: Session, bound: Any, parameters: Sequence[RpcParameter]) ->
         key = given.name.lstrip("@").casefold() if given.name else ""
         if not key:
             if number >= len(bound.parameters):
-                raise error(8144, name=bound.name)
+                raise call_error(8144, bound.name, name=bound.name)
             key = bound.parameters[number].name.casefold()
         parameter = known.get(key)
         if parameter is None:
-            raise SqlError(8145, f"@{key} is not a parameter for procedure {bound.name}.", state=2)
+            raise call_error(8145, bound.name, parameter=f"@{key}", name=bound.name)
         if given.output:
             outputs.append((number, parameter.name, parameter.type))
         if not given.default:

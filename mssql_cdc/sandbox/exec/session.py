@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.exec.interpreter import run_batch
 from mssql_cdc.sandbox.exec.prepared import PreparedStatements
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.statements.bulk import bulk_load
+from mssql_cdc.sandbox.exec.text_rules import check_flow
 from mssql_cdc.sandbox.tsql.parser import LONG_TEXT, parse
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 
@@ -122,6 +123,7 @@ class Session(DrivenSession):
         if found is not None:
             return found
         statements = parse(text, quoted_identifier=self.options.quoted_identifier)
+        check_flow(statements, returns_values=False)
         routine = Routine(self, statements, parameters)
         if len(text) <= LONG_TEXT:
             self._keep_routine(full, routine)

@@ -26,7 +26,7 @@ def run_text(session: Session, text: str, definitions: str, arguments: Sequence[
     declared = parse_parameters(definitions)
     routine = session.routine(text, declared, key=definitions)
     frame = Frame(session, routine, in_procedure=True)
-    outputs = bind(frame, declared, arguments)
+    outputs = bind(frame, declared, arguments, query=f"({definitions}){text}")
     routine.active = True
     session.nest_level += 1
     outer, session.running_text = session.running_text, text

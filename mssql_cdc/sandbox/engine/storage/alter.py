@@ -56,7 +56,7 @@ def dependants(table: Table, name: str) -> list[tuple[str, str]]:
         if name in index.included or any(name == own for own, _ in index.columns)
     ]
     found += [("object", key.name) for key in table.foreign_keys if name in key.columns]
-    found += [("object", check.name) for check in table.checks if check.column == name]
+    found += [("object", check.name) for check in table.checks if check.column == name or f"[{name}]" in check.text]
     for column in table.columns:
         if column.name == name and column.default is not None:
             found.append(("object", column.default.name))

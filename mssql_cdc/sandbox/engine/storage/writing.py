@@ -262,10 +262,11 @@ def duplicate(table: Table, index: Index, row: tuple) -> SqlError:
     values = ", ".join(
         "<NULL>" if row[place] is None else display(row[place], table.columns[place].type) for place in index.ordinals
     )
+    shown = f"dbo.{table.name}" if table.private else table.full_name
     if index.constraint:
         kind = "UNIQUE KEY" if index.constraint == "UNIQUE" else index.constraint
-        return error(2627, kind=kind, constraint=index.name, table=table.full_name, values=f"({values})")
-    return error(2601, table=table.full_name, index=index.name, values=f"({values})")
+        return error(2627, kind=kind, constraint=index.name, table=shown, values=f"({values})")
+    return error(2601, table=shown, index=index.name, values=f"({values})")
 
 
 def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple, tuple]]) -> dict[int, bool]:

@@ -85,7 +85,7 @@ def _open(
         yield Message(16954, 1, 10, "Executing SQL directly; no cursor.")
         yield from run_text(session, wanted.text, wanted.definitions, arguments)
         return None
-    bind(frame, declared, arguments)
+    bind(frame, declared, arguments, query=f"({wanted.definitions}){wanted.text}")
     rows, kind, guard = yield from _row_source(frame, query, wanted.scroll, wanted.concurrency)
     cursor = session.api_cursors.add(rows, kind, guard)
     yield Columns((*rows.columns, ROWSTAT))

@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.alignment import as_types
+from mssql_cdc.sandbox.exec.query.limits import refuse_order
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, Slices, gather
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
@@ -30,6 +31,9 @@ class CommonTable:
 def define(compiler: Compiler, node: ast.CommonTable, parent: Scope | None, query: ast.Query) -> None:
     """Make the name known to what follows."""
     maximum = next((number for word, number in query.options if word == "MAXRECURSION" and number is not None), 100)
+    refuse_order(node.query)
+    if any(table is not node and compiler.fold(table.name) == compiler.fold(node.name) for table in query.ctes):
+        raise error(239, name=node.name)
     around = dict(compiler.common_tables)
     compiler.common_tables[compiler.fold(node.name)] = CommonTable(node, parent, around, maximum)
 

@@ -13,6 +13,13 @@ from mssql_cdc.sandbox.exec.query.sorting import SortKey, Top
 from mssql_cdc.sandbox.tsql import ast
 
 
+def refuse_order(query: ast.Query) -> None:
+    """ORDER BY within another query says nothing without TOP, OFFSET or FOR XML: 1033."""
+    top = getattr(query.body, "top", None)
+    if query.order and top is None and query.offset is None and query.for_clause is None:
+        raise error(1033)
+
+
 def limited(
     compiler: Compiler, plan: Operator, top: ast.Top | None, query: ast.Query | None, keys: Sequence[SortKey]
 ) -> Operator:

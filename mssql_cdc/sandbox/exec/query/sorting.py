@@ -78,7 +78,7 @@ class Top:
         count = None if self._count is None else self._count((), context)
         skip = 0 if self._skip is None else self._skip((), context)
         if self._count is not None and (count is None or count < 0):
-            raise error(1060) if not self._skip else error(10744)
+            raise error(1060 if count is None else 127) if not self._skip else error(10744)
         if skip is None or skip < 0:
             raise error(10742)
         if self._percent or self._keys is not None:

@@ -16,6 +16,7 @@ from mssql_cdc.sandbox.exec.query import commontables, tablefunctions
 from mssql_cdc.sandbox.exec.query.history import plan_history
 from mssql_cdc.sandbox.exec.query.joins import Apply, FullJoin
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
+from mssql_cdc.sandbox.exec.query.limits import refuse_order
 from mssql_cdc.sandbox.exec.query.matching import Matcher
 from mssql_cdc.sandbox.exec.query.operators import Filter, Operator, Single
 from mssql_cdc.sandbox.exec.query.pivot import pivot_query, unpivot_query
@@ -68,6 +69,7 @@ class SourcePlanner:
             slot = self.compiler.variables.table(source.name)
             return Leaf(table_fields(slot.table, (source.alias or source.name,)), table=slot.table)
         if isinstance(source, ast.DerivedTable):
+            refuse_order(source.query)
             plan = self.compiler.query(source.query, self.parent)
             fields = commontables.named(plan.fields, source.columns, source.alias, source.alias)
             return Leaf(fields, operator=commontables.Renamed(plan, fields))

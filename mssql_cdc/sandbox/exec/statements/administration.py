@@ -170,7 +170,10 @@ def _securable(session: Session, node: st.Permission) -> tuple[str, str]:
     local = node.securable[-1]
     if node.securable_class == "SCHEMA":
         return ("SCHEMA", local)
-    schema = node.securable[-2] if len(node.securable) > 1 else session.default_schema(session.current_database)
+    database = session.current_database
+    schema = node.securable[-2] if len(node.securable) > 1 else session.default_schema(database)
+    if schema.lower() not in ("sys", "information_schema") and database.find(schema, local) is None:
+        raise error(15151, action="find", kind=node.securable_class.lower() or "object", name=local)
     return ("OBJECT", f"{schema}.{local}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -172,10 +172,7 @@ def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> No
         if index.constraint and any(name == column.name for name, _ in index.columns):
             wanted = node.type.name[-1].lower() if node.type is not None else ""
             if wanted != column.type.name:
-                raise SqlError(
-                    5074, f"The object '{index.name}' is dependent on column '{column.name}'.\nALTER TABLE "
-                    f"ALTER COLUMN {column.name} failed because one or more objects access this column."
-                )  # fmt: skip
+                raise _accessed("ALTER COLUMN", column, [("object", index.name)])
 
 
 def _column_property(table: Table, column: Column, node: st.AlterColumn) -> None:
@@ -204,22 +201,22 @@ def _drop(frame: Frame, node: st.AlterTableDrop) -> Steps:
     return None
 
 
+def _accessed(action: str, column: Column, users: Sequence[tuple[str, str]]) -> SqlError:
+    """5074 for each (kind, name) that needs the column, then 4922."""
+    last = error(4922, statement=f"ALTER TABLE {action} {column.name}")
+    last.before = tuple(error(5074, kind=kind, name=name, column=column.name) for kind, name in users)
+    return last
+
+
 def _drop_column(frame: Frame, table: Table, transaction: Transaction, name: str, node: st.AlterTableDrop) -> None:
     column = table.column(name)
     if column is None:
         if node.if_exists:
             return
         raise error(4924, statement="ALTER TABLE DROP COLUMN", column=name, table=table.name)
-    users = [index.name for index in table.indexes if any(n == column.name for n, _ in index.columns)]
-    users += [column.default.name] if column.default is not None else []
-    users += [check.name for check in table.checks if f"[{column.name}]" in check.text]
-    users += [key.name for key in table.foreign_keys if column.name in key.columns]
-    users += [c.name for c in table.columns if c.computed is not None and column.name in c.computed.references]
+    users = alter.dependants(table, column.name)
     if users:
-        raise SqlError(
-            5074, f"The object '{users[0]}' is dependent on column '{column.name}'.\nALTER TABLE DROP COLUMN "
-            f"{column.name} failed because one or more objects access this column."
-        )  # fmt: skip
+        raise _accessed("DROP COLUMN", column, users)
     schema_change.log_ddl(table, transaction, "drop column", _command(frame, node), column=column.name, details=column)
     alter.drop_column(table, transaction, name)
     if table.history is not None:

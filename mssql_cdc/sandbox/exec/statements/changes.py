@@ -59,7 +59,7 @@ ChangedRows = tuple[list[tuple], list[tuple], list[tuple]]
 
 
 def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
-    """TOP (n) [PERCENT] of a change: which of the rows found are changed. 1060 for a negative number, 1031."""
+    """TOP (n) [PERCENT] of a change: which of the rows found are changed. 1060, 127 for a negative number, 1031."""
     if top is None:
         return lambda rows, _context: rows
     count = hoist(coerce(compiler.value(top.count), t.FLOAT if top.percent else t.BIGINT)).fn
@@ -67,7 +67,7 @@ def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
     def limited(rows: list[Any], context: Context) -> list[Any]:
         number = count((), context)
         if number is None or number < 0:
-            raise error(1060)
+            raise error(1060 if number is None else 127)
         if top.percent:
             if number > 100:
                 raise error(1031)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.storage.database import Database
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import SqlError, after, error
 from mssql_cdc.sandbox.exec.definition_rights import require_database, require_new_database
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
@@ -43,6 +43,8 @@ def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
 
 def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
     session = frame.session
+    if node.name and node.name not in session.server.databases:
+        raise after(error(5011, name=node.name), error(5069))
     database = session.server.database(node.name) if node.name else session.current_database
     require_database(session, database)
     _refuse_in_transaction(session, "ALTER DATABASE")

@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.small_objects import new_object
 from mssql_cdc.sandbox.exec.tableparameters import check_module
+from mssql_cdc.sandbox.exec.text_rules import check_flow, check_function, check_view
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -49,11 +50,15 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             raise error(208, name=".".join(node.name))
         definition = Module(node, place.database, frozenset(node.events))
         check_module(compiler, node)
+        check_flow(node.body, returns_values=node.kind in ("procedure", "function"))
+        if node.kind == "function":
+            check_function(node.body)
         if node.kind == "view":
             assert node.query is not None
             inner = frame.compiler()
             inner.names.module_schema = inner.names.schema_for_new(node.name)[1]
             plan = inner.query(node.query)
+            check_view(node, plan.fields)
             named(plan.fields, node.columns, node.name[-1], node.name[-1])
         if found is not None:
             _replace(transaction, found, code, definition, node.text)

@@ -18,6 +18,9 @@ from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
+_SUBSTITUTES = t.INTEGERS | t.STRINGS | t.BINARIES
+"""Types of which RAISERROR puts values into its text."""
+
 
 def _text(frame: Frame, node: ast.Expression) -> str:
     expr = frame.compiled(
@@ -38,12 +41,17 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     first = frame.evaluate(node.message)
     severity = int(frame.evaluate(node.severity))
     state = int(frame.evaluate(node.state))
-    arguments = [frame.evaluate(argument) for argument in node.arguments]
+    state = 1 if state < 0 else min(state, 255)
+    if severity > 18 and "LOG" not in node.options:
+        raise error(2754)
+    arguments = [_substitute(frame, argument, place) for place, argument in enumerate(node.arguments, 1)]
     known = session.server.messages.get(first, MESSAGES.get(first)) if isinstance(first, int) else None
     if known is not None:
         default, template = known
         number, text = int(first), formatted(template, arguments)
         severity = default if severity < 0 else severity
+    elif isinstance(first, int) and (first < 13000 or first == 50000):
+        raise error(2732, value=first)
     elif isinstance(first, int):
         raise SqlError(
             18054, f"Error {first}, severity {severity}, state {state} was raised, but no message with that error "
@@ -54,11 +62,19 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
         number, text = 50000, formatted("" if first is None else str(first), arguments)
     if severity <= 10:
         session.last_error = number if "SETERROR" in node.options else 0
-        yield Message(number, max(state, 0), max(severity, 0), text, frame.routine.name, node.line)
+        yield Message(number, state, max(severity, 0), text, frame.routine.name, node.line)
         return None
-    failure = SqlError(number, text, severity=severity, state=min(max(state, 0), 255), line=node.line)
+    failure = SqlError(number, text, severity=severity, state=state, line=node.line)
     failure.raised = True  # type: ignore[attr-defined]
     raise failure
+
+
+def _substitute(frame: Frame, node: ast.Expression, place: int) -> Any:
+    """A value for a place of the text: integers and texts only, 2748 for others."""
+    expr = frame.compiled(node, lambda compiler: compiler.value(node))
+    if not expr.null and expr.type.name not in _SUBSTITUTES:
+        raise error(2748, type=expr.type.name, ordinal=place)
+    return expr.fn((), frame.context())
 
 
 def _throw(frame: Frame, node: st.Throw) -> Steps:
@@ -74,8 +90,7 @@ def _throw(frame: Frame, node: st.Throw) -> Steps:
     else:
         number, message, state = (frame.evaluate(argument) for argument in node.arguments)
         if not 50000 <= int(number) <= 2147483647:
-            raise SqlError(35100, f"Error number {number} in the THROW statement is outside the valid range. "
-                           "Specify an error number in the valid range of 50000 to 2147483647.")  # fmt: skip
+            raise error(35100, value=number)
         again = SqlError(int(number), str(message), severity=16, state=int(state), line=node.line)
     again.thrown = True  # type: ignore[attr-defined]
     raise again
@@ -86,7 +101,10 @@ def _waitfor(frame: Frame, node: st.WaitFor) -> Steps:
     value = frame.compiled(node, lambda compiler: compiler.value(node.value))
     given = value.fn((), frame.context())
     text_type = value.type if value.type.name in t.DATES else t.nvarchar(50)
-    ticks = convert(given, text_type, t.time(7))
+    try:
+        ticks = convert(given, text_type, t.time(7))
+    except SqlError:
+        raise error(148, text=given) from None
     clock = frame.session.server.clock
     if node.kind == "TIME":
         ticks = (ticks - clock.local_ticks() % DAY_TICKS) % DAY_TICKS

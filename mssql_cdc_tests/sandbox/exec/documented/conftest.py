@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from mssql_cdc.sandbox.engine.events import Message, Rows
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.registry import Catalog
@@ -34,3 +35,36 @@ def ask(run: Client) -> Ask:
         return found.errors[0] if found.errors else found.rows[0][0]
 
     return answer
+
+
+SCHEMA = (
+    """CREATE TABLE p (id int NOT NULL CONSTRAINT pk_p PRIMARY KEY, n varchar(3) NULL CONSTRAINT uq_p UNIQUE,
+    c int CONSTRAINT ck_p CHECK (c > 0), d decimal(5, 2), b tinyint);
+    CREATE UNIQUE INDEX ux ON p (d);
+    CREATE TABLE f (id int IDENTITY PRIMARY KEY, pid int NOT NULL CONSTRAINT fk_f REFERENCES p (id), x int NOT NULL);
+    INSERT p VALUES (1, 'a', 1, 1, 1); INSERT f (pid, x) VALUES (1, 1)""",
+    "CREATE PROC begins AS BEGIN TRAN",
+    "CREATE PROC ends AS ROLLBACK",
+    "CREATE PROC fails AS\nINSERT p (id) VALUES (1)\nSELECT @@ERROR",
+    "CREATE PROC adds @a int, @b int = 2 AS SELECT @a + @b",
+)
+Answers = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def answers(sql: Client) -> Answers:
+    """What the client of a database with some tables and procedures sees of a batch, in order."""
+    for text in SCHEMA:
+        assert not sql(text).errors
+
+    def run(batch: str) -> list[str]:
+        found: list[str] = []
+        for event in sql(batch).events:
+            if isinstance(event, Rows):
+                found += [" ".join(map(str, row)) for row in event.rows]
+            elif isinstance(event, Message):
+                place = f"{event.number}/{event.severity}/{event.state}/L{event.line}"
+                found.append(f"{place}{'/' * bool(event.procedure)}{event.procedure} {event.text}")
+        return found
+
+    return run
