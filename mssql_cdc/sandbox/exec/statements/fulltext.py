@@ -28,9 +28,9 @@ _FIRST_CATALOG = 5
 _ENGLISH = 1033
 _TABLE = "table or indexed view"
 _KEY = (
-    "A full-text search key must be a unique, non-nullable, single-column index which is not offline, is not defined on "
-    "a non-deterministic or imprecise nonpersisted computed column, does not have a filter, and has maximum size of 900 "
-    "bytes. Choose another index for the full-text key."
+    "A full-text search key must be a unique, non-nullable, single-column index which is not offline, is not defined "
+    "on a non-deterministic or imprecise nonpersisted computed column, does not have a filter, and has maximum size of "
+    "900 bytes. Choose another index for the full-text key."
 )
 _RIGHT = "user does not have permission to perform this action."
 _DENIED = f"does not exist or {_RIGHT}"
