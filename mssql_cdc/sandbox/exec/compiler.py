@@ -23,7 +23,7 @@ from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.query.operators import Operator
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 EMPTY = Scope((), str)
 
@@ -31,7 +31,7 @@ EMPTY = Scope((), str)
 class Compiler:
     """Compiles the expressions and queries of one statement."""
 
-    def __init__(self, session: Session, variables: VariableScope | None = None) -> None:
+    def __init__(self, session: SessionState, variables: VariableScope | None = None) -> None:
         self.session = session
         self._expressions = session.language.expressions
         self.names = Names(session)

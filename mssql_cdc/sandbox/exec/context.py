@@ -9,7 +9,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 MAX_DEPTH = 32
 
@@ -23,7 +23,7 @@ class Context:
 
     __slots__ = ("_now", "cache", "outer", "session", "transaction", "values")
 
-    def __init__(self, session: Session, values: list[Any], transaction: Transaction | None) -> None:
+    def __init__(self, session: SessionState, values: list[Any], transaction: Transaction | None) -> None:
         self.session = session
         self.values = values
         self.transaction = transaction

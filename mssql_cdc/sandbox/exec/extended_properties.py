@@ -14,7 +14,7 @@ from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _NAMES = ("name", "value", "level0type", "level0name", "level1type", "level1name", "level2type", "level2name")
 _DATABASE, _OBJECT, _PARAMETER, _SCHEMA, _PRINCIPAL, _TYPE, _INDEX = 0, 1, 2, 3, 4, 6, 7
@@ -102,8 +102,8 @@ def _missing(shown: str) -> SqlError:
                     "not exist.")  # fmt: skip
 
 
-def _change(action: str) -> Callable[[Session, Database, Sequence[RpcParameter]], StepsTo[Answer]]:
-    def run(_session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _change(action: str) -> Callable[[SessionState, Database, Sequence[RpcParameter]], StepsTo[Answer]]:
+    def run(_session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
         order = _NAMES if action != "drop" else (_NAMES[0], *_NAMES[2:])
         given = named_arguments(order, parameters)
         if given.get("name") is None:

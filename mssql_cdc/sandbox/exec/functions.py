@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[Expr]) -> list[Expr]:
@@ -39,7 +39,7 @@ def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[
 class FunctionRunner:
     """Runs the body of a function to its RETURN, without waiting for anything."""
 
-    def __init__(self, session: Session, found: SchemaObject) -> None:
+    def __init__(self, session: SessionState, found: SchemaObject) -> None:
         node = found.definition.node
         declared = node.parameters
         statements = node.body

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.query.operators import Operator
     from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.scope import Scope
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 CompileExpression = Callable[["Compiler", Any, "Scope"], "Expr"]
 PlanQuery = Callable[["Compiler", "ast.Query", "Scope | None"], "Operator"]
-CallProcedure = Callable[["Session", Sequence[RpcParameter]], "StepsTo[Answer]"]
+CallProcedure = Callable[["SessionState", Sequence[RpcParameter]], "StepsTo[Answer]"]
 RunStatement = Callable[["Frame", Any], "Steps"]
 
 

@@ -17,10 +17,10 @@ from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.security import require
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:
+def module_routine(session: SessionState, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:
     """The routine of a procedure or trigger, kept while the module stays as it is."""
     key = ("module", id(found))
     known = session.routines.get(key)
@@ -42,7 +42,7 @@ def module_routine(session: Session, found: SchemaObject, virtual: dict[str, Any
     return routine
 
 
-def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def call_procedure(session: SessionState, found: SchemaObject, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """Run a user's procedure: (return status, outputs)."""
     if session.nest_level >= MAX_NESTING:
         raise error(217)
@@ -64,7 +64,7 @@ def call_procedure(session: Session, found: SchemaObject, parameters: Sequence[R
     return frame.returned, outputs
 
 
-def run_module(session: Session, frame: Frame, found: SchemaObject) -> Steps:
+def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Steps:
     """Run a module's statements: its own SET options and temporary tables, as whom it says. 266."""
     options = replace(session.options, others=dict(session.options.others))
     identity, before_id = session.scope_identity, session.procedure_id

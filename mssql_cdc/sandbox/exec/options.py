@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.routine import Routine
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 FLAGS = {
     "NOCOUNT": ("nocount", 512), "XACT_ABORT": ("xact_abort", 16384), "IMPLICIT_TRANSACTIONS": ("implicit", 2),
@@ -58,7 +58,7 @@ class SessionOptions:
 
 
 @contextmanager
-def own_settings(session: Session, routine: Routine) -> Iterator[None]:
+def own_settings(session: SessionState, routine: Routine) -> Iterator[None]:
     """A scope (sp_executesql, EXECUTE of a string) whose SET statements end with it, isolation level included."""
     if not routine.sets:
         yield

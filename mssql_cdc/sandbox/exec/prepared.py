@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
+from mssql_cdc.sandbox.exec.handles import Prepared
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.procedures import call_by_text
 from mssql_cdc.sandbox.exec.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
-
-MAX_HANDLES = 20_000
-"""How many statements a session may have prepared; a real server stops when its memory is full (701)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A statement behind a handle."""
-
-    text: str
-    definitions: str
-    procedure: bool = False
-    """Whether `text` is the name of a procedure, prepared by sp_prepexecrpc."""
-
-
-@dataclass(slots=True)
-class PreparedStatements:
-    """Handles of a session."""
-
-    known: dict[int, Prepared] = field(default_factory=dict)
-    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-
-    def add(self, prepared: Prepared) -> int:
-        """A new handle; 701 when there are too many."""
-        if len(self.known) >= MAX_HANDLES:
-            raise error(701, pool="default")
-        handle = next(self._numbers)
-        self.known[handle] = prepared
-        return handle
-
-    def find(self, handle: object) -> Prepared:
-        """The statement of a handle; 8179 for an unknown one."""
-        found = self.known.get(handle) if isinstance(handle, int) else None
-        if found is None:
-            raise error(8179, handle=handle)
-        return found
-
-    def drop(self, handle: object) -> None:
-        """Forget a handle; 8179 for an unknown one."""
-        self.find(handle)
-        del self.known[handle]  # type: ignore[arg-type]
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def text_of(parameter: RpcParameter) -> str:
@@ -80,14 +38,14 @@ def _require(procedure: str, parameters: Sequence[RpcParameter], names: Sequence
         raise error(201, name=procedure, parameter=names[len(parameters)])
 
 
-def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _execute_sql(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_executesql", parameters, ("@statement",))
     definitions = definitions_of(parameters[1]) if len(parameters) > 1 else ""
     outputs = yield from run_text(session, text_of(parameters[0]), definitions, parameters[2:])
     return 0, _outputs(outputs, parameters, 2)
 
 
-def _prepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _prepare(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_prepare @handle OUT, @params, @stmt [, options]: the statement's columns are not described."""
     _require("sp_prepare", parameters, ("@handle", "@params", "@stmt"))
     handle = prepare(session, text_of(parameters[2]), definitions_of(parameters[1]))
@@ -95,13 +53,13 @@ def _prepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[An
     yield
 
 
-def prepare(session: Session, text: str, definitions: str) -> int:
+def prepare(session: SessionState, text: str, definitions: str) -> int:
     """Compile a text and keep it; its handle."""
     session.routine(text, parse_parameters(definitions), key=definitions)
     return session.prepared.add(Prepared(text, definitions))
 
 
-def _prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _prepare_execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_prepexec @handle OUT, @params, @stmt, values…: an incoming handle is released."""
     _require("sp_prepexec", parameters, ("@handle", "@params", "@stmt"))
     old = parameters[0].value
@@ -117,7 +75,7 @@ def _prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> St
     return 0, [(0, parameters[0].name, t.INT, handle), *_outputs(outputs, parameters, 3)]
 
 
-def _execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_execute", parameters, ("@handle",))
     prepared = session.prepared.find(parameters[0].value)
     if prepared.procedure:
@@ -127,7 +85,7 @@ def _execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[An
     return 0, _outputs(outputs, parameters, 1)
 
 
-def _prepare_execute_call(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _prepare_execute_call(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_prepexecrpc @handle OUT, @procedure, values…: a procedure behind a handle, called at once."""
     _require("sp_prepexecrpc", parameters, ("@handle", "@rpcname"))
     old = parameters[0].value
@@ -140,7 +98,7 @@ def _prepare_execute_call(session: Session, parameters: Sequence[RpcParameter]) 
     return status, [(0, parameters[0].name, t.INT, handle), *outputs]
 
 
-def _unprepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _unprepare(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_unprepare", parameters, ("@handle",))
     session.prepared.drop(parameters[0].value)
     return 0, []

@@ -26,7 +26,7 @@ from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
     return None
 
 
-def run_scope(session: Session, routine: Any) -> Steps:
+def run_scope(session: SessionState, routine: Any) -> Steps:
     """Run a routine without parameters inside another."""
     if session.nest_level >= MAX_NESTING:
         raise error(217)
@@ -119,7 +119,7 @@ def run_scope(session: Session, routine: Any) -> Steps:
 
 
 def call_named(
-    session: Session, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
+    session: SessionState, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
 ) -> StepsTo[Answer]:
     """Call a procedure by name: (return status, outputs). 2812 when there is none."""
     local = name[-1].lower()
@@ -147,12 +147,12 @@ def call_named(
     return (yield from _system(session, bound, parameters))
 
 
-def call_by_text(session: Session, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def call_by_text(session: SessionState, name: str, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """Call a procedure by its name as written."""
     return (yield from call_named(session, Parser(name).name(), parameters))
 
 
-def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _execute_sql(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """EXEC sp_executesql statement, definitions such as N'@a int, @b int OUTPUT', values."""
     if not parameters:
         raise error(201, name="sp_executesql", parameter="@statement")
@@ -170,7 +170,7 @@ def _execute_sql(session: Session, parameters: Sequence[RpcParameter]) -> StepsT
     return 0, [(place + 2, name, type_, value) for place, (name, type_, value) in outputs.items()]
 
 
-def _system(session: Session, bound: Any, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _system(session: SessionState, bound: Any, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """A procedure of the catalogue: its events are awaited one by one."""
     arguments: dict[str, object] = {}
     outputs: list[tuple[int, str, t.SqlType]] = []

@@ -11,10 +11,10 @@ from mssql_cdc.sandbox.exec.flow import Abort, Steps
 from mssql_cdc.sandbox.exec.procedures import call_by_text
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-def call(session: Session, name: str, parameters: list[RpcParameter]) -> Steps:
+def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> Steps:
     """Run one call: result sets, return status, output parameters, end."""
     special = session.language.procedures.get(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))
     failed = False

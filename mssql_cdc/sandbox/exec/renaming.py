@@ -19,7 +19,7 @@ from mssql_cdc.sandbox.tsql.ast import Name
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _KINDS = ("OBJECT", "COLUMN", "INDEX")
 _PARTS_WITH_DATABASE = 3
@@ -28,7 +28,7 @@ _CAUTION = "Caution: Changing any part of an object name could break scripts and
 Work = Callable[["Transaction"], None]
 
 
-def rename(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def rename(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_rename @objname, @newname [, @objtype].
 
     Errors: 15225 nothing of this name (no type given), 15248 not one item of the given type, or of any;

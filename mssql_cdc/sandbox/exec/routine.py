@@ -16,7 +16,7 @@ from mssql_cdc.sandbox.exec.variables import Slot, VariableScope, check_readonly
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Routine:
 
     def __init__(
         self,
-        session: Session,
+        session: SessionState,
         statements: tuple[st.Statement, ...],
         parameters: tuple[st.VariableDeclaration, ...] = (),
         *,
@@ -73,7 +73,7 @@ class Routine:
             return slot
         return self.scope.declare(declaration.name, compiler.type_of(declaration.type, ordinal=ordinal))
 
-    def _declare_all(self, session: Session, compiler: Compiler) -> None:
+    def _declare_all(self, session: SessionState, compiler: Compiler) -> None:
         """Enter all declarations in the order of writing; 137 for what is used before or without one."""
         for node in walk(self.statements):
             if isinstance(node, st.Declare):
@@ -106,7 +106,7 @@ class Frame:
 
     __slots__ = ("events_in_procedure", "returned", "routine", "session", "values")
 
-    def __init__(self, session: Session, routine: Routine, *, in_procedure: bool = False) -> None:
+    def __init__(self, session: SessionState, routine: Routine, *, in_procedure: bool = False) -> None:
         self.session = session
         self.routine = routine
         self.values: list[Any] = [None] * len(routine.scope.slots)

@@ -21,19 +21,19 @@ from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
-Own = Callable[["Session", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
+Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
 _NULLABLE = {"NULL": True, "NOT NULL": False, "NONULL": False}
 
 
-def _find(session: Session, database: Database, text: str) -> Any:
+def _find(session: SessionState, database: Database, text: str) -> Any:
     names = Names(session)
     names.database = database
     return names.find(Parser(text).name())
 
 
-def _add_type(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _add_type(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_addtype @typename, @phystype [, @nulltype]: CREATE TYPE of old; 15036 for an unknown physical type."""
     given = named_arguments(("typename", "phystype", "nulltype", "owner"), parameters)
     name, physical = str(given["typename"]), str(given["phystype"])
@@ -62,7 +62,7 @@ def _add_type(session: Session, database: Database, parameters: Sequence[RpcPara
     return 0, []
 
 
-def _drop_type(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _drop_type(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_droptype @typename; 15036 an unknown type, 15180 one that columns have."""
     name = str(named_arguments(("typename",), parameters)["typename"])
     found = _find(session, database, name)
@@ -74,7 +74,7 @@ def _drop_type(session: Session, database: Database, parameters: Sequence[RpcPar
     return 0, []
 
 
-def _sequence_range(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _sequence_range(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_sequence_get_range: several values at once, as first and last; 11732 where they do not fit."""
     names = (
         "sequence_name", "range_size", "range_first_value", "range_last_value", "range_cycle_count",
@@ -109,7 +109,7 @@ def _sequence_range(session: Session, database: Database, parameters: Sequence[R
     yield
 
 
-def _refresh(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _refresh(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_refreshview and its like: modules are compiled anew at each use, so only the name counts."""
     name = str(named_arguments(("viewname",), parameters[:1])[_only(parameters)])
     if _find(session, database, name) is None:
@@ -125,7 +125,7 @@ def _only(parameters: Sequence[RpcParameter]) -> str:
     return name.lstrip("@").lower() if name else "viewname"
 
 
-def _add_message(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _add_message(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_addmessage @msgnum, @severity, @msgtext …; 15043 a number that is taken, 15040 one below 50001."""
     given = named_arguments(("msgnum", "severity", "msgtext", "lang", "with_log", "replace"), parameters)
     number = int(given["msgnum"])
@@ -139,7 +139,7 @@ def _add_message(session: Session, _database: Database, parameters: Sequence[Rpc
     yield
 
 
-def _drop_message(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _drop_message(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_dropmessage @msgnum; 15179 where there is none."""
     given = named_arguments(("msgnum", "lang"), parameters)
     if session.server.messages.pop(int(given["msgnum"]), None) is None:
@@ -148,7 +148,7 @@ def _drop_message(session: Session, _database: Database, parameters: Sequence[Rp
     yield
 
 
-def _set_context(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _set_context(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_set_session_context @key, @value [, @read_only]; 15664 for a key that was set read-only."""
     given = named_arguments(("key", "value", "read_only"), parameters)
     value = next((one for one in parameters if one.name.lower() == "@value"), None)

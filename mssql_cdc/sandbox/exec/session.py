@@ -14,8 +14,9 @@ from mssql_cdc.sandbox.exec.dialect import TSQL
 from mssql_cdc.sandbox.exec.driving import DrivenSession
 from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of
 from mssql_cdc.sandbox.exec.flow import Abort, Steps
+from mssql_cdc.sandbox.exec.handles import PreparedStatements
 from mssql_cdc.sandbox.exec.interpreter import run_batch
-from mssql_cdc.sandbox.exec.prepared import PreparedStatements
+from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.statements.bulk import bulk_load
 from mssql_cdc.sandbox.exec.text_rules import check_flow
@@ -38,6 +39,8 @@ class Session(DrivenSession):
         host: str = "",
         read_only_intent: bool = False,
     ) -> None:
+        self.api_cursors = ApiCursors()
+        self._parameteriser = Parameteriser()
         super().__init__(
             server, TSQL, login=login, database=database, application=application, host=host,
             read_only_intent=read_only_intent,

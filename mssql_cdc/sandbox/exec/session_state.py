@@ -16,18 +16,17 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.handles import PreparedStatements
 from mssql_cdc.sandbox.exec.language import Language
 from mssql_cdc.sandbox.exec.options import SessionOptions
-from mssql_cdc.sandbox.exec.parameterisation import Parameteriser
-from mssql_cdc.sandbox.exec.prepared import PreparedStatements
 from mssql_cdc.sandbox.exec.security import user_of
 from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
-from mssql_cdc.sandbox.tsql.statements import Statement
+from mssql_cdc.sandbox.tsql.statements import Statement, VariableDeclaration
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
     from mssql_cdc.sandbox.exec.routine import Frame, Routine
     from mssql_cdc.sandbox.exec.statements.bulk import BulkTarget
     from mssql_cdc.sandbox.exec.statements.triggers import TriggerLevel
@@ -36,7 +35,12 @@ _FIRST_SPID = 51
 
 
 class SessionState:
-    """One logged-in client, with all that outlives its requests or tells of the one under way."""
+    """One logged-in client, with all that outlives its requests or tells of the one under way.
+
+    What statements ask of a session beside its state is only named here: the sessions above know how it is done.
+    """
+
+    api_cursors: ApiCursors
 
     def __init__(
         self,
@@ -63,8 +67,6 @@ class SessionState:
         self.login_time = server.clock.local_datetime()
         self.random = random.Random()  # noqa: S311 - RAND(), not a secret
         self.prepared = PreparedStatements()
-        self.api_cursors = ApiCursors()
-        self._parameteriser = Parameteriser()
         self._cancelled = False
         self._waiting: asyncio.Future[Any] | None = None
         self.on_kill: Callable[[], None] | None = None
@@ -174,3 +176,11 @@ class SessionState:
         yield EnvChange("database", new=database.name, old=old)
         yield Message(5701, 2, 10, f"Changed database context to '{database.name}'.")
         return None
+
+    def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
+        """The compiled batch of a text."""
+        raise NotImplementedError
+
+    def breathe(self) -> Steps:
+        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        raise NotImplementedError

@@ -16,10 +16,10 @@ from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.renaming import rename
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-def _get_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _get_lock(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_getapplock: 0 granted at once, 1 after waiting, -1 timed out, -3 deadlock victim."""
     given = named_arguments(("resource", "lockmode", "lockowner", "locktimeout", "dbprincipal"), parameters)
     modes = {"shared": LockMode.S, "update": LockMode.U, "exclusive": LockMode.X, "intentshared": LockMode.IS,
@@ -47,7 +47,7 @@ def _get_lock(session: Session, database: Database, parameters: Sequence[RpcPara
         return int(waited), []
 
 
-def _release_lock(session: Session, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _release_lock(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     given = named_arguments(("resource", "lockowner", "dbprincipal"), parameters)
     current = session.transactions.current
     resource = Resource("APPLICATION", database.id, 0, str(given["resource"]))
@@ -58,7 +58,7 @@ def _release_lock(session: Session, database: Database, parameters: Sequence[Rpc
     yield
 
 
-def _configure(session: Session, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _configure(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_configure name, value: the name may be cut short while it stays unique."""
     given = named_arguments(("configname", "configvalue"), parameters)
     if "configname" in given and given.get("configvalue") is not None:
@@ -76,7 +76,7 @@ def _configure(session: Session, _database: Database, parameters: Sequence[RpcPa
     return 0, []
 
 
-Own = Callable[["Session", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
+Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
 OWN: dict[str, Own] = {
     "sp_rename": rename,
     "sp_getapplock": _get_lock,

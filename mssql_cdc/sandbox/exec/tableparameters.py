@@ -18,7 +18,7 @@ from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def check_module(compiler: Compiler, node: st.CreateModule) -> None:
@@ -49,7 +49,7 @@ def argument_of(slot: Slot, name: str) -> RpcParameter:
     return RpcParameter(name, TABLE_TYPE, TableValue(slot.table_type, types, rows))
 
 
-def fill(session: Session, slot: Slot, argument: RpcParameter) -> None:
+def fill(session: SessionState, slot: Slot, argument: RpcParameter) -> None:
     """Put the rows of an argument into a parameter; 206 for anything but rows of its type."""
     table: Table = slot.table
     shown = ".".join(slot.table_type[-1:])
@@ -69,7 +69,7 @@ def fill(session: Session, slot: Slot, argument: RpcParameter) -> None:
     _store(session, table, value)
 
 
-def _store(session: Session, table: Table, value: TableValue) -> None:
+def _store(session: SessionState, table: Table, value: TableValue) -> None:
     """Convert and insert the rows; constraints of the type hold."""
     unwritable = {
         place for place, column in enumerate(table.columns)

@@ -15,13 +15,15 @@ from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
 """What output parameters got, by their place among the arguments: name, type, value."""
 
 
-def run_text(session: Session, text: str, definitions: str, arguments: Sequence[RpcParameter]) -> StepsTo[TextOutputs]:
+def run_text(
+    session: SessionState, text: str, definitions: str, arguments: Sequence[RpcParameter]
+) -> StepsTo[TextOutputs]:
     """Run parameterised text; the values of its output parameters by their place among the arguments."""
     declared = parse_parameters(definitions)
     routine = session.routine(text, declared, key=definitions)

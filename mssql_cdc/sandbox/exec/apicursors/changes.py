@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.texts import run_text
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def writable(cursor: ApiCursor) -> Keyset:
@@ -54,7 +54,7 @@ def _optimistic(cursor: ApiCursor) -> bool:
     return bool(cursor.concurrency & (ConcurrencyOption.OPTIMISTIC | ConcurrencyOption.OPTIMISTIC_VALUES))
 
 
-def update(session: Session, cursor: ApiCursor, row: int, values: Sequence[RpcParameter]) -> Steps:
+def update(session: SessionState, cursor: ApiCursor, row: int, values: Sequence[RpcParameter]) -> Steps:
     """Positioned UPDATE of the named columns."""
     rows = writable(cursor)
     table = rows.table
@@ -81,7 +81,7 @@ def update(session: Session, cursor: ApiCursor, row: int, values: Sequence[RpcPa
     return None
 
 
-def delete(session: Session, cursor: ApiCursor, row: int) -> Steps:
+def delete(session: SessionState, cursor: ApiCursor, row: int) -> Steps:
     """Positioned DELETE."""
     rows = writable(cursor)
     table = rows.table
@@ -99,7 +99,7 @@ def delete(session: Session, cursor: ApiCursor, row: int) -> Steps:
     return None
 
 
-def insert(session: Session, cursor: ApiCursor, values: Sequence[RpcParameter]) -> Steps:
+def insert(session: SessionState, cursor: ApiCursor, values: Sequence[RpcParameter]) -> Steps:
     """INSERT into the cursor's table: named columns, or a whole statement as text."""
     table = writable(cursor).table
     if len(values) == 1 and not values[0].name and isinstance(values[0].value, str):
@@ -116,7 +116,7 @@ def insert(session: Session, cursor: ApiCursor, values: Sequence[RpcParameter]) 
     return None
 
 
-def lock(session: Session, cursor: ApiCursor, row: int) -> Steps:
+def lock(session: SessionState, cursor: ApiCursor, row: int) -> Steps:
     """Take an update lock on rows of the buffer."""
     rows = writable(cursor)
     rowids = rows_meant(cursor, row)

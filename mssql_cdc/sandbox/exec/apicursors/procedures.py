@@ -29,7 +29,7 @@ from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10
 _OPERATIONS = 0x1F
@@ -72,7 +72,7 @@ def _cursor_query(frame: Frame) -> ast.Query | None:
 
 
 def _open(
-    session: Session, wanted: PreparedCursor, arguments: Sequence[RpcParameter], *, block: int
+    session: SessionState, wanted: PreparedCursor, arguments: Sequence[RpcParameter], *, block: int
 ) -> StepsTo[ApiCursor | None]:
     """Open a cursor and describe its rows; None when the text was run without one. AUTO_FETCH fetches a block."""
     declared = parse_parameters(wanted.definitions)
@@ -97,7 +97,7 @@ def _open(
     return cursor
 
 
-def _done(session: Session, count: int) -> Done:
+def _done(session: SessionState, count: int) -> Done:
     shown = None if session.options.nocount else count
     return Done(shown, "select", session.transactions.current is not None, in_procedure=True)
 
@@ -127,7 +127,7 @@ def _opened(cursor: ApiCursor | None) -> tuple[int, int, int, int]:
     return cursor.handle, int(cursor.scroll), int(cursor.concurrency), len(cursor.rows) if known else _UNKNOWN_COUNT
 
 
-def _cursor_open(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_open(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursoropen @cursor OUT, @stmt, @scrollopt, @ccopt, @rowcount [, @paramdef, values…]."""
     _require("sp_cursoropen", parameters, ("@cursor", "@stmt"))
     scroll, concurrency = _number(parameters, 2, ScrollOption.FORWARD_ONLY), _number(parameters, 3)
@@ -140,7 +140,7 @@ def _cursor_open(session: Session, parameters: Sequence[RpcParameter]) -> StepsT
     return 0, _returned(parameters, {0: handle, 2: kind, 3: guard, 4: count})
 
 
-def _cursor_prepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_prepare(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorprepare @handle OUT, @params, @stmt, @options, @scrollopt, @ccopt."""
     _require("sp_cursorprepare", parameters, ("@prepared_handle", "@params", "@stmt"))
     prepared = PreparedCursor(
@@ -152,7 +152,7 @@ def _cursor_prepare(session: Session, parameters: Sequence[RpcParameter]) -> Ste
     yield
 
 
-def _cursor_execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorexecute @handle, @cursor OUT, @scrollopt, @ccopt, @rowcount, values…."""
     _require("sp_cursorexecute", parameters, ("@prepared_handle", "@cursor"))
     prepared = session.api_cursors.find_prepared(parameters[0].value)
@@ -166,7 +166,7 @@ def _cursor_execute(session: Session, parameters: Sequence[RpcParameter]) -> Ste
     return 0, _returned(parameters, {1: handle, 2: kind, 3: guard, 4: count})
 
 
-def _cursor_prepare_execute(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_prepare_execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorprepexec @handle OUT, @cursor OUT, @params, @stmt, @scrollopt, @ccopt, @rowcount, values…."""
     _require("sp_cursorprepexec", parameters, ("@prepared_handle", "@cursor", "@params", "@stmt"))
     session.api_cursors.prepared.pop(_number(parameters, 0), None)
@@ -182,7 +182,7 @@ def _cursor_prepare_execute(session: Session, parameters: Sequence[RpcParameter]
     return 0, _returned(parameters, {0: prepared_handle, 1: handle, 4: kind, 5: guard, 6: count})
 
 
-def _cursor_unprepare(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_unprepare(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_cursorunprepare", parameters, ("@prepared_handle",))
     session.api_cursors.find_prepared(parameters[0].value)
     del session.api_cursors.prepared[_number(parameters, 0)]
@@ -193,7 +193,7 @@ def _cursor_unprepare(session: Session, parameters: Sequence[RpcParameter]) -> S
 # ---- using ----------------------------------------------------------------------------------------------------------
 
 
-def _cursor_fetch(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_fetch(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorfetch @cursor [, @fetchtype, @rownum, @nrows]."""
     _require("sp_cursorfetch", parameters, ("@cursor",))
     cursor = session.api_cursors.find(parameters[0].value, "sp_cursorfetch")
@@ -207,7 +207,7 @@ def _cursor_fetch(session: Session, parameters: Sequence[RpcParameter]) -> Steps
     return status, _returned(parameters, {2: cursor.start + 1, 3: cursor.size})
 
 
-def _buffer(session: Session, cursor: ApiCursor) -> Steps:
+def _buffer(session: SessionState, cursor: ApiCursor) -> Steps:
     """The rows of the fetch buffer."""
     start = max(cursor.start, 0)
     rows = yield from cursor.rows.read(start, start + cursor.size)
@@ -218,7 +218,7 @@ def _buffer(session: Session, cursor: ApiCursor) -> Steps:
     return None
 
 
-def _cursor(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursor @cursor, @optype, @rownum, @table [, values…]."""
     _require("sp_cursor", parameters, ("@cursor", "@optype", "@rownum", "@table"))
     cursor = session.api_cursors.find(parameters[0].value, "sp_cursor")
@@ -238,7 +238,7 @@ def _cursor(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Ans
     return 0, []
 
 
-def _cursor_option(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_option(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursoroption @cursor, @code, @value: a name and the like; kept."""
     _require("sp_cursoroption", parameters, ("@cursor", "@code", "@value"))
     cursor = session.api_cursors.find(parameters[0].value, "sp_cursoroption")
@@ -247,7 +247,7 @@ def _cursor_option(session: Session, parameters: Sequence[RpcParameter]) -> Step
     yield
 
 
-def _cursor_close(session: Session, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
+def _cursor_close(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorclose @cursor; -1 closes all."""
     _require("sp_cursorclose", parameters, ("@cursor",))
     cursors = session.api_cursors

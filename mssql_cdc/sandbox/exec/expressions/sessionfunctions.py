@@ -12,9 +12,9 @@ from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, derived
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
-Read = Callable[["Session"], Any]
+Read = Callable[["SessionState"], Any]
 _NAME = t.nvarchar(128)
 _IDENTITY = t.numeric(38, 0)
 
@@ -27,7 +27,7 @@ def _option(name: str) -> Read:
     return lambda session: getattr(session.options, name)
 
 
-def _version(session: Session) -> str:
+def _version(session: SessionState) -> str:
     return session.server.version.text
 
 
@@ -75,25 +75,25 @@ GLOBALS: dict[str, tuple[SqlType, Read]] = {
 
 
 def _error_part(name: str) -> Read:
-    def read(session: Session) -> Any:
+    def read(session: SessionState) -> Any:
         current = session.caught
         return None if current is None else getattr(current, name)
 
     return read
 
 
-def _error_procedure(session: Session) -> str | None:
+def _error_procedure(session: SessionState) -> str | None:
     current = session.caught
     return None if current is None or not current.procedure else current.procedure
 
 
-def _next_rowversion(session: Session) -> bytes:
+def _next_rowversion(session: SessionState) -> bytes:
     """The lowest rowversion that no committed row has: here nothing is ever behind, so it is the next one."""
     last = session.current_database.last_rowversion
     return (int.from_bytes(last, "big") + 1).to_bytes(8, "big")
 
 
-def _zone(session: Session) -> tuple[str, str]:
+def _zone(session: SessionState) -> tuple[str, str]:
     """Display name and id of the server's time zone."""
     minutes = session.server.clock.offset_minutes
     if not minutes:

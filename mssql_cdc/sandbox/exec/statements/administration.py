@@ -20,7 +20,7 @@ from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def drop_principal(frame: Frame, node: st.Drop) -> Steps:
@@ -74,7 +74,7 @@ def _principal(frame: Frame, node: st.Principal) -> Steps:
     return None
 
 
-def _login(session: Session, node: st.Principal, options: dict[str, str]) -> None:
+def _login(session: SessionState, node: st.Principal, options: dict[str, str]) -> None:
     logins = session.server.logins
     if node.action == "create":
         login = session.server.add_login(node.name, options.get("PASSWORD", ""))
@@ -88,7 +88,7 @@ def _login(session: Session, node: st.Principal, options: dict[str, str]) -> Non
     found.disabled = "DISABLE" in options or (found.disabled and "ENABLE" not in options)
 
 
-def _database_principal(database: Database, node: st.Principal, options: dict[str, str], session: Session) -> None:
+def _database_principal(database: Database, node: st.Principal, options: dict[str, str], session: SessionState) -> None:
     principals = database.principals
     if node.action == "create":
         if node.name in principals:
@@ -147,7 +147,7 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
     return None
 
 
-def _securables(session: Session, node: st.Permission) -> list[tuple[str, str]]:
+def _securables(session: SessionState, node: st.Permission) -> list[tuple[str, str]]:
     """What the permission is on: one securable, or columns of one.
 
     Raises:
@@ -164,7 +164,7 @@ def _securables(session: Session, node: st.Permission) -> list[tuple[str, str]]:
     return [("COLUMN", f"{target}.{column}") for column in node.columns]
 
 
-def _securable(session: Session, node: st.Permission) -> tuple[str, str]:
+def _securable(session: SessionState, node: st.Permission) -> tuple[str, str]:
     if not node.securable:
         return ("DATABASE", "")
     local = node.securable[-1]

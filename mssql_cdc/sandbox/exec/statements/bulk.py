@@ -28,7 +28,7 @@ from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _STREAM = "The incoming tabular data stream (TDS) protocol stream is incorrect."
 # Types between which the bytes of a bulk load may differ from those announced.
@@ -135,7 +135,7 @@ def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iter
         transaction.on_undo(lambda rule=rule, was=was: setattr(rule, "trusted", was))
 
 
-def bulk_load(session: Session, data: BulkData) -> Steps:
+def bulk_load(session: SessionState, data: BulkData) -> Steps:
     """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 when there was none."""
     target, session.bulk = session.bulk, None
     if target is None:

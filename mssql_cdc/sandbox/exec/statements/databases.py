@@ -16,10 +16,10 @@ from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-def _refuse_in_transaction(session: Session, statement: str) -> None:
+def _refuse_in_transaction(session: SessionState, statement: str) -> None:
     """Database statements refuse a transaction that was opened on purpose (226); an implicit, empty one is let pass."""
     current = session.transactions.current
     if current is not None and not (current.name == "implicit_transaction" and not current.undo):
@@ -67,7 +67,7 @@ def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
     return None
 
 
-def _leave_others(session: Session, database: Database, *, kill: bool, option: str) -> None:
+def _leave_others(session: SessionState, database: Database, *, kill: bool, option: str) -> None:
     """Other sessions' transactions in the database: rolled back with ROLLBACK IMMEDIATE, else left alone."""
     if not kill:
         return
@@ -76,7 +76,7 @@ def _leave_others(session: Session, database: Database, *, kill: bool, option: s
             other.kill()
 
 
-def _uses(session: Session, database: Database) -> bool:
+def _uses(session: SessionState, database: Database) -> bool:
     """Whether it is the session's database, or its open transaction has written to it or holds locks in it."""
     current = session.transactions.current
     return session.current_database is database or (
@@ -91,7 +91,7 @@ _FLAGS = {
 }  # fmt: skip
 
 
-def _refuse_option(session: Session, database: Database | None, name: str, value: str) -> None:
+def _refuse_option(session: SessionState, database: Database | None, name: str, value: str) -> None:
     """What change data capture does not go along with, and the server's configuration (22892, 12838, 12824)."""
     captured = database is not None and database.options.cdc_enabled
     if name == "DELAYED_DURABILITY" and value != "DISABLED" and captured:
@@ -122,7 +122,7 @@ def _set_option(database: Database, name: str, value: str) -> None:
         database.properties[name.lower()] = value
 
 
-def drop_database(session: Session, name: str, *, if_exists: bool) -> None:
+def drop_database(session: SessionState, name: str, *, if_exists: bool) -> None:
     """DROP DATABASE of one name; errors 226, 3701, 3702, 3708."""
     _refuse_in_transaction(session, "DROP DATABASE")
     database = session.server.databases.get(name)

@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.statements.targets import Target
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _SHAPE = "shape of the view"
 
@@ -31,7 +31,7 @@ def triggers_of(item: Any) -> list[SchemaObject]:
     return item.triggers if isinstance(item, Table) else item.properties.setdefault("triggers", [])
 
 
-def instead_of(session: Session, item: Any, action: str) -> SchemaObject | None:
+def instead_of(session: SessionState, item: Any, action: str) -> SchemaObject | None:
     """The trigger that stands in for `action`; it does not stand in for what it does itself."""
     for trigger in triggers_of(item):
         module = trigger.definition

@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def _declare(frame: Frame, node: st.Declare) -> Steps:
@@ -96,7 +96,7 @@ def _set_option(frame: Frame, node: st.SetOption) -> Steps:
     yield
 
 
-def set_option(session: Session, name: str, value: Any) -> None:
+def set_option(session: SessionState, name: str, value: Any) -> None:
     """Set one option; 195 for one that is not known."""
     options = session.options
     if name in FLAGS:
@@ -114,32 +114,32 @@ def set_option(session: Session, name: str, value: Any) -> None:
     raise error(195, name=name, kind="SET option")
 
 
-def _ansi_defaults(session: Session, value: Any) -> None:
+def _ansi_defaults(session: SessionState, value: Any) -> None:
     for name in ("ANSI_NULLS", "ANSI_PADDING", "ANSI_WARNINGS", "QUOTED_IDENTIFIER", "ANSI_NULL_DFLT_ON",
                  "IMPLICIT_TRANSACTIONS", "CURSOR_CLOSE_ON_COMMIT"):  # fmt: skip
         set_option(session, name, value)
 
 
-def _number(attribute: str) -> Callable[[Session, Any], None]:
-    def set_(session: Session, value: Any) -> None:
+def _number(attribute: str) -> Callable[[SessionState, Any], None]:
+    def set_(session: SessionState, value: Any) -> None:
         setattr(session.options, attribute, int(value))
 
     return set_
 
 
-def _date_first(session: Session, value: Any) -> None:
+def _date_first(session: SessionState, value: Any) -> None:
     number = int(value)
     if not 1 <= number <= 7:
         raise SqlError(2744, f"The value {number} is not a valid DATEFIRST setting; expected 1 to 7.")
     session.options.date_first = number
 
 
-def _date_format(_session: Session, value: Any) -> None:
+def _date_format(_session: SessionState, value: Any) -> None:
     if str(value).lower() != "mdy":
         raise SqlError(2741, f"SET DATEFORMAT date order '{value}' is invalid: this server reads dates as mdy only.")
 
 
-def _language(session: Session, value: Any) -> None:
+def _language(session: SessionState, value: Any) -> None:
     if str(value).lower() not in ("us_english", "english"):
         raise SqlError(
             2740, f"SET LANGUAGE failed because '{value}' is not an official language name or a language alias on this "
@@ -152,17 +152,17 @@ def _language(session: Session, value: Any) -> None:
     session.pending.append(Message(5703, 1, 10, f"Changed language setting to {value}."))
 
 
-def _deadlock_priority(session: Session, value: Any) -> None:
+def _deadlock_priority(session: SessionState, value: Any) -> None:
     words = {"LOW": -5, "NORMAL": 0, "HIGH": 5}
     text = str(value).upper()
     session.options.deadlock_priority = words[text] if text in words else int(value)
 
 
-def _context_info(session: Session, value: Any) -> None:
+def _context_info(session: SessionState, value: Any) -> None:
     session.context_info = value if isinstance(value, bytes) else str(value).encode()
 
 
-_VALUES: dict[str, Callable[[Session, Any], None]] = {
+_VALUES: dict[str, Callable[[SessionState, Any], None]] = {
     "LOCK_TIMEOUT": _number("lock_timeout"),
     "ROWCOUNT": _number("row_limit"),
     "TEXTSIZE": _number("text_size"),

@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.exec.tables.private import make_private
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def create_table(frame: Frame, node: st.CreateTable) -> Steps:
@@ -43,7 +43,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
     return None
 
 
-def note_shared(session: Session, table: Table) -> None:
+def note_shared(session: SessionState, table: Table) -> None:
     """Temporary tables with ## are everybody's until their maker leaves."""
     if table.name.startswith("##"):
         session.temporary.add_shared(table)

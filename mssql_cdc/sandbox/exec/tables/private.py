@@ -10,12 +10,12 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
     from mssql_cdc.sandbox.tsql import statements as st
 
 
 def make_private(
-    session: Session,
+    session: SessionState,
     compiler: Compiler,
     name: str,
     definition: st.TableDefinition,
@@ -30,7 +30,7 @@ def make_private(
     return table
 
 
-def make_variable_table(session: Session, name: str, definition: st.TableDefinition) -> Table:
+def make_variable_table(session: SessionState, name: str, definition: st.TableDefinition) -> Table:
     """The table behind a table variable, made outside any statement; its rows survive rollbacks."""
     transaction = session.server.transactions.begin(spid=session.spid)
     try:

@@ -9,11 +9,11 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.engine.versions import newest
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session import Session
+    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def insert_rows(
-    session: Session, table: Table, transaction: Transaction, rows: list[tuple],
+    session: SessionState, table: Table, transaction: Transaction, rows: list[tuple],
     *, place: int, explicit: bool, wanted: bool = False,
 ) -> list[tuple]:  # fmt: skip
     """Store complete rows; the rows as stored, where they are `wanted` or the table has triggers.
