@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import AT_CALL, SqlError, after, error
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
-from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
+    from mssql_cdc.sandbox.exec.routine import Frame
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
