@@ -18,12 +18,12 @@ from mssql_cdc.sandbox.exec.expressions.base import Expr
 from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.variables import VariableScope
 from mssql_cdc.sandbox.tsql import ast
 
 if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.query.operators import Operator
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 EMPTY = Scope((), str)
 

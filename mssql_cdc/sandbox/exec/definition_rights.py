@@ -5,7 +5,7 @@ Texts and numbers: "Database engine events and errors" [doc]. Rows are `security
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Message
@@ -13,9 +13,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_member, is_sysadmin, may
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.session_state import SessionState
 
 State = Literal["server", "database"]
 SERVER_READERS = frozenset({"##ms_serverstatereader##", "##ms_serverperformancestatereader##"})

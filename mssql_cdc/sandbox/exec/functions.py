@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -14,10 +14,8 @@ from mssql_cdc.sandbox.exec.expressions.values import DEFAULT
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Pause
 from mssql_cdc.sandbox.exec.interpreter import run_list
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[Expr]) -> list[Expr]:

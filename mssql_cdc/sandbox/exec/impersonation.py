@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.errors import SqlError
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _OWNER = ("OWNER", "SELF")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
@@ -15,9 +15,7 @@ from mssql_cdc.sandbox.exec.impersonation import running_as
 from mssql_cdc.sandbox.exec.interpreter import run_list
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.security import require
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def module_routine(session: SessionState, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:

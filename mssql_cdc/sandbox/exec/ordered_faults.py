@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.exec.flow import Pause, Steps
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _HOLDS_OTHERS = (st.Block, st.If, st.While)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
@@ -12,11 +11,9 @@ from mssql_cdc.sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
 from mssql_cdc.sandbox.exec.handles import Prepared
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.procedures import call_by_text
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def text_of(parameter: RpcParameter) -> str:

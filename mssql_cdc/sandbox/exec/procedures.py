@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
@@ -19,14 +19,12 @@ from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.result_sets import described
 from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.sprocs import OWN
 from mssql_cdc.sandbox.exec.texts import run_text
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.storage import alter, schema_change
@@ -15,11 +14,9 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.names import Names
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.tsql.ast import Name
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _KINDS = ("OBJECT", "COLUMN", "INDEX")
 _PARTS_WITH_DATABASE = 3

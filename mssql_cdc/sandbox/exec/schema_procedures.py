@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
@@ -18,10 +18,8 @@ from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
 _NULLABLE = {"NULL": True, "NOT NULL": False, "NONULL": False}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
@@ -14,9 +13,7 @@ from mssql_cdc.sandbox.exec import extended_properties, schema_procedures
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.named_arguments import named_arguments
 from mssql_cdc.sandbox.exec.renaming import rename
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def _get_lock(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:

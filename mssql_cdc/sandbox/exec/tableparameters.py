@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.engine.events import TABLE_TYPE, RpcParameter, TableValue
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.versions import newest
@@ -11,14 +9,12 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.tables.cells import row_builder
 from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.exec.variables import Slot, check_readonly, read_only, walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def check_module(compiler: Compiler, node: st.CreateModule) -> None:

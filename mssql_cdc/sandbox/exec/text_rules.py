@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.query.limits import refuse_order
+from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.scope import Field
 
 _SIDE_EFFECTS: dict[type, str] = {
     st.Insert: "INSERT", st.Update: "UPDATE", st.Delete: "DELETE", st.Merge: "MERGE", st.Truncate: "TRUNCATE TABLE",

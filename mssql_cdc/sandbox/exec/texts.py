@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import RpcParameter
@@ -12,10 +12,8 @@ from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
 from mssql_cdc.sandbox.exec.interpreter import run_list
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
 """What output parameters got, by their place among the arguments: name, type, value."""

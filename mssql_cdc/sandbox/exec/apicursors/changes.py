@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion import assigner
 from mssql_cdc.sandbox.engine.events import RpcParameter
@@ -17,11 +17,9 @@ from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOptio
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import Keyset
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.texts import run_text
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def writable(cursor: ApiCursor) -> Keyset:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
@@ -23,13 +22,11 @@ from mssql_cdc.sandbox.exec.flow import Answer, Outputs, Steps, StepsTo
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.prepared import definitions_of, text_of
 from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.texts import run_text
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10
 _OPERATIONS = 0x1F

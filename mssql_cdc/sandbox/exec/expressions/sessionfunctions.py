@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, derived
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.session_state import SessionState
 
 Read = Callable[["SessionState"], Any]
 _NAME = t.nvarchar(128)

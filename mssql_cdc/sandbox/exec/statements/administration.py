@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Principal
@@ -15,12 +15,10 @@ from mssql_cdc.sandbox.exec.definition_rights import (
 )
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import databases
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def drop_principal(frame: Frame, node: st.Drop) -> Steps:

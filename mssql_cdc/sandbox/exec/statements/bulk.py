@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import BulkData
@@ -21,14 +21,12 @@ from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.targets import target_table
 from mssql_cdc.sandbox.exec.tables.cells import insert_columns, row_builder
 from mssql_cdc.sandbox.exec.tables.rows import insert_rows
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _STREAM = "The incoming tabular data stream (TDS) protocol stream is incorrect."
 # Types between which the bytes of a bulk load may differ from those announced.

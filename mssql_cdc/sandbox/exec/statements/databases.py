@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.collation import collation_named
@@ -12,11 +12,9 @@ from mssql_cdc.sandbox.errors import SqlError, after, error
 from mssql_cdc.sandbox.exec.definition_rights import require_database, require_new_database
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def _refuse_in_transaction(session: SessionState, statement: str) -> None:

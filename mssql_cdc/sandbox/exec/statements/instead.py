@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
@@ -17,11 +17,9 @@ from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.query.views import plan_view
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.security import require
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements.targets import Target
 from mssql_cdc.sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _SHAPE = "shape of the view"
 

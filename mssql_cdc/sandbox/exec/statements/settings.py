@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -12,12 +12,10 @@ from mssql_cdc.sandbox.exec.expressions.base import coerce, require_implicit
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.options import FLAGS
 from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.transactions import LEVELS
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def _declare(frame: Frame, node: st.Declare) -> Steps:

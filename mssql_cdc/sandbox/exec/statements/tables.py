@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec import temporal
@@ -11,13 +9,11 @@ from mssql_cdc.sandbox.exec.definition_rights import require_create
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.routine import Frame
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
 from mssql_cdc.sandbox.exec.tables.private import make_private
 from mssql_cdc.sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def create_table(frame: Frame, node: st.CreateTable) -> Steps:

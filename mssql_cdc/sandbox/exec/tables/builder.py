@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage import index_changes, rule_changes
@@ -18,6 +18,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.constraint_names import key_name, rule_name
 from mssql_cdc.sandbox.exec.tables.typed_xml import collection_named
@@ -25,9 +26,6 @@ from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.render import render
-
-if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 class TableBuilder:

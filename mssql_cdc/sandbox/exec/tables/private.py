@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.storage.table import Kind, Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec.compiler import Compiler
+from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
 
 if TYPE_CHECKING:
-    from mssql_cdc.sandbox.exec.session_state import SessionState
     from mssql_cdc.sandbox.tsql import statements as st
 
 
