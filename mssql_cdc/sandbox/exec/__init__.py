@@ -5,6 +5,7 @@ Uses engine/ and tsql/. Does not know the wire protocol, nor what the catalogue'
 The rooms, lowest first; each imports what stands before it, none what stands behind it:
 
 * what everybody meets: `flow` (pauses, jumps), `context`, `scope`, `names`, `variables`, `language`
+* `failures`, `transactions`, `session_state`: what a session is to those who run on it
 * `expressions/`: closures made of closures
 * `compiler`: what compilation knows around a statement; `modules`: what the database keeps of users' modules
 * `tables/`: making tables and complete rows; `routine`: statements with their variables, and one run of them
@@ -12,7 +13,7 @@ The rooms, lowest first; each imports what stands before it, none what stands be
 * `query/`: operators, and the planners that make them
 * `compiling/`: one function per kind of expression; `statements/`: one per kind of statement; `procedures`
 * `prepared`, `remote`, `apicursors/`: calls as they come from clients
-* `dialect`: the tables of the language, made out of all of these; `session`: carries them
+* `dialect`: the tables of the language, made out of all of these; `session`: carries them; `lanes`: several requests of one session
 
 Expressions hold queries, queries functions, functions statements, and statements all of them. That recursion goes
 through the tables (`language.Language`): who meets a node of another kind looks up what to do with it, so that no
