@@ -3,7 +3,10 @@
 import pickle
 from typing import TypeVar
 
+import pytest
+
 from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.errors import ConfigurationError
 
 T = TypeVar("T")
 
@@ -27,3 +30,9 @@ def connector_with(properties: dict[str, object]) -> Connector:
 def sent(value: T) -> T:
     """The value as it arrives at a Spark worker."""
     return pickle.loads(pickle.dumps(value))  # noqa: S301
+
+
+def problems_of(properties: dict[str, object]) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        connector_from_mapping("c", properties)
+    return str(caught.value)

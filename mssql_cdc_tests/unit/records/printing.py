@@ -1,0 +1,24 @@
+"""One value under a configuration, as the records room prints it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.records.converters import converter
+from mssql_cdc.schema import Column, arrow_type
+from mssql_cdc_tests.unit.config.samples import connector_with
+
+
+def printed(kind: Column, value: Any, exact: str | None = None, **properties: object) -> Any:
+    """One value under a configuration."""
+    settings = connector_with({name.replace("__", "."): v for name, v in properties.items()}).records
+    convert = converter(kind, settings)
+    assert convert is not None
+    texts = None if exact is None else pa.array([exact])
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone but UTC's.
+        value = value.astimezone(UTC)
+    return convert(pa.array([value], arrow_type(kind.type)), texts)[0]

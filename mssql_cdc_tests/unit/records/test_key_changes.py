@@ -1,0 +1,82 @@
+"""Updates of keys as records, native or told by properties; tables without a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc_tests.lake_kit import Change
+from mssql_cdc_tests.unit.records.kit import Lake, table
+from mssql_cdc_tests.unit.records.orders import NOKEY
+
+
+@pytest.mark.feature("EVT-14", "TXN-07")
+def test_a_key_change_of_one_update_is_delete_tombstone_create_with_both_keys(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    old, new = {"id": 1, "name": "x", "note": "n"}, {"id": 2, "name": "x", "note": "n"}
+    lake.append(schema, Change(1, "u", old, new, changed=["id"]), Change(1, "c", after=old, sequence=2))
+    lake.cut(1)
+    records = lake.records(provide__transaction__metadata=True, include__schema__changes=False)
+    _, delete, tombstone, create, next_event = records
+    assert delete["key"] == tombstone["key"] == {"id": 1}
+    assert create["key"] == {"id": 2}
+    assert delete["headers"]["__debezium.newkey"] == tombstone["headers"]["__debezium.newkey"] == {"id": 2}
+    assert create["headers"]["__debezium.oldkey"] == {"id": 1}
+    assert delete["value"]["before"] == old | {"note": None}
+    assert create["value"]["after"] == new
+    assert [r["value"]["source"]["event_serial_no"] for r in (delete, create)] == [2, 2]
+    orders = [r["value"]["transaction"]["total_order"] for r in (delete, create, next_event)]
+    assert orders == [1, 2, 3]
+
+
+@pytest.mark.feature("EVT-13")
+def test_a_native_key_change_has_no_key_headers_and_counts_on(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(schema, Change(1, "d", {"id": 1}), Change(1, "c", after={"id": 2}))
+    lake.cut(1)
+    delete, _, create = lake.records(include__schema__changes=False)
+    assert [r["value"]["source"]["event_serial_no"] for r in (delete, create)] == [1, 2]
+    assert not any("key" in name for r in (delete, create) for name in r["headers"])
+
+
+@pytest.mark.feature("EVT-05")
+def test_message_key_columns_decide_what_a_key_change_is(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(
+        schema,
+        Change(1, "u", {"id": 1, "name": "x"}, {"id": 2, "name": "x"}, changed=["id"]),
+        Change(2, "u", {"id": 2, "name": "x"}, {"id": 2, "name": "y"}, changed=["name"]),
+    )
+    lake.cut(2)
+    records = lake.records(message__key__columns="dbo.a:name", include__schema__changes=False)
+    assert [(r["key"], r["value"] and r["value"]["op"]) for r in records] == [
+        ({"name": "x"}, "u"),
+        ({"name": "x"}, "d"),
+        ({"name": "x"}, None),
+        ({"name": "y"}, "c"),
+    ]
+
+
+@pytest.mark.feature("EVT-01")
+def test_a_table_without_a_key_has_null_keys_and_plain_updates(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(NOKEY)
+    lake.append(schema, Change(1, "u", {"a": 1, "b": "x"}, {"a": 2, "b": "x"}, changed=["a"]))
+    lake.cut(1)
+    (record,) = lake.records(include__schema__changes=False)
+    assert (record["key"], record["value"]["op"]) == (None, "u")
+
+
+@pytest.mark.feature("EVT-03")
+def test_an_excluded_key_column_stays_in_the_key(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a").excluding({"id"}))
+    lake.append(schema, Change(1, "c", after={"id": 1, "name": "x"}))
+    lake.cut(1)
+    (record,) = lake.records(include__schema__changes=False)
+    assert record["key"] == {"id": 1}
+    assert "id" not in record["value"]["after"]
