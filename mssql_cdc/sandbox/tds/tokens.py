@@ -77,9 +77,10 @@ def done(token: DoneToken, status: int, *, command: str = "", count: int = 0) ->
 def message(
     number: int, state: int, severity: int, text: str, *, server: str, procedure: str = "", line: int = 1
 ) -> bytes:
-    """INFO up to severity 10, ERROR above."""
+    """INFO up to severity 10, ERROR above; who reads is told 0 for 10 [doc: "Database Engine error severities"]."""
+    told = 0 if severity == _INFO_SEVERITY else severity & 0xFF
     body = (
-        struct.pack("<iBB", number, state & 0xFF, severity & 0xFF)
+        struct.pack("<iBB", number, state & 0xFF, told)
         + us_varchar(text[:4000])
         + b_varchar(server)
         + b_varchar(procedure)

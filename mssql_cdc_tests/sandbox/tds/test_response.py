@@ -147,6 +147,12 @@ def test_small_tokens_have_the_specified_bytes(event: Event, expected: str) -> N
     assert answer(event).startswith(bytes.fromhex(expected.replace(" ", "")))
 
 
+@pytest.mark.parametrize(("severity", "told"), [(0, 0), (1, 1), (9, 9), (10, 0), (11, 11), (16, 16)])
+def test_severity_ten_is_told_to_clients_as_zero(severity: int, told: int) -> None:
+    # pymssql raises for INFO above class 6: USE (5701) must not be an exception there.
+    assert answer(Message(5701, 2, severity, "Changed database context to 'db'."))[8] == told
+
+
 def test_message_is_information_up_to_severity_ten_and_an_error_above() -> None:
     expected = struct.pack("<iBB", 208, 1, 16) + us_varchar(FAILURE.text) + b_varchar("S") + b_varchar("") + b"\1\0\0\0"
     assert answer(FAILURE).startswith(b"\xaa" + struct.pack("<H", len(expected)) + expected)
