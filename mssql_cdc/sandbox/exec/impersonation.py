@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.security import stand_in
 from mssql_cdc.sandbox.exec.session_state import SessionState
 
 _OWNER = ("OWNER", "SELF")
@@ -21,7 +22,7 @@ def login_of(session: SessionState, kind: str, name: str) -> str:
             15517, f'Cannot execute as the database principal because the principal "{name}" does not exist, '
             "this type of principal cannot be impersonated, or you do not have permission."
         )  # fmt: skip
-    return session.current_database.owner if principal.name == "dbo" else principal.login or name
+    return session.current_database.owner if principal.name == "dbo" else principal.login or stand_in(principal)
 
 
 @contextmanager

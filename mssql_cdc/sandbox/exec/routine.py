@@ -99,6 +99,10 @@ class Routine:
                 raise failure
 
 
+_PERMISSIONS = frozenset({229, 230})
+"""The server asks for them when a statement runs: they end it alone, and CATCH beside it sees them [doc]."""
+
+
 class Frame:
     """One run of a routine: the values of its variables."""
 
@@ -137,6 +141,8 @@ class Frame:
         try:
             plan = build(compiler)
         except SqlError as failure:
+            if failure.number in _PERMISSIONS:
+                raise
             raise CompileError(failure, self.routine) from None
         self.routine.plans[id(node)] = (compiler.names.dependencies, session.current_database, plan)
         return plan

@@ -26,6 +26,8 @@ class Field:
     special: str = ""
     denied: bool = False
     """Whether the session may not SELECT the column (230)."""
+    masking: str = ""
+    """The function by which the session sees the column masked."""
 
     def require(self) -> None:
         """Error 230 for a column that is denied."""

@@ -5,7 +5,7 @@ Only questions; logins, users and grants are kept by storage and changed by the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.storage.database import Database
@@ -35,7 +35,7 @@ def user_of(session: SessionState, database: Database) -> Principal | None:
     if is_sysadmin(session) or database.owner.casefold() == session.login.casefold():
         return database.principals.get("dbo")
     for principal in database.principals.values():
-        if principal.login is not None and principal.login.casefold() == session.login.casefold():
+        if (principal.login or stand_in(principal)).casefold() == session.login.casefold():
             return principal
     return database.principals.get("guest") if database.is_system else None
 
@@ -62,6 +62,11 @@ def is_member(session: SessionState, database: Database, role: str) -> bool:
     if name == "public" or (user.name == "dbo" and name == "db_owner"):
         return True
     return name in roles_of(database, user)
+
+
+def stand_in(user: Principal) -> str:
+    """What a session is as a user without login: its security identifier stands for the login's name [doc]."""
+    return f"S-1-9-3-{user.principal_id}"
 
 
 def is_owner(session: SessionState, database: Database) -> bool:
@@ -150,7 +155,9 @@ def sees_object(session: SessionState, database: Database, item: SchemaObject) -
     )
 
 
-def column_rules(session: SessionState, database: Database, schema: str, name: str) -> dict[str, set[str]]:
+def column_rules(
+    session: SessionState, database: Database, schema: str, name: str, permission: str = "SELECT"
+) -> dict[str, set[str]]:
     """What was granted and denied to the session on single columns of a table: states by column name, case-folded."""
     user = user_of(session, database)
     if user is None or user.name == "dbo" or is_sysadmin(session):
@@ -158,8 +165,8 @@ def column_rules(session: SessionState, database: Database, schema: str, name: s
     prefix = f"{schema}.{name}.".casefold()
     rules: dict[str, set[str]] = {}
     for holder in _holders(database, user)[0]:
-        for state, _, kind, target in holder.permissions:
-            if kind == "COLUMN" and target.casefold().startswith(prefix):
+        for state, granted, kind, target in holder.permissions:
+            if kind == "COLUMN" and granted == permission and target.casefold().startswith(prefix):
                 rules.setdefault(target.casefold()[len(prefix) :], set()).add(state)
     return rules
 
@@ -170,21 +177,51 @@ def denied_columns(session: SessionState, database: Database, schema: str, name:
     return {column for column, states in rules.items() if "DENY" in states}
 
 
-def selectable_columns(session: SessionState, table: Table) -> Callable[[str], bool]:
-    """Which columns of a table the session may SELECT: a grant on a column counts without one on the table.
+def permitted_columns(session: SessionState, table: Table, permission: str = "SELECT") -> Callable[[str], bool]:
+    """On which columns of a table the session has a permission: a grant on a column counts without one on the table.
 
     Raises:
         SqlError: 229, none at all.
     """
     database, schema, name = table.database, table.schema.name, table.name
-    rules = {} if _chained(session) else column_rules(session, database, schema, name)
+    rules = {} if _chained(session) else column_rules(session, database, schema, name, permission)
     granted = {column for column, states in rules.items() if states == {"GRANT"}}
     if not granted:
-        require(session, database, "SELECT", schema, name)
-    elif not may(session, database, "SELECT", schema, name):
+        require(session, database, permission, schema, name)
+    elif not may(session, database, permission, schema, name):
         return lambda column: column.casefold() in granted
     denied = {column for column, states in rules.items() if "DENY" in states}
     return lambda column: column.casefold() not in denied
+
+
+def require_columns(session: SessionState, table: Table, permission: str, columns: Sequence[str]) -> None:
+    """Error 230 for the first column on which the session lacks a permission, 229 when it has none at all."""
+    permitted = permitted_columns(session, table, permission)
+    for name in columns:
+        if not permitted(name):
+            raise error(
+                230, permission=permission, column=name, name=table.name, database=table.database.name,
+                schema=table.schema.name,
+            )  # fmt: skip
+
+
+def masked_columns(session: SessionState, table: Table) -> dict[str, str]:
+    """The masks which the session sees instead of values, by column: those without UNMASK [doc].
+
+    An ownership chain does not unmask; what a session keeps for itself in temporary tables is not masked [pub].
+    """
+    masks = {column.name: column.masking for column in table.columns if column.masking}
+    if not masks or table.private or is_owner(session, table.database):
+        return {}
+    place = (table.database, table.schema.name, table.name)
+    rules = column_rules(session, *place, "UNMASK")
+    seen = may(session, table.database, "UNMASK", table.schema.name, table.name)
+
+    def masked(name: str) -> bool:
+        states = rules.get(name.casefold(), set())
+        return "DENY" in states or not (seen or "GRANT" in states)
+
+    return {name: mask for name, mask in masks.items() if masked(name)}
 
 
 def _chained(session: SessionState) -> bool:

@@ -98,6 +98,7 @@ class AlterTableParser(TableParser):
             property_ = self.expect_one(*_COLUMN_PROPERTIES)
             if property_ == "NOT":
                 self.expect("FOR", "REPLICATION")
+                property_ = "NOT FOR REPLICATION"
             return st.AlterColumn(table, column, None, None, f"{action} {property_}".lower(), line=line)
         type_name = self.type_name()
         nullable: bool | None = None

@@ -188,7 +188,8 @@ class ModuleParser(ExecuteParser):
         events = [self.word()]
         while self.accept(","):
             events.append(self.word())
-        self.accept("NOT", "FOR", "REPLICATION")
+        if self.accept("NOT", "FOR", "REPLICATION"):
+            options += ("NOT FOR REPLICATION",)
         self.expect("AS")
         body = self.statement_list()
         return st.CreateModule(

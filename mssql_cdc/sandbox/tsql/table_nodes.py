@@ -25,6 +25,7 @@ class ForeignReference:
     columns: tuple[str, ...] = ()
     on_delete: str = "NO ACTION"
     on_update: str = "NO ACTION"
+    not_for_replication: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Constraint:
     expression: Expression | None = None
     column: str = ""
     check_existing: bool = True
+    not_for_replication: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class ColumnDefinition:
     sparse: bool = False
     rowguid: bool = False
     masking: str | None = None
+    not_for_replication: bool = False
+    column_set: bool = False
     constraints: tuple[Constraint, ...] = ()
 
 

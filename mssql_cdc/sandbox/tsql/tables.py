@@ -13,7 +13,8 @@ _CONSTRAINT_WORDS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CH
 _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("NOT", "NULL"): {"nullable": False},
     ("NULL",): {"nullable": True},
-    ("NOT", "FOR", "REPLICATION"): {},
+    ("NOT", "FOR", "REPLICATION"): {"not_for_replication": True},
+    ("COLUMN_SET", "FOR", "ALL_SPARSE_COLUMNS"): {"column_set": True},
     ("SPARSE",): {"sparse": True},
     ("HIDDEN",): {"hidden": True},
     ("ROWGUIDCOL",): {"rowguid": True},
@@ -197,11 +198,11 @@ class TableParser(IndexParser):
 
     def _check(self, name: str) -> st.Constraint:
         self.expect("CHECK")
-        self.accept("NOT", "FOR", "REPLICATION")
+        spared = self.accept("NOT", "FOR", "REPLICATION")
         self.expect("(")
         expression = self.expression()
         self.expect(")")
-        return st.Constraint("check", name, expression=expression)
+        return st.Constraint("check", name, expression=expression, not_for_replication=spared)
 
     def _reference(self) -> st.ForeignReference:
         self.expect("REFERENCES")
@@ -218,5 +219,5 @@ class TableParser(IndexParser):
             else:
                 self.expect("SET")
                 actions[event] = f"SET {self.expect_one('NULL', 'DEFAULT')}"
-        self.accept("NOT", "FOR", "REPLICATION")
-        return st.ForeignReference(table, columns, actions["DELETE"], actions["UPDATE"])
+        spared = self.accept("NOT", "FOR", "REPLICATION")
+        return st.ForeignReference(table, columns, actions["DELETE"], actions["UPDATE"], spared)

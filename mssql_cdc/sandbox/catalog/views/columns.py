@@ -179,7 +179,8 @@ def _check_constraints(scope: Scope) -> Iterator[tuple]:
             yield (
                 *head,
                 int(not check.enabled),
-                int(not check.trusted),
+                int(check.not_for_replication),
+                int(check.not_for_replication or not check.trusted),
                 column.column_id if column is not None else 0,
                 check.text,
                 int(check.system_named),
@@ -230,7 +231,7 @@ VIEWS = (
     ),
     view(
         "sys.check_constraints",
-        CONSTRAINT + ", is_disabled bit, is_not_for_replication bit = 0, is_not_trusted bit, parent_column_id int, "
+        CONSTRAINT + ", is_disabled bit, is_not_for_replication bit, is_not_trusted bit, parent_column_id int, "
         "definition nvarchar(max)?, uses_database_collation bit? = 1, is_system_named bit",
         _check_constraints,
         about="parent_object_id",

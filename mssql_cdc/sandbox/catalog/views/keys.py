@@ -95,7 +95,8 @@ def _foreign_keys(scope: Scope) -> Iterator[tuple]:
                 key.referenced.object_id,
                 target.index_id if target is not None else None,
                 int(not key.enabled),
-                int(not key.trusted),
+                int(key.not_for_replication),
+                int(key.not_for_replication or not key.trusted),
                 *_ACTIONS[key.on_delete],
                 *_ACTIONS[key.on_update],
                 int(key.system_named),
@@ -149,7 +150,7 @@ VIEWS = (
     ),
     view(
         "sys.foreign_keys",
-        CONSTRAINT + ", referenced_object_id int?, key_index_id int?, is_disabled bit, is_not_for_replication bit = 0, "
+        CONSTRAINT + ", referenced_object_id int?, key_index_id int?, is_disabled bit, is_not_for_replication bit, "
         "is_not_trusted bit, delete_referential_action tinyint?, delete_referential_action_desc nvarchar(60)?, "
         "update_referential_action tinyint?, update_referential_action_desc nvarchar(60)?, is_system_named bit",
         _foreign_keys,

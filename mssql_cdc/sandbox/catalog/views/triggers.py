@@ -19,12 +19,14 @@ def _of_tables(scope: Scope) -> Iterator[SchemaObject]:
 def _triggers(scope: Scope) -> Iterator[tuple]:
     for item in _of_tables(scope):
         place = (1, "OBJECT_OR_COLUMN", item.parent_object_id, item.create_date, item.modify_date)
-        instead = item.definition.node.timing == "instead of"
-        yield (item.name, item.object_id, *place, int(item.is_ms_shipped), int(item.definition.disabled), int(instead))
+        node = item.definition.node
+        flags = (item.is_ms_shipped, item.definition.disabled, "NOT FOR REPLICATION" in node.options,
+                 node.timing == "instead of")  # fmt: skip
+        yield (item.name, item.object_id, *place, *map(int, flags))
     capture = scope.server.catalog.cdc.capture(scope.database)
     if capture is not None:
         object_id, created = capture.ddl_trigger
-        yield ("tr_MScdc_ddl_event", object_id, 0, "DATABASE", 0, created, created, 1, 0, 0)
+        yield ("tr_MScdc_ddl_event", object_id, 0, "DATABASE", 0, created, created, 1, 0, 0, 0)
 
 
 def _events(scope: Scope) -> Iterator[tuple]:
@@ -38,7 +40,7 @@ VIEWS = (
         "sys.triggers",
         "name sysname, object_id int, parent_class tinyint, parent_class_desc nvarchar(60)?, "
         "parent_id int, type char(2) = 'TR', type_desc nvarchar(60)? = 'SQL_TRIGGER', create_date datetime, "
-        "modify_date datetime, is_ms_shipped bit, is_disabled bit, is_not_for_replication bit = 0, "
+        "modify_date datetime, is_ms_shipped bit, is_disabled bit, is_not_for_replication bit, "
         "is_instead_of_trigger bit",
         _triggers,
     ),

@@ -27,6 +27,7 @@ class Check:
     enabled: bool = True
     trusted: bool = True
     system_named: bool = False
+    not_for_replication: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -44,4 +45,5 @@ class ForeignKey:
     enabled: bool = True
     trusted: bool = True
     system_named: bool = False
+    not_for_replication: bool = False
     properties: dict[str, object] = field(default_factory=dict)

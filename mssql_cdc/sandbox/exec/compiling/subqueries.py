@@ -82,7 +82,7 @@ def scalar(compiler: Compiler, query: ast.Query, scope: Scope) -> Expr:
         return rows[0][0] if rows else None
 
     fn = _per_row(plan, scope.level, evaluate, correlated=correlated)
-    return Expr(field.type, fn, True, constant=not correlated, varying=correlated, rank=1)
+    return Expr(field.type, fn, True, constant=not correlated, varying=correlated, rank=1, masking=field.masking)
 
 
 def exists(compiler: Compiler, query: ast.Query, scope: Scope) -> Expr:

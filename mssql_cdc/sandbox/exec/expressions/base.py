@@ -28,7 +28,7 @@ class Expr:
     on the own level's rows; `varying`: it depends on outer rows or differs from call to call, so it cannot be kept for
     the statement. `simple`: evaluating costs next to nothing. `null`: the word NULL. `rank` orders collations: 0
     literals and variables, 1 columns, 2 COLLATE clauses. `chain`: the same value as functions of a whole column, where
-    it depends on nothing else.
+    it depends on nothing else. `masking`: how those without UNMASK see the value of a subquery.
     """
 
     type: SqlType
@@ -45,6 +45,7 @@ class Expr:
     value: Any = None
     origin: ResultColumn | None = None
     chain: Chain | None = None
+    masking: str = ""
 
 
 def chain_of(expr: Expr) -> Chain | None:

@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.expressions.base import coerce, column
 from mssql_cdc.sandbox.exec.expressions.values import unified
+from mssql_cdc.sandbox.exec.query.masks import common_mask
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection
 from mssql_cdc.sandbox.exec.scope import Field
 
@@ -21,7 +22,7 @@ def aligned(left: Operator, right: Operator) -> tuple[Operator, Operator]:
     for first, second in zip(left.fields, right.fields, strict=True):
         type_ = _union_type(first, second)
         nullable = first.nullable or second.nullable
-        fields.append(Field(first.name, type_, nullable))
+        fields.append(Field(first.name, type_, nullable, masking=common_mask(first, second)))
     return as_types(left, fields), as_types(right, fields)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -12,6 +11,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce, column
 from mssql_cdc.sandbox.exec.query.leaves import computed_values
+from mssql_cdc.sandbox.exec.query.masks import masked_fields
 from mssql_cdc.sandbox.exec.query.operators import Concatenation, Filter, Operator, Projection
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import table_fields
@@ -46,7 +46,7 @@ def plan_history(compiler: Compiler, table: Table, source: ast.NamedTable, quali
         values = [moment((), context) for moment in moments]
         return None not in values and row[start] < row[end] and test(row[start], row[end], values)
 
-    fields = [replace(field, origin=field.origin) for field in table_fields(table, qualifier)]
+    fields = masked_fields(compiler.session, table, table_fields(table, qualifier))
     hints = frozenset(hint.lower() for hint in source.hints)
     current = TableScan(table, fields, hints=hints, access=Access(), order=(), computed=computed_values(table))
     kept = table_fields(history, qualifier)

@@ -9,6 +9,7 @@ from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
 from mssql_cdc.sandbox.exec.query.alignment import aligned
 from mssql_cdc.sandbox.exec.query.limits import limited
+from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Rows
 from mssql_cdc.sandbox.exec.query.select import plan_select
 from mssql_cdc.sandbox.exec.query.serialise import serialised
@@ -36,7 +37,7 @@ def _plan(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operato
     else:
         plan = plan_body(compiler, query.body, parent)
         plan = _ordered(compiler, plan, query, parent)
-    return plan if query.for_clause is None else serialised(plan, query.for_clause)
+    return plan if query.for_clause is None else serialised(concealed(plan), query.for_clause)
 
 
 def plan_body(compiler: Compiler, body: ast.QueryBody, parent: Scope | None) -> Operator:

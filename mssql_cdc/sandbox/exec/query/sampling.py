@@ -11,6 +11,7 @@ from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.leaves import Leaf, computed_values
+from mssql_cdc.sandbox.exec.query.masks import masked_fields
 from mssql_cdc.sandbox.exec.query.operators import Operator, Rows
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.scope import table_fields
@@ -43,7 +44,8 @@ def check_index_hints(table: Table, name: ast.Name, hints: Sequence[str]) -> Non
 def stored_leaf(compiler: Compiler, table: Table, source: ast.NamedTable, qualifier: tuple[str, ...]) -> Leaf:
     """A stored table as a source of FROM, or a sample of it."""
     check_index_hints(table, source.name, source.hints)
-    fields, hints = table_fields(table, qualifier), frozenset(hint.lower() for hint in source.hints)
+    fields = masked_fields(compiler.session, table, table_fields(table, qualifier))
+    hints = frozenset(hint.lower() for hint in source.hints)
     if source.sample is None:
         return Leaf(fields, table=table, hints=hints)
     scan = TableScan(table, fields, hints=hints, access=Access(), order=(), computed=computed_values(table))

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.exec.expressions.base import Expr, column
 from mssql_cdc.sandbox.exec.expressions.canonical import canonical
 from mssql_cdc.sandbox.exec.query.aggregation import is_aggregate, own_nodes, plan_group
 from mssql_cdc.sandbox.exec.query.limits import limited
+from mssql_cdc.sandbox.exec.query.masks import any_masked, mask_of
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection
 from mssql_cdc.sandbox.exec.query.sorting import Distinct, Sort, SortKey, order_key
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
@@ -44,6 +45,7 @@ class SelectPlanner:
         self.query = query
         self.sources = SourcePlanner(compiler, parent)
         self.order = query.order if query is not None else ()
+        self._masks: list[str] = []
 
     def plan(self) -> Operator:
         """Put the operators together."""
@@ -57,6 +59,11 @@ class SelectPlanner:
             plan, scope = plan_group(self.compiler, node, self._nodes(), plan, scope)
         plan, scope = plan_windows(self.compiler, node, self._nodes(), plan, scope)
         items = self._items(scope)
+        self._masks = (
+            [mask_of(item.node, item.expr, scope) for item in items]
+            if any_masked(scope)
+            else [item.expr.masking for item in items]
+        )
         if node.distinct:
             return self._distinct(plan, items, scope)
         return self._ordered(plan, items, scope)
@@ -188,6 +195,8 @@ class SelectPlanner:
 
     def _project(self, plan: Operator, items: list[Item]) -> Operator:
         fields = [self._field(item) for item in items]
+        if any(self._masks):
+            fields = [replace(field, masking=mask) for field, mask in zip(fields, self._masks, strict=True)]
         return Projection(plan, [item.expr for item in items], fields)
 
     def _field(self, item: Item) -> Field:

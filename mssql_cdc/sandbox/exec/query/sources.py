@@ -25,7 +25,7 @@ from mssql_cdc.sandbox.exec.query.sargs import choose_access, conjuncts, find_sa
 from mssql_cdc.sandbox.exec.query.scans import Access, TableScan
 from mssql_cdc.sandbox.exec.query.views import plan_view
 from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
-from mssql_cdc.sandbox.exec.security import require, selectable_columns
+from mssql_cdc.sandbox.exec.security import permitted_columns, require
 from mssql_cdc.sandbox.tsql import ast
 
 Order = Sequence[tuple[int, bool]]
@@ -112,7 +112,7 @@ class SourcePlanner:
             place = compiler.names.place(name)
             may_select: Callable[[str], bool] | None = None
             if not found.private and not compiler.module_depth:
-                may_select = selectable_columns(compiler.session, found)
+                may_select = permitted_columns(compiler.session, found)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             if source.system_time is not None:
                 plan = plan_history(compiler, found, source, qualifier)

@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.exec.definition_rights import (
     require_sysadmin,
 )
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.impersonation import login_of
 from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import databases
@@ -149,17 +150,26 @@ def _securables(session: SessionState, node: st.Permission) -> list[tuple[str, s
     """What the permission is on: one securable, or columns of one.
 
     Raises:
-        SqlError: 1020 for columns of a permission which has none [doc], 50000 for those that are not known here.
+        SqlError: 1020 for columns of a permission which has none [doc].
     """
     kind, target = _securable(session, node)
     if not node.columns:
         return [(kind, target)]
     if kind != "OBJECT":
-        raise SqlError(1020, "Sub-entity lists (such as column or security expressions) cannot be specified for "
-                       "entity-level permissions.", severity=15)  # fmt: skip
-    if any(permission != "SELECT" for permission in node.permissions):
-        raise SqlError(50000, "This server knows permissions on columns for SELECT only.")
+        raise _entity_level()
+    if not _ON_COLUMNS.issuperset(node.permissions):
+        raise _entity_level()
     return [("COLUMN", f"{target}.{column}") for column in node.columns]
+
+
+_ON_COLUMNS = frozenset({"SELECT", "UPDATE", "REFERENCES", "UNMASK"})
+
+
+def _entity_level() -> SqlError:
+    return SqlError(
+        1020, "Sub-entity lists (such as column or security expressions) cannot be specified for entity-level "
+        "permissions.", severity=15,
+    )  # fmt: skip
 
 
 def _securable(session: SessionState, node: st.Permission) -> tuple[str, str]:
@@ -196,16 +206,7 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
         forget_plans(frame)
         return None
     if node.name is not None:
-        name = str(frame.evaluate(node.name))
-        login = name
-        if node.kind == "user":
-            principal = session.current_database.principals.get(name)
-            if principal is None:
-                raise SqlError(
-                    15517, f'Cannot execute as the database principal because the principal "{name}" does not exist, '
-                    "this type of principal cannot be impersonated, or you do not have permission."
-                )  # fmt: skip
-            login = principal.login or name
+        login = login_of(session, node.kind, str(frame.evaluate(node.name)))
         session.users.append(session.login)
         session.login = login
     forget_plans(frame)

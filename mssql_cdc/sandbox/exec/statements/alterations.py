@@ -8,6 +8,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.conversion import assigner
+from mssql_cdc.sandbox.engine.masking import parse_mask
 from mssql_cdc.sandbox.engine.storage import alter, index_changes, rule_changes, schema_change
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.index import Index
@@ -148,7 +149,8 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         nullable = True if node.nullable is None else node.nullable
         column = Column(
             old.name, type_, nullable=nullable, identity=old.identity, default=old.default, rowguid=old.rowguid,
-            sparse=old.sparse, hidden=old.hidden, masking=node.masking or old.masking,
+            sparse=old.sparse, hidden=old.hidden,
+            masking=old.masking if node.masking is None else parse_mask(node.masking, old.name, type_).text,
             replicated=old.replicated,
         )  # fmt: skip
         convert = assigner(old.type, type_, table=table.long_name, column=old.name)
@@ -183,7 +185,16 @@ def _column_property(table: Table, column: Column, node: st.AlterColumn) -> None
     elif word == "persisted" and column.computed is not None:
         column.computed.persisted = action == "add"
     elif word == "masked":
-        column.masking = node.masking
+        if node.masking is None and column.masking is None:
+            raise SqlError(16007, f"The column '{column.name}' does not have a data masking function.", state=0)
+        column.masking = None if node.masking is None else parse_mask(node.masking, column.name, column.type).text
+    elif word == "not for replication":
+        if column.identity is None:
+            raise SqlError(
+                4991, f"Cannot alter NOT FOR REPLICATION attribute on column '{column.name}' in table '{table.name}' "
+                "because this column is not an identity column."
+            )  # fmt: skip
+        column.identity.not_for_replication = action == "add"
     _touch(table)
 
 

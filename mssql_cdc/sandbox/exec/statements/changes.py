@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
+from mssql_cdc.sandbox.exec.query.masks import as_seen
 from mssql_cdc.sandbox.exec.query.sampling import check_index_hints
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -48,7 +49,7 @@ def compile_target(
         found = None if common else compiler.names.find(name)
         if common or (found is not None and found.type_code == "V"):
             return joined_target(compiler, name, ast.NamedTable(name), where, lowered, permission, wanted)
-    table = target_table(compiler, name, permission)
+    table = target_table(compiler, name, permission, columns=wanted)
     check_index_hints(table, name, hints)
     return single_target(compiler, table, "", where, lowered)
 
@@ -142,7 +143,7 @@ def assignments(
             continue
         if node.operator != "=":
             value = ast.Binary(node.operator[:-1], ast.ColumnRef(node.column), value)
-        cells[place] = stored(compiler.value(value, scope), table, place)
+        cells[place] = stored(as_seen(value, compiler.value(value, scope), scope), table, place)
         if node.variable:
             slot = compiler.variables.scalar(node.variable)
             assert slot.type is not None

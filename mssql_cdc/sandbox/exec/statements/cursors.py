@@ -11,6 +11,7 @@ from mssql_cdc.sandbox.engine.events import Columns, Rows
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements.positioned import cursor_changes
@@ -93,7 +94,7 @@ def _open(frame: Frame, cursor: Cursor) -> Steps:
         assert source.leaf.operator is not None
         plan, cursor.table = source.leaf.operator, source.table
     else:
-        plan = cursor.frame.compiled(node, lambda compiler: compiler.query(node.query))
+        plan = cursor.frame.compiled(node, lambda compiler: concealed(compiler.query(node.query)))
         fields = plan.fields
     rows = yield from session.transactions.run(lambda tx: gather(plan.open(cursor.frame.context(tx))))
     if cursor.table is not None:

@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, coerce
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.query.commontables import with_common_tables
+from mssql_cdc.sandbox.exec.query.masks import concealed, masked_value
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.statements import triggers
@@ -97,7 +98,7 @@ def _compile(compiler: Compiler, node: st.Insert) -> InsertPlan:
 def _queried(
     compiler: Compiler, table: Table, places: Sequence[int], source: ast.Query, *, named: bool
 ) -> Callable[[Context], list[tuple]]:
-    plan = compiler.query(source)
+    plan = concealed(compiler.query(source))
     cells = row_builder(table, places, plan.fields, named=named)
     return lambda context: [tuple([cell(row, context) for cell in cells]) for row in gather(plan.open(context))]
 
@@ -120,7 +121,7 @@ def _values(
             raise error(109 if len(row) < len(places) else 110)
         for column, node in zip(columns, row, strict=True):
             default_word = isinstance(node, ast.Literal) and node.kind == "default"
-            column.append(None if default_word else compiler.value(node))
+            column.append(None if default_word else _shown(compiler.value(node)))
     columns = [_of_one_type(column) for column in columns]
     rows = []
     for number in range(len(body.rows)):
@@ -131,6 +132,11 @@ def _values(
         }
         rows.append(complete(table, given))
     return _evaluated(rows)
+
+
+def _shown(expr: Expr) -> Expr:
+    """The value of a subquery over masked columns is masked."""
+    return masked_value(expr, expr.masking) if expr.masking else expr
 
 
 def _of_one_type(column: list[Expr | None]) -> list[Expr | None]:

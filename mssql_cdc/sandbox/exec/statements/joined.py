@@ -25,7 +25,8 @@ def joined_target(
         node = ast.VariableTable(name[0]) if name[0].startswith("@") else ast.NamedTable(name)
         source = ast.Join("CROSS", node, source)
     if node is source and _is_table(compiler, node):
-        table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), permission)
+        own = node.name if isinstance(node, ast.NamedTable) else (node.name,)
+        table = target_table(compiler, own, permission, columns=wanted)
         return single_target(compiler, table, node.alias, where, hints | _hints_of(node))
     found = target_source(compiler, node, hints, wanted, permission)
     planner = TargetPlanner(compiler, node, found)

@@ -14,6 +14,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, column
 from mssql_cdc.sandbox.exec.flow import Steps
+from mssql_cdc.sandbox.exec.query.masks import as_seen, masked_fields, masked_value
 from mssql_cdc.sandbox.exec.query.operators import SLICE
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field, Scope, table_fields
@@ -90,8 +91,8 @@ def compile_output(
 ) -> OutputPlan:  # fmt: skip
     """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM can be named."""
     fields: list[Field] = [Field("$action", t.nvarchar(10, collation=compiler.collation), False, ("$",))]
-    fields += _special(table, "inserted") if inserted else _hidden(table)
-    fields += _special(table, "deleted") if deleted else _hidden(table)
+    fields += _special(compiler, table, "inserted") if inserted else _hidden(table)
+    fields += _special(compiler, table, "deleted") if deleted else _hidden(table)
     joined = list(source.fields) if source is not None else []
     fields += joined
     scope = Scope(fields, compiler.fold)
@@ -115,8 +116,9 @@ def compile_output(
     return plan
 
 
-def _special(table: Table, name: str) -> list[Field]:
-    return [Field(f.name, f.type, True, (name,)) for f in table_fields(table, ())]
+def _special(compiler: Compiler, table: Table, name: str) -> list[Field]:
+    fields = masked_fields(compiler.session, table, table_fields(table, ()))
+    return [Field(f.name, f.type, True, (name,), masking=f.masking) for f in fields]
 
 
 def _hidden(table: Table) -> list[Field]:
@@ -129,11 +131,13 @@ def _items(compiler: Compiler, node: st.Output, scope: Scope, *, merge: bool) ->
         if isinstance(expression, ast.Star):
             for place in scope.star(expression.qualifier):
                 field_ = scope.fields[place]
-                found.append((field_.name, column(place, field_.type, nullable=True)))
+                plain = column(place, field_.type, nullable=True)
+                found.append((field_.name, masked_value(plain, field_.masking)))
             continue
         if isinstance(expression, ast.ColumnRef) and expression.parts[-1].lower() == "$action" and not merge:
             raise error(207, name="$action")
         expr = compiler.value(expression, scope)
+        expr = as_seen(expression, expr, scope)
         found.append((alias or (expression.parts[-1] if isinstance(expression, ast.ColumnRef) else ""), expr))
     return found
 

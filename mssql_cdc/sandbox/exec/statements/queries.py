@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import change
 from mssql_cdc.sandbox.exec.flow import Steps, StepsTo, lock_pause
+from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection, gather
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
@@ -70,7 +71,7 @@ def compile_select(compiler: Compiler, query: ast.Query) -> SelectPlan:
         if not all(item.assign for item in body.items):
             raise error(141)
         query = _assigning(query, body)
-    plan = compiler.query(query)
+    plan = concealed(compiler.query(query))
     if isinstance(body, ast.Select) and body.items[0].assign:
         for item, field in zip(body.items, plan.fields, strict=True):
             slot = compiler.variables.scalar(item.assign)

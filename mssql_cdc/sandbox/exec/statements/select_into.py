@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.names import is_private
+from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
@@ -67,7 +68,7 @@ def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
     session = frame.session
     body, numbered = _numbered(body)
     query = replace(node.query, body=replace(body, into=()))
-    plan = frame.compiled(node, lambda compiler: compiler.query(query))
+    plan = frame.compiled(node, lambda compiler: concealed(compiler.query(query)))
     compiler = frame.compiler()
 
     def work(transaction: Transaction) -> int:

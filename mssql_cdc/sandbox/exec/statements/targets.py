@@ -11,16 +11,22 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Fn
+from mssql_cdc.sandbox.exec.query.masks import masked_fields
 from mssql_cdc.sandbox.exec.query.sargs import conjuncts
 from mssql_cdc.sandbox.exec.query.scans import Access, scan_entries
 from mssql_cdc.sandbox.exec.query.sources import SourcePlanner
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
-from mssql_cdc.sandbox.exec.security import require
+from mssql_cdc.sandbox.exec.security import require, require_columns
 from mssql_cdc.sandbox.tsql import ast
 
 
-def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table:
-    """The table that a statement changes; views and system objects are refused, and those without permission (229)."""
+def target_table(
+    compiler: Compiler, name: ast.Name, *permissions: str, columns: Sequence[str] | None = None
+) -> Table:  # fmt: skip
+    """The table that a statement changes; views and system objects are refused, and those without permission (229).
+
+    UPDATE may be permitted on single columns: `columns` are those that the statement sets (230).
+    """
     if name[0].startswith("@"):
         return compiler.variables.writable_table(name[0]).table
     compiler.reads_tables = True
@@ -28,6 +34,9 @@ def target_table(compiler: Compiler, name: ast.Name, *permissions: str) -> Table
     if isinstance(found, Table):
         if not found.private and not compiler.module_depth:
             for permission in permissions:
+                if permission == "UPDATE" and columns is not None:
+                    require_columns(compiler.session, found, permission, columns)
+                    continue
                 require(compiler.session, found.database, permission, found.schema.name, found.name)
         refuse_history(found, permissions)
         return found
@@ -87,7 +96,7 @@ def single_target(
     qualifier = (
         (alias or table.name,) if table.private or alias else (table.database.name, table.schema.name, table.name)
     )
-    scope = planner.scope(table_fields(table, qualifier))
+    scope = planner.scope(masked_fields(compiler.session, table, table_fields(table, qualifier)))
     conditions = conjuncts(where)
     access, covered, _ = planner.access(table, scope, conditions, (), prefer_order=False)
     rest = [node for node in conditions if not any(node is done for done in covered)]

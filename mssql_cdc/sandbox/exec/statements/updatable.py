@@ -79,11 +79,14 @@ def target_source(
         found = compiler.names.find(node.name)
         if found is not None and found.type_code == "V":
             return _view_source(compiler, node, found, wanted, action)
-    return _table_source(compiler, node, hints, action)
+    return _table_source(compiler, node, hints, wanted, action)
 
 
-def _table_source(compiler: Compiler, node: Any, hints: frozenset[str], action: str) -> Source:
-    table = target_table(compiler, node.name if isinstance(node, ast.NamedTable) else (node.name,), action)
+def _table_source(
+    compiler: Compiler, node: Any, hints: frozenset[str], wanted: Sequence[str] | None, action: str
+) -> Source:
+    name = node.name if isinstance(node, ast.NamedTable) else (node.name,)
+    table = target_table(compiler, name, action, columns=wanted)
     plain = SourcePlanner(compiler, None).leaf(node)
     fields = [*plain.fields, Field(ROWID, t.BIGINT, False, (ROWID,), hidden=True)]
     used = hints | plain.hints

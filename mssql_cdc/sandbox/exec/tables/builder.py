@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
+from mssql_cdc.sandbox.engine.masking import parse_mask
 from mssql_cdc.sandbox.engine.storage import index_changes, rule_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column, Computed, Default, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
@@ -18,6 +19,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
+from mssql_cdc.sandbox.exec.security import require_columns
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.constraint_names import key_name, rule_name
@@ -43,7 +45,9 @@ class TableBuilder:
         if node.type is None:
             return Column(node.name, t.INT, nullable=True)
         type_ = self.compiler.type_of(node.type, ordinal=ordinal)
-        identity = Identity(*node.identity) if node.identity is not None else None
+        identity = None
+        if node.identity is not None:
+            identity = Identity(*node.identity, not_for_replication=node.not_for_replication)
         nullable = node.nullable
         if nullable is None:
             nullable = identity is None and not node.generated and node.name.lower() not in key
@@ -68,7 +72,7 @@ class TableBuilder:
             sparse=node.sparse,
             hidden=node.hidden,
             generated=node.generated,
-            masking=node.masking,
+            masking=None if node.masking is None else parse_mask(node.masking, node.name, type_).text,
         )
         if node.type.schema:
             column.xml_schema = collection_named(self.compiler, node.type.schema).content
@@ -158,7 +162,7 @@ class TableBuilder:
         return Check(
             name, number, _outer(render(node.expression)),
             lambda row: fn(row, Context(session, [], None)), column or None, trusted=node.check_existing,
-            system_named=not node.name,
+            system_named=not node.name, not_for_replication=node.not_for_replication,
         )  # fmt: skip
 
     def foreign_key(self, table: Table, node: st.Constraint) -> ForeignKey:
@@ -171,6 +175,8 @@ class TableBuilder:
         referenced = self.compiler.names.find(reference.table)
         if not isinstance(referenced, Table):
             raise error(1767, name=name, table=".".join(reference.table))
+        if not referenced.private:
+            require_columns(self.compiler.session, referenced, "REFERENCES", reference.columns or ("",))
         target = reference.columns
         if not target:
             primary = referenced.primary_key
@@ -181,6 +187,7 @@ class TableBuilder:
         return ForeignKey(
             name, number, table, columns, referenced, target,
             reference.on_delete, reference.on_update, trusted=node.check_existing, system_named=not node.name,  # type: ignore[arg-type]
+            not_for_replication=reference.not_for_replication,
         )  # fmt: skip
 
     def index(self, table: Table, node: st.IndexDefinition, options: Sequence[tuple[str, str]] = ()) -> Index:
