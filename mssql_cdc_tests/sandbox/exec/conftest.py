@@ -119,3 +119,11 @@ def connect(server: Server) -> Iterator[Callable[[], Client]]:
 @pytest.fixture
 def sql(connect: Callable[[], Client]) -> Client:
     return connect()
+
+
+@pytest.fixture
+def table(sql: Client) -> Client:
+    """A session whose database has three rows in a table t."""
+    sql("CREATE TABLE t (id int NOT NULL PRIMARY KEY, name nvarchar(20) DEFAULT N'new', n int)")
+    sql("INSERT t VALUES (1, N'one', 10), (2, N'two', 20), (3, N'three', NULL)")
+    return sql
