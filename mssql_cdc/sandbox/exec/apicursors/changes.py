@@ -72,7 +72,7 @@ def update(session: SessionState, cursor: ApiCursor, row: int, values: Sequence[
         return [new for _, new in pairs], [old for old, _ in pairs]
 
     names = [table.columns[place].name for place, _ in cells]
-    then = triggers.after(rows.frame, table, "UPDATE", lambda result: result, names) if table.triggers else None
+    then = triggers.after(rows.frame, table, "UPDATE", lambda result: result, names)
     new, _ = yield from session.transactions.run(work, then)
     session.row_count = len(new)
     yield session.done(rows.frame, len(new), "update")
@@ -90,7 +90,7 @@ def delete(session: SessionState, cursor: ApiCursor, row: int) -> Steps:
             _current(rows, transaction, rowid, check=_optimistic(cursor))
         return table.delete(transaction, rowids)
 
-    then = triggers.after(rows.frame, table, "DELETE", lambda gone: ([], gone), ()) if table.triggers else None
+    then = triggers.after(rows.frame, table, "DELETE", lambda gone: ([], gone), ())
     gone = yield from session.transactions.run(work, then)
     session.row_count = len(gone)
     yield session.done(rows.frame, len(gone), "delete")

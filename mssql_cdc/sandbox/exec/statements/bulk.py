@@ -81,8 +81,8 @@ def load(target: BulkTarget, data: BulkData) -> Steps:
             rows = build(frame.context(transaction))
             return insert_rows(session, table, transaction, rows, place=identity, explicit=identity in target.places)
 
-    fire = table.triggers and "FIRE_TRIGGERS" in options
-    then = triggers.after(frame, table, "INSERT", lambda rows: (rows, []), ()) if fire else None
+    asleep = "FIRE_TRIGGERS" not in options
+    then = triggers.after(frame, table, "INSERT", lambda rows: (rows, []), (), asleep=asleep)
     rows = yield from session.transactions.run(work, then)
     session.row_count = len(rows)
     yield session.done(frame, len(rows), "insert bulk")

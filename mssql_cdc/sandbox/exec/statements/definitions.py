@@ -18,7 +18,7 @@ from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.modules import Module
 from mssql_cdc.sandbox.exec.query.commontables import named
 from mssql_cdc.sandbox.exec.routine import Frame
-from mssql_cdc.sandbox.exec.statements import places
+from mssql_cdc.sandbox.exec.statements import indexed_views, places
 from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.small_objects import new_object
@@ -61,6 +61,8 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             check_view(node, plan.fields)
             named(plan.fields, node.columns, node.name[-1], node.name[-1])
         if found is not None:
+            if found.type_code == "V":
+                indexed_views.forget(compiler, transaction, found)
             _replace(transaction, found, code, definition, node.text)
             return
         parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
@@ -184,6 +186,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             schema_change.log_ddl(found, transaction, "drop table", f"DROP TABLE {'.'.join(name)}")
         for trigger in list(found.triggers):
             database.drop_object(transaction, trigger)
+    elif found.type_code == "V":
+        indexed_views.forget(compiler, transaction, found)
     elif found.type_code == "TR" and found.definition.parent is not None:
         parent = found.definition.parent
         triggers_of(parent).remove(found)

@@ -13,7 +13,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame
-from mssql_cdc.sandbox.exec.statements import places, xml_indexes
+from mssql_cdc.sandbox.exec.statements import indexed_views, places, xml_indexes
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
@@ -26,6 +26,10 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
     compiler = frame.compiler()
 
     def work(transaction: Transaction) -> None:
+        view = compiler.names.find(node.table)
+        if view is not None and view.type_code == "V":
+            indexed_views.create(frame, compiler, transaction, view, node)
+            return
         table = _existing(compiler, node.table)
         require_alter(session, table)
         places.check_places(table.database, node.options)
@@ -47,10 +51,6 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
 
 def _existing(compiler: Compiler, name: ast.Name) -> Table:
     found = compiler.names.find(name)
-    if found is not None and found.type_code == "V":
-        if "SCHEMABINDING" not in found.definition.node.options:
-            raise SqlError(1939, f"Cannot create index on view '{found.name}' because the view is not schema bound.")
-        raise SqlError(1940, f"Cannot create index on view '{found.name}': this server keeps no rows of views.")
     if not isinstance(found, Table):
         raise error(1088, name=".".join(name))
     return found
@@ -65,6 +65,10 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
         if isinstance(found, Table) and any(
             drop(found, transaction, node.index) for drop in (columnstores.drop, xml_indexes.drop)
         ):
+            return
+        if found is not None and found.type_code == "V" and indexed_views.drop(
+            compiler, transaction, found, node.index
+        ):  # fmt: skip
             return
         index = found.index(node.index) if isinstance(found, Table) else None
         if index is None or not isinstance(found, Table):

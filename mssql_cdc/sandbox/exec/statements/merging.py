@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.storage.view_indexes import views_over
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
@@ -249,7 +250,7 @@ def merge(frame: Frame, node: st.Merge) -> Steps:
     plan = frame.compiled(node, lambda compiler: compile_merge(compiler, node))
     for clause in plan.clauses:
         triggers.refuse_output(plan.table, clause.action.upper(), plan.output)
-    then = _triggers(frame, plan) if plan.table.triggers else None
+    then = _triggers(frame, plan) if plan.table.triggers or views_over(plan.table) else None
     changes: Changes = yield from session.transactions.run(lambda tx: apply_merge(plan, frame.context(tx)), then)
     count = len(changes.actions)
     if plan.output is not None and plan.output.columns:
@@ -273,7 +274,8 @@ def _triggers(frame: Frame, plan: MergePlan) -> Any:
                 old = [row for place in places if (row := changes.old[place]) is not None]
                 columns = [col.name for col in plan.table.columns]
                 step = triggers.after(frame, plan.table, action, lambda _r, new=new, old=old: (new, old), columns)
-                yield from step(changes)
+                if step is not None:
+                    yield from step(changes)
         return None
 
     return fire

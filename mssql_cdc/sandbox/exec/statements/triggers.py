@@ -7,12 +7,14 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.storage.view_indexes import views_over
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.module_runs import module_routine, run_module
 from mssql_cdc.sandbox.exec.query.operators import Rows
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import table_fields
+from mssql_cdc.sandbox.exec.statements import indexed_views
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
@@ -24,7 +26,7 @@ def then(
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
     """What runs behind the work of a statement: the trigger that stands in for it, else the AFTER triggers."""
     if instead is None:
-        return after(frame, table, action, rows_of, columns) if table.triggers else None
+        return after(frame, table, action, rows_of, columns)
 
     def fire(result: Any) -> Steps:
         new, old = rows_of(result)
@@ -37,11 +39,21 @@ def then(
 
 def after(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
-    columns: Sequence[str],
-) -> Callable[[Any], Steps]:  # fmt: skip
-    """What runs after a change of `table`: its enabled triggers for `action`."""
+    columns: Sequence[str], *, asleep: bool = False,
+) -> Callable[[Any], Steps] | None:  # fmt: skip
+    """What runs after a change of `table`: indexed views are checked, then its enabled triggers for `action` fire.
+
+    None where there is neither; `asleep` leaves the triggers out.
+    """
+    watched = action != "DELETE" and bool(views_over(table))
+    if not watched and (asleep or not table.triggers):
+        return None
 
     def fire(result: Any) -> Steps:
+        if watched:
+            yield from indexed_views.check(frame, table)
+        if asleep:
+            return None
         new, old = rows_of(result)
         touched = tuple(col.name for col in table.columns) if action == "INSERT" else tuple(columns)
         for trigger in list(table.triggers):
