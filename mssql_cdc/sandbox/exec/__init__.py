@@ -13,7 +13,7 @@ The rooms, lowest first; each imports what stands before it, none what stands be
 * `query/`: operators, and the planners that make them
 * `compiling/`: one function per kind of expression; `statements/`: one per kind of statement; `procedures`
 * `prepared`, `remote`, `apicursors/`: calls as they come from clients
-* `dialect`: the tables of the language, made out of all of these; `session`: carries them; `lanes`: several requests of one session
+* `dialect`: the tables of the language, made out of all of these; `session`: carries them; `lanes`: several requests
 
 Expressions hold queries, queries functions, functions statements, and statements all of them. That recursion goes
 through the tables (`language.Language`): who meets a node of another kind looks up what to do with it, so that no
