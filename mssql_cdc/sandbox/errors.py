@@ -360,6 +360,8 @@ catalogue: dict[int, Template] = {
     15248: T("Either the parameter @objname is ambiguous or the claimed @objtype ({kind}) is wrong.", 11),
     15335: T("Error: The new name '{name}' is already in use as a {kind} name and would cause a duplicate that is not permitted.", 11),
     18456: T("Login failed for user '{login}'.", 14),
+    18470: T("Login failed for user '{login}'. Reason: The account is disabled.", 14),
+    18488: T("Login failed for user '{login}'. Reason: The password of the account must be changed.", 14),
     35100: T("Error number {value} in the THROW statement is outside the valid range. Specify an error number in the valid range of 50000 to 2147483647.", 16, 10),
     9828: T("The second and third arguments of the TRANSLATE built-in function must contain an equal number of characters."),
     35353: T("{feature} cannot be enabled on a table with a clustered columnstore index. Consider dropping clustered columnstore index '{index}' on table '{table}'."),

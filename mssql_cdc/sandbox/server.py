@@ -4,7 +4,6 @@ What the parts do belongs to them; the command line belongs to command.py.
 """
 
 import asyncio
-import hmac
 import ipaddress
 import secrets
 import threading
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from mssql_cdc.sandbox.authentication import authenticate
 from mssql_cdc.sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import error
@@ -124,10 +124,8 @@ class SandboxServer:
             session.close()
 
     def _open_session(self, login: Login) -> Session:
-        """The session of a client; errors 18456 (login), 4060 (no such database, or no user in it)."""
-        account = self.engine.logins.get(login.user)
-        if account is None or account.disabled or not _same(account.password, login.password):
-            raise error(18456, login=login.user)
+        """The session of a client; errors of `authenticate`, 4060 (no such database, or no user in it)."""
+        account = authenticate(self.engine, login)
         database = login.database or account.default_database
         if database not in self.engine.databases:
             raise error(4060, name=database)
@@ -144,10 +142,6 @@ class SandboxServer:
             raise error(4060, name=database)
         session.open_lane = Lanes(session).open
         return session
-
-
-def _same(left: str, right: str) -> bool:
-    return hmac.compare_digest(left.encode("utf-8", "surrogatepass"), right.encode("utf-8", "surrogatepass"))
 
 
 def _check_address(host: str, password: str | None, *, allow_remote: bool) -> None:

@@ -11,6 +11,7 @@ from mssql_cdc.sandbox.tds.watching import FaultyAnswer
 from mssql_cdc.sandbox.tds.wire import ProtocolError
 
 _READ_SIZE = 65536
+_HANDSHAKE_RECORD = b"\x16"
 # Before login a client has no business to send more than this.
 LOGIN_MESSAGE_LIMIT = 128 * 1024
 
@@ -116,6 +117,30 @@ class Channel(Packets):
     def allow_messages(self, limit: int) -> None:
         """Set the largest message accepted from now on, in bytes."""
         self._assembler.limit = limit
+
+    async def tls_first(self, context: ssl.SSLContext | None) -> bool:
+        """Whether the client begins with TLS itself, as TDS 8.0 does (Encrypt=strict); the handshake is then done.
+
+        Raises:
+            ProtocolError: it does, and there is no certificate.
+        """
+        data = await self._reader.read(_READ_SIZE)
+        if data[:1] != _HANDSHAKE_RECORD:
+            self._assembler.feed(data)
+            return False
+        if context is None:
+            raise ProtocolError("the client begins with TLS (TDS 8.0, Encrypt=strict), and this server has none")
+        tls = TlsChannel(context)
+        done = False
+        while not done:
+            answer, done = tls.handshake(data)
+            self._writer.write(answer)
+            data = b"" if done else await self._reader.read(_READ_SIZE)
+            if not done and not data:
+                raise ProtocolError("the client left during the TLS handshake")
+        self._tls = tls
+        self._assembler.feed(tls.decrypt(b""))
+        return True
 
     async def start_tls(self, context: ssl.SSLContext) -> None:
         """Do the handshake, whose records travel inside PRELOGIN packets; afterwards they go without."""

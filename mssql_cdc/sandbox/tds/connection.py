@@ -13,7 +13,7 @@ from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.tds.channel import Channel
 from mssql_cdc.sandbox.tds.conversation import Conversation
 from mssql_cdc.sandbox.tds.login import Login, parse_login
-from mssql_cdc.sandbox.tds.login_response import login_accepted, login_refused
+from mssql_cdc.sandbox.tds.login_response import LOGIN_FAILED, login_accepted, login_refused
 from mssql_cdc.sandbox.tds.multiplexer import Multiplexer
 from mssql_cdc.sandbox.tds.packets import Message, PacketType
 from mssql_cdc.sandbox.tds.prelogin import (
@@ -82,12 +82,16 @@ class Connection:
     # -- login -----------------------------------------------------------------------------------------------
 
     async def _establish(self) -> Session | None:
+        strict = await self._channel.tls_first(self._settings.tls)
         message = await self._expect(PacketType.PRELOGIN)
         if message is None:
             return None
         prelogin = parse_prelogin(message.payload)
         self._mars = prelogin.wants_mars
         encryption, protection = negotiate(self._settings.encrypt, prelogin.encryption)
+        if strict:
+            # All is inside TLS already; what PRELOGIN says of encryption is of no meaning then.
+            encryption, protection = prelogin.encryption, Protection.NOTHING
         self._channel.packets.add(prelogin_reply(prelogin, encryption, self._settings.version))
         await self._channel.finish()
         if protection is not Protection.NOTHING:
@@ -98,7 +102,7 @@ class Connection:
             return None
         if protection is Protection.LOGIN:
             self._channel.stop_tls()
-        return await self._log_in(parse_login(message.payload), encrypted=protection is Protection.EVERYTHING)
+        return await self._log_in(parse_login(message.payload), encrypted=strict or protection is Protection.EVERYTHING)
 
     async def _expect(self, kind: PacketType) -> Message | None:
         message = await self._channel.receive()
@@ -109,6 +113,8 @@ class Connection:
     async def _log_in(self, login: Login, *, encrypted: bool) -> Session | None:
         server_name = self._settings.server_name
         try:
+            if not login.spoken:
+                raise _unspoken(login)
             session = self._settings.sessions(login)
         except SqlError as reason:
             self._channel.packets.add(login_refused(login, reason, server_name=server_name))
@@ -130,3 +136,12 @@ class Connection:
         self._channel.packets.size = login.negotiated_packet_size
         self._channel.allow_messages(self._settings.message_limit)
         return session
+
+
+def _unspoken(login: Login) -> SqlError:
+    return SqlError(
+        LOGIN_FAILED,
+        f"Login failed for user '{login.user}': the client speaks TDS 0x{login.tds_version:08X}, and this server "
+        "7.3, 7.4 and 8.0 (FreeTDS: TDS_Version=7.4).",
+        severity=14,
+    )

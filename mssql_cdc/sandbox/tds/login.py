@@ -8,12 +8,16 @@ from mssql_cdc.sandbox.tds.wire import ProtocolError, Reader, decode_utf16
 
 TDS_7_3_B = 0x730B0003
 TDS_7_4 = 0x74000004
+TDS_8_0 = 0x08000000
 FEATURE_UTF8 = 0x0A
 
 _FIXED_PART = 36
 _READ_ONLY_INTENT = 0x20
 _INTEGRATED_SECURITY = 0x80
 _HAS_EXTENSION = 0x10
+_CHANGE_PASSWORD = 0x01
+_NEW_PASSWORD = 86
+"""Where the place and length of the new password stand."""
 _FEATURE_TERMINATOR = 0xFF
 
 
@@ -36,6 +40,13 @@ class Login:
     features: Mapping[int, bytes]
     client_version: int = 0
     process_id: int = 0
+    new_password: str | None = field(default=None, repr=False)
+    """What the password is to be from now on (fChangePassword)."""
+
+    @property
+    def spoken(self) -> bool:
+        """Whether this server speaks the client's version of TDS: 7.3 (SQL Server 2008), 7.4 and 8.0."""
+        return self.tds_version >= TDS_7_3_B or self.tds_version == TDS_8_0
 
     @property
     def negotiated_packet_size(self) -> int:
@@ -49,19 +60,18 @@ def parse_login(payload: bytes) -> Login:
     """The LOGIN7 message.
 
     Raises:
-        ProtocolError: lengths or offsets outside the message, or a protocol older than TDS 7.3.
+        ProtocolError: lengths or offsets outside the message.
     """
     reader = Reader(payload)
     reader.skip(4)
     version = reader.u32()
-    if version < TDS_7_3_B:
-        raise ProtocolError(f"the client speaks TDS version 0x{version:08X}; expected 7.3 (SQL Server 2008) or 7.4")
     packet_size = reader.u32()
     client_version, process_id = reader.u32(), reader.u32()
     reader.skip(4)  # connection id
     _, flags2, type_flags, flags3 = reader.take(4)
     reader.position = _FIXED_PART
     fields = [_field(reader) for _ in range(9)]
+    changed = _field(Reader(payload, _NEW_PASSWORD)) if flags3 & _CHANGE_PASSWORD else None
     host, user, password, application, server, extension, library, language, database = fields
     return Login(
         tds_version=version,
@@ -79,6 +89,7 @@ def parse_login(payload: bytes) -> Login:
         features=_features(payload, extension) if flags3 & _HAS_EXTENSION else {},
         client_version=client_version,
         process_id=process_id,
+        new_password=None if changed is None else _reveal(_slice(payload, changed[0], changed[1] * 2)),
     )
 
 

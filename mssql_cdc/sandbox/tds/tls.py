@@ -76,6 +76,7 @@ def server_context(host: str) -> ssl.SSLContext:
         path.touch(mode=0o600)
         path.write_bytes(self_signed_certificate(host))
         context.load_cert_chain(path)
+    context.set_alpn_protocols(["tds/8.0"])
     return context
 
 

@@ -93,6 +93,10 @@ class AdministrationParser(DatabaseParser):
                 options.append((self.peek(-1).text, ""))
             elif self.accept("WITH") or self.accept(","):
                 options.append(self._principal_option())
+                while self.text in ("MUST_CHANGE", "HASHED", "UNLOCK"):
+                    options.append((self.advance().text, ""))
+                if self.text == "OLD_PASSWORD":
+                    options.append(self._principal_option())
             else:
                 return st.Principal(action, kind, name, tuple(options), line=line)  # type: ignore[arg-type]
 
@@ -102,8 +106,6 @@ class AdministrationParser(DatabaseParser):
         token = self.advance()
         if token.kind not in ("s", "n", "w", "q", "b"):
             self.fail(token)
-        while self.text in ("MUST_CHANGE", "HASHED", "UNLOCK"):
-            self.advance()
         return option, token.value.hex() if isinstance(token.value, bytes) else str(token.value)
 
     def permission(self) -> st.Statement:

@@ -74,9 +74,12 @@ def test_read_only_intent_and_features_are_read() -> None:
     assert login.features == {0x0A: b"\x01"}
 
 
-def test_protocols_before_7_3_are_refused_with_the_versions_that_work() -> None:
-    with pytest.raises(ProtocolError, match=r"7\.3 .* or 7\.4"):
-        parse_login(login7(user="u", password="p", version=0x71000001))
+@pytest.mark.parametrize(
+    ("version", "spoken"),
+    [(0x71000001, False), (0x72090002, False), (0x730B0003, True), (0x74000004, True), (0x08000000, True)],
+)
+def test_protocols_from_7_3_are_spoken(version: int, spoken: bool) -> None:  # noqa: FBT001
+    assert parse_login(login7(user="sa", password="x", version=version)).spoken is spoken
 
 
 @given(st.data())

@@ -34,6 +34,8 @@ class Login:
     server_roles: set[str] = field(default_factory=set)
     default_database: str = "master"
     disabled: bool = False
+    must_change: bool = False
+    """Whether the next login has to bring a new password."""
     permissions: set[str] = field(default_factory=set)
     sid: bytes = field(default_factory=lambda: os.urandom(16))
     create_date: int = 0

@@ -78,11 +78,15 @@ def _login(session: SessionState, node: st.Principal, options: dict[str, str]) -
     if node.action == "create":
         login = session.server.add_login(node.name, options.get("PASSWORD", ""))
         login.default_database = options.get("DEFAULT_DATABASE", login.default_database)
+        login.must_change = "MUST_CHANGE" in options
         return
     found = logins.get(node.name)
     if found is None:
         raise error(15151, action="alter", kind="login", name=node.name)
+    if options.get("OLD_PASSWORD", found.password) != found.password:
+        raise error(15151, action="alter", kind="login", name=node.name)
     found.password = options.get("PASSWORD", found.password)
+    found.must_change = "MUST_CHANGE" in options or (found.must_change and "PASSWORD" not in options)
     found.default_database = options.get("DEFAULT_DATABASE", found.default_database)
     found.disabled = "DISABLE" in options or (found.disabled and "ENABLE" not in options)
 
