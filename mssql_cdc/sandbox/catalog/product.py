@@ -13,6 +13,7 @@ PROPERTIES: dict[str, str | int | None] = {
     "filestreamconfiguredlevel": 0,
     "filestreameffectivelevel": 0,
     "hadrmanagerstatus": 2,
+    "instancedefaultbackuppath": "/var/opt/mssql/data",
     "instancedefaultdatapath": "/var/opt/mssql/data/",
     "instancedefaultlogpath": "/var/opt/mssql/data/",
     "instancename": None,
@@ -25,7 +26,11 @@ PROPERTIES: dict[str, str | int | None] = {
     "islocaldb": 0,
     "ispolybaseinstalled": 0,
     "issingleuser": 0,
+    "isserversuspendedforsnapshotbackup": 0,
+    "istempdbmetadatamemoryoptimized": 0,
     "isxtpsupported": 1,
+    "pathseparator": "/",
+    "productbuildtype": None,
     "lcid": 1033,
     "licensetype": "DISABLED",
     "numlicenses": None,
@@ -35,5 +40,6 @@ PROPERTIES: dict[str, str | int | None] = {
     "sqlcharsetname": "iso_1",
     "sqlsortorder": 52,
     "sqlsortordername": "nocase_iso",
+    "suspendeddatabasecount": 0,
 }
 """SERVERPROPERTY by lower-case name, but for the server's own; a name that is nowhere gives NULL."""

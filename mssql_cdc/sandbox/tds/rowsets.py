@@ -61,10 +61,10 @@ def _pass_orders(reader: Reader) -> None:
 
 
 def read_bulk_load(payload: bytes) -> BulkData:
-    """The rows of a bulk load message: COLMETADATA, ROW and NBCROW tokens, DONE.
+    """The rows of a bulk load message: COLMETADATA, ROW and NBCROW tokens, DONE, which FreeTDS leaves out.
 
     Raises:
-        ProtocolError: no such structure, or the DONE is missing.
+        ProtocolError: no such structure.
         InvalidValueError: a cell whose bytes are no value of its type.
     """
     reader = Reader(payload)
@@ -79,7 +79,7 @@ def read_bulk_load(payload: bytes) -> BulkData:
     columns = [wire for _, wire in described]
     cells = [_cell_reader(wire) for wire in columns]
     rows = []
-    while (token := reader.u8()) not in _DONES:
+    while reader.remaining and (token := reader.u8()) not in _DONES:
         if token not in (_ROW, _NBCROW):
             raise ProtocolError(f"0x{token:02X} where a row of a bulk load was expected")
         rows.append(_row(reader, cells, reader.take((count + 7) // 8) if token == _NBCROW else b""))

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.system_types import TYPES
 from mssql_cdc.sandbox.engine.types import parse_type
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.tds.collations import collation_bytes
 
 _HEAD = bytes.fromhex("0200")
 _SALT = 4
@@ -59,7 +60,8 @@ def _collation_property(_scope: Scope, name: str | None, key: str | None) -> obj
         collation = collation_named(name or "")
     except SqlError:
         return None
-    found = {"codepage": collation.code_page, "lcid": collation.lcid}.get((key or "").casefold())
+    known = {"codepage": collation.code_page, "lcid": collation.lcid, "tdscollation": collation_bytes(collation)}
+    found = known.get((key or "").casefold())
     return None if found is None else variant(found)
 
 

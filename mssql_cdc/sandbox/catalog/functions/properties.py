@@ -16,11 +16,13 @@ from mssql_cdc.sandbox.engine.types import SqlType, max_length
 Variant = "tuple[SqlType, object]"
 
 
-def variant(value: str | int | None) -> tuple[SqlType, object] | None:
-    """A sql_variant in storage form: int or nvarchar(128)."""
+def variant(value: str | int | bytes | None) -> tuple[SqlType, object] | None:
+    """A sql_variant in storage form: int, nvarchar(128), or varbinary of the value's length."""
     if value is None:
         return None
-    return (column_type("nvarchar(128)"), value) if isinstance(value, str) else (column_type("int"), value)
+    if isinstance(value, int):
+        return column_type("int"), value
+    return column_type("nvarchar(128)" if isinstance(value, str) else f"varbinary({len(value)})"), value
 
 
 def _server_property(scope: Scope, name: str | None) -> object:
@@ -55,14 +57,24 @@ _DATABASE: dict[str, Callable[[Database], str | int | None]] = {
     "comparisonstyle": lambda _: 196609,
     "lcid": lambda db: db.collation.lcid,
     "sqlsortorder": lambda db: db.collation.sort_id,
-    "isautoclose": lambda _: 0,
-    "isautoshrink": lambda _: 0,
+    "isautoclose": lambda db: int(db.properties.get("auto_close") == "ON"),
+    "isautoshrink": lambda db: int(db.properties.get("auto_shrink") == "ON"),
     "isfulltextenabled": lambda _: 1,
     "isinstandby": lambda _: 0,
     "issyncwithbackup": lambda _: 0,
     "ispublished": lambda _: 0,
-    "edition": lambda _: None,
-    "serviceobjective": lambda _: None,
+    "edition": lambda db: "GeneralPurpose" if db.server.version.is_azure else None,
+    "serviceobjective": lambda db: "GP_Gen5_2" if db.server.version.is_azure else None,
+    "isansinulldefault": lambda db: int(db.options.ansi_null_default),
+    "isautocreatestatistics": lambda db: int(db.properties.get("auto_create_statistics", "ON") == "ON"),
+    "isautoupdatestatistics": lambda db: int(db.properties.get("auto_update_statistics", "ON") == "ON"),
+    "isrecursivetriggersenabled": lambda db: int(db.options.recursive_triggers),
+    "isparameterizationforced": lambda db: int(db.properties.get("parameterization") == "FORCED"),
+    "ismergepublished": lambda _: 0,
+    "issubscribed": lambda _: 0,
+    "istornpagedetectionenabled": lambda db: int(db.properties.get("page_verify") == "TORN_PAGE_DETECTION"),
+    "isxtpsupported": lambda _: 1,
+    "lastgoodcheckdbtime": lambda _: "1900-01-01T00:00:00.000",
 }
 
 
@@ -75,6 +87,7 @@ def _database_property(scope: Scope, name: str | None, key: str | None) -> objec
     return variant(compute(database)) if database is not None and compute is not None else None
 
 
+_GENERATED = {"": 0, "start": 1, "end": 2}
 _COLUMN: dict[str, Callable[[Table, Column], int | None]] = {
     "allowsnull": lambda _, column: int(column.nullable),
     "columnid": lambda _, column: column.column_id,
@@ -90,7 +103,12 @@ _COLUMN: dict[str, Callable[[Table, Column], int | None]] = {
     "precision": lambda _, column: column.type.precision or max(column.type.length, 0) or None,
     "scale": lambda _, column: column.type.scale if column.type.precision else None,
     "charmaxlen": lambda _, column: column.type.length or None,
-    "generatedalwaystype": lambda *_: 0,
+    "generatedalwaystype": lambda _, column: _GENERATED[column.generated],
+    "isdeterministic": lambda _, column: None if column.computed is None else int(column.computed.stored),
+    "isidnotforrepl": lambda _, column: int(column.identity is not None and column.identity.not_for_replication),
+    "isfulltextindexed": lambda *_: 0,
+    "isoutparam": lambda *_: None,
+    "isxmlindexable": lambda _, column: int(column.type.name == "xml"),
     "usesansitrim": lambda *_: 1,
 }
 
@@ -135,7 +153,40 @@ def _tests(table: Table) -> dict[str, bool]:
         "tablehastextimage": any(c.type.name in ("text", "ntext", "image") for c in table.columns),
         "tablehascheckcnst": bool(table.checks),
         "tablehasdefaultcnst": any(column.default is not None for column in table.columns),
+        "tablehasnonclustindex": any(not index.clustered for index in table.indexes),
+        "tablehasrowguidcol": any(column.rowguid for column in table.columns),
+        "tablehascolumnset": False,
+        "tablehasactivefulltextindex": False,
+        "tableisfake": False,
+        "tableislockedonbulkload": False,
+        "tableismemoryoptimized": False,
+        "isindexed": bool(table.indexes),
+        "isindexable": True,
+        "isansinullson": True,
+        "isquotedidenton": True,
     }
+
+
+_NUMBERS: dict[str, Callable[[Table], int]] = {
+    "cardinality": lambda table: table.row_count,
+    "tabletemporaltype": lambda table: int(table.properties.get("temporal_type", 0)),
+    "tabletextinrowlimit": lambda _: 0,
+}
+_FIRED = {
+    "hasaftertrigger": ("after", ""), "hasinsteadoftrigger": ("instead of", ""), "hasinserttrigger": ("", "insert"),
+    "hasupdatetrigger": ("", "update"), "hasdeletetrigger": ("", "delete"), "tablehasinserttrigger": ("", "insert"),
+    "tablehasupdatetrigger": ("", "update"), "tablehasdeletetrigger": ("", "delete"),
+}  # fmt: skip
+"""Properties about triggers: their time and their event, where it matters."""
+
+
+def _fires(trigger: object, item: object, wanted: tuple[str, str]) -> bool:
+    """Whether an object is a trigger of a table or view, at the wanted time and of the wanted event."""
+    if getattr(trigger, "type_code", "") != "TR" or trigger.parent_object_id != getattr(item, "object_id", 0):  # type: ignore[attr-defined]
+        return False
+    module, (timing, event) = trigger.definition, wanted  # type: ignore[attr-defined]
+    instead = module.node.timing == "instead of"
+    return (not timing or instead == (timing == "instead of")) and (not event or event in module.events)
 
 
 def _object_property(scope: Scope, object_id: int | None, key: str | None) -> int | None:
@@ -151,8 +202,10 @@ def _object_property(scope: Scope, object_id: int | None, key: str | None) -> in
         return row.schema.schema_id if name == "schemaid" else 1
     item = scope.database.object_by_id(row.object_id)
     test = _tests(item).get(name) if isinstance(item, Table) else None
-    if name == "cardinality" and isinstance(item, Table):
-        return item.row_count
+    if isinstance(item, Table) and name in _NUMBERS:
+        return _NUMBERS[name](item)
+    if name in _FIRED:
+        return int(any(_fires(trigger, item, _FIRED[name]) for trigger in scope.database.objects()))
     return None if test is None else int(test)
 
 

@@ -1,8 +1,9 @@
 """Stored procedures of the catalogue, by family."""
 
-from mssql_cdc.sandbox.catalog.procedures import describe, keys, modules, privileges, server, tables, types
+from mssql_cdc.sandbox.catalog.procedures import collations, describe, keys, modules, privileges, server, tables, types
 
 PROCEDURES = (
+    *collations.PROCEDURES,
     *describe.PROCEDURES,
     *keys.PROCEDURES,
     *modules.PROCEDURES,

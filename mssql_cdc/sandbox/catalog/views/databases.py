@@ -77,8 +77,15 @@ def _settings(database: Database) -> tuple:
     )  # fmt: skip
 
 
-def _databases(scope: Scope) -> Iterator[tuple]:
+def _shown(scope: Scope) -> Iterator[Database]:
+    """All databases; in Azure SQL Database a database knows itself and `master`, which knows all [doc]."""
     for database in scope.server.databases.values():
+        if not scope.server.version.is_azure or database.name == "master" or database is scope.database or (scope.database.name == "master" and not database.is_system):
+            yield database
+
+
+def _databases(scope: Scope) -> Iterator[tuple]:
+    for database in _shown(scope):
         waits = database.log.capturing
         yield (
             database.name,

@@ -63,12 +63,6 @@ _COLUMNS = {
     "sys.external_data_sources": "data_source_id int, name sysname, location nvarchar(4000), type_desc nvarchar(255)?, "
     "type tinyint, resource_manager_location nvarchar(4000)?, credential_id int, database_name sysname?, "
     "shard_map_name sysname?, connection_options nvarchar(4000)?, pushdown nvarchar(256)?",
-    "sys.fulltext_catalogs": "fulltext_catalog_id int, name sysname, path nvarchar(260)?, is_default bit, "
-    "is_accent_sensitivity_on bit, data_space_id int?, file_id int?, principal_id int?, is_importing bit",
-    "sys.fulltext_indexes": "object_id int, unique_index_id int, fulltext_catalog_id int?, is_enabled bit, "
-    "change_tracking_state char(1)?, change_tracking_state_desc nvarchar(60)?, has_crawl_completed bit, "
-    "crawl_type char(1), crawl_type_desc nvarchar(60)?, crawl_start_date datetime?, crawl_end_date datetime?, "
-    "incremental_timestamp binary(8)?, stoplist_id int?, property_list_id int?, data_space_id int?",
     "sys.linked_logins": "server_id int, local_principal_id int?, uses_self_credential bit, remote_name sysname?, "
     "modify_date datetime",
     "sys.plan_guides": "plan_guide_id int, name sysname, create_date datetime, modify_date datetime, is_disabled bit, "
