@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,19 +10,15 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.context import Database
-from mssql_cdc.errors import DataLostError, FencedError, SourceError, TamperedTableError
-from mssql_cdc.lsn import LsnRange
+from mssql_cdc.errors import DataLostError, SourceError
 from mssql_cdc.snapshot import begin
 from mssql_cdc.stream.capture import capture
 from mssql_cdc.stream.decisions import Range
-from mssql_cdc.stream.facts import Activity
 from mssql_cdc.stream.gather import survey
 from mssql_cdc.stream.loop import Follower, catch_up
-from mssql_cdc.stream.maintain import maintain
-from mssql_cdc.stream.plan import plan, plan_partition
+from mssql_cdc.stream.plan import plan
 from mssql_cdc.stream.signals import ask_for_snapshot
-from mssql_cdc_tests.lake_kit import lsn
-from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some
+from mssql_cdc_tests.spark.model_lake import changes, current, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -58,73 +53,6 @@ def test_quiet_database_opens_right_after_its_snapshot(database, source):
     assert current(database, "late") == {}
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None:
-    """The n-th call of the function ends the process, before or after it has done its work."""
-    module, _, name = target.rpartition(".")
-    real = getattr(__import__(module, fromlist=[name]), name)
-    numbers = itertools.count(1)
-
-    def dying(*arguments, **more):
-        fatal = next(numbers) == call  # Calls may be under way side by side.
-        if fatal and not after:
-            raise Killed
-        result = real(*arguments, **more)
-        if fatal:
-            raise Killed
-        return result
-
-    monkeypatch.setattr(target, dying)
-
-
-@pytest.mark.parametrize(
-    ("target", "call", "after"),
-    [
-        ("mssql_cdc.stream.capture.commit", 1, True),  # between two tables
-        ("mssql_cdc.stream.capture.append_offsets", 1, False),  # before the offsets row
-        ("mssql_cdc.stream.after.apply", 1, False),  # between append and MERGE
-        ("mssql_cdc.stream.after.apply", 1, True),  # between the MERGEs of two tables
-    ],
-)
-def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, monkeypatch, target, call, after):
-    write_some(source)
-    settled(database, source)
-    write_some(source)
-    source.capture()
-    with monkeypatch.context() as patch:
-        kill_at(patch, target, call, after=after)
-        with pytest.raises(Killed):
-            catch_up([database], timeout=60)
-    write_some(source)
-    source.put("orders", 1, None)
-    settled(database, source)
-    same(database, source)
-    for name in source.tables:
-        events = [change.op for at, table, change in source.log if table == name and at > 20]
-        assert [op for op, _, _ in changes(database, name) if op != "r"] == events
-
-
-@pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
-def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, source, monkeypatch, call, after):
-    write_some(source)
-    source.capture()
-    monkeypatch.setattr("mssql_cdc.snapshot.capture.CHUNK_ROWS", 2)
-    monkeypatch.setattr("mssql_cdc.snapshot.capture.GROUP_CHUNKS", 1)
-    with monkeypatch.context() as patch:
-        kill_at(patch, "mssql_cdc.snapshot.read.commit", call, after=after)
-        with pytest.raises(Killed):
-            catch_up([database], timeout=60)
-    write_some(source)
-    source.put("orders", 0, None)
-    settled(database, source)
-    same(database, source)
-    reads = [key for op, key, _ in changes(database, "people") if op == "r"]
-    assert sorted(reads) == sorted(set(reads)), "a chunk that was committed was read again"
-
-
 def test_table_that_fails_keeps_its_position_and_the_others_go_on(database, source):
     write_some(source)
     settled(database, source)
@@ -151,67 +79,6 @@ def test_table_that_cannot_be_read_is_named_and_does_not_hold_the_others_back(da
     assert [op for op, _, _ in changes(database, "people")].count("u") == 4
 
 
-def test_run_that_is_late_adds_nothing(database, source):
-    write_some(source)
-    settled(database, source)
-    write_some(source)
-    source.capture()
-    late = survey(database)
-    decision = plan(late.facts)
-    write_some(source)
-    settled(database, source)
-    result = capture(database, late, decision)
-    assert {type(error) for error in result.failed.values()} == {FencedError}
-    assert result.row is None
-    same(database, source)
-
-
-def test_two_runs_at_once_commit_each_row_once(database, source):
-    write_some(source)
-    settled(database, source)
-    write_some(source)
-    source.capture()
-    rival = Follower(database.named("rival"))
-
-    def overtake() -> None:
-        source.before_read = lambda: None
-        write_some(source)
-        source.capture()
-        rival.step(merge=False)
-
-    source.before_read = overtake
-    with pytest.raises(FencedError):
-        Follower(database).step()
-    settled(database, source)
-    same(database, source)
-    for name in source.tables:
-        positions = [key for op, key, _ in changes(database, name) if op != "r"]
-        assert len(positions) == sum(1 for n, t, _ in source.log if t == name and n > 20)
-
-
-def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
-    write_some(source)
-    settled(database, source)
-    source.enable("late")
-    source.put("late", 7, "seven")
-    write_some(source)
-    source.capture()
-    rival = Follower(database.named("rival"))
-
-    def range_meanwhile() -> None:
-        source.before_read = lambda: None
-        write_some(source)
-        source.put("late", 8, "eight")
-        source.capture()
-        seen = survey(database.named("rival"), running=[Activity("snapshot", "snapshot-x", "other")])
-        capture(rival.database, seen, plan(seen.facts))
-
-    source.before_read = range_meanwhile
-    Follower(database).step()
-    settled(database, source)
-    same(database, source)
-
-
 def test_table_excluded_and_included_again_misses_nothing(database, source):
     write_some(source)
     settled(database, source)
@@ -233,17 +100,6 @@ def test_cleanup_that_overtakes_a_read_loses_that_table_loudly(database, source)
     with pytest.raises(DataLostError, match="people"):
         catch_up([database], timeout=60)
     assert current(database, "orders") == source.tables["orders"].rows
-
-
-def test_restored_change_log_is_refused_by_name(database, source, spark):
-    write_some(source)
-    settled(database, source)
-    write_some(source)
-    settled(database, source)
-    uri = database.layout.root + "/dbo/orders/changes"
-    spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1").collect()
-    with pytest.raises(TamperedTableError, match="RESTORE"):
-        catch_up([database], timeout=60)
 
 
 def test_random_play_ends_equal_to_the_source(database, source):
@@ -337,18 +193,6 @@ def test_quiet_weekend_is_not_data_loss(database, source):
     same(database, source)
 
 
-def test_old_partition_asked_for_again_does_nothing(database, source):
-    write_some(source)
-    settled(database, source)
-    write_some(source)
-    settled(database, source)
-    seen = survey(database)
-    before = changes(database, "orders")
-    result = capture(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
-    assert (result.row, result.tables) == (None, {})
-    assert changes(database, "orders") == before
-
-
 @pytest.mark.feature("STR-19")
 def test_idle_tables_are_moved_in_time_for_the_retention_that_the_server_has(database, source):
     write_some(source)
@@ -360,19 +204,6 @@ def test_idle_tables_are_moved_in_time_for_the_retention_that_the_server_has(dat
     decision = plan(survey(database, now=soon).facts)
     assert isinstance(decision, Range)
     assert len(decision.idle) == 2
-
-
-def test_maintenance_beside_capture_changes_no_row(spark, tmp_path):
-    source = ModelSource("orders")
-    database = model_database(source, spark, tmp_path)
-    for value in ("one", "two"):
-        source.put("orders", 1, value)
-        settled(database, source)
-    done = {one.name: one for one in maintain(database, retain_hours=168)}
-    assert done["shop.dbo.orders changes"].removed == 2
-    source.put("orders", 2, "three")
-    settled(database, source)
-    same(database, source)
 
 
 def test_storage_that_may_not_commit_atomically_is_warned_about_when_a_snapshot_begins(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -40,6 +41,16 @@ def member(name: str, at: int | None, **more: object) -> Member:
     defaults: dict[str, object] = {"status": "streaming" if at is not None else "new", "instances": (instance(),)}
     position = None if at is None else lsn(at)
     return Member(table(name), position=position, **{**defaults, **more})  # type: ignore[arg-type]
+
+
+def facts(*members: Member, captured: int | None = 10, **more: Any) -> Facts:
+    """The facts of a moment: these members, captured so far."""
+    return Facts(now=NOW, members=members, captured=None if captured is None else lsn(captured), **more)
+
+
+def ends(decision: Range) -> dict[str, tuple[int, int]]:
+    """From where to where a range reads each table."""
+    return {s.table.name: (s.from_.raw[-1], s.to.raw[-1]) for s in decision.slices}
 
 
 @dataclass

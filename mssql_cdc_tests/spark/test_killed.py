@@ -1,0 +1,79 @@
+"""Processes that die between any two steps: whoever comes next finishes, and nothing is read or written twice."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from mssql_cdc.stream.loop import catch_up
+from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None:
+    """The n-th call of the function ends the process, before or after it has done its work."""
+    module, _, name = target.rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+    numbers = itertools.count(1)
+
+    def dying(*arguments, **more):
+        fatal = next(numbers) == call  # Calls may be under way side by side.
+        if fatal and not after:
+            raise Killed
+        result = real(*arguments, **more)
+        if fatal:
+            raise Killed
+        return result
+
+    monkeypatch.setattr(target, dying)
+
+
+@pytest.mark.parametrize(
+    ("target", "call", "after"),
+    [
+        ("mssql_cdc.stream.capture.commit", 1, True),  # between two tables
+        ("mssql_cdc.stream.capture.append_offsets", 1, False),  # before the offsets row
+        ("mssql_cdc.stream.after.apply", 1, False),  # between append and MERGE
+        ("mssql_cdc.stream.after.apply", 1, True),  # between the MERGEs of two tables
+    ],
+)
+def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, monkeypatch, target, call, after):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    with monkeypatch.context() as patch:
+        kill_at(patch, target, call, after=after)
+        with pytest.raises(Killed):
+            catch_up([database], timeout=60)
+    write_some(source)
+    source.put("orders", 1, None)
+    settled(database, source)
+    same(database, source)
+    for name in source.tables:
+        events = [change.op for at, table, change in source.log if table == name and at > 20]
+        assert [op for op, _, _ in changes(database, name) if op != "r"] == events
+
+
+@pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
+def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, source, monkeypatch, call, after):
+    write_some(source)
+    source.capture()
+    monkeypatch.setattr("mssql_cdc.snapshot.capture.CHUNK_ROWS", 2)
+    monkeypatch.setattr("mssql_cdc.snapshot.capture.GROUP_CHUNKS", 1)
+    with monkeypatch.context() as patch:
+        kill_at(patch, "mssql_cdc.snapshot.read.commit", call, after=after)
+        with pytest.raises(Killed):
+            catch_up([database], timeout=60)
+    write_some(source)
+    source.put("orders", 0, None)
+    settled(database, source)
+    same(database, source)
+    reads = [key for op, key, _ in changes(database, "people") if op == "r"]
+    assert sorted(reads) == sorted(set(reads)), "a chunk that was committed was read again"

@@ -1,0 +1,116 @@
+"""Runs that meet: late ones add nothing, rows are committed once, a range and a snapshot do not disturb each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc.errors import FencedError, TamperedTableError
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.stream.capture import capture
+from mssql_cdc.stream.facts import Activity
+from mssql_cdc.stream.gather import survey
+from mssql_cdc.stream.loop import Follower, catch_up
+from mssql_cdc.stream.maintain import maintain
+from mssql_cdc.stream.plan import plan, plan_partition
+from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
+from mssql_cdc_tests.spark.model_source import ModelSource
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_run_that_is_late_adds_nothing(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    late = survey(database)
+    decision = plan(late.facts)
+    write_some(source)
+    settled(database, source)
+    result = capture(database, late, decision)
+    assert {type(error) for error in result.failed.values()} == {FencedError}
+    assert result.row is None
+    same(database, source)
+
+
+def test_two_runs_at_once_commit_each_row_once(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    rival = Follower(database.named("rival"))
+
+    def overtake() -> None:
+        source.before_read = lambda: None
+        write_some(source)
+        source.capture()
+        rival.step(merge=False)
+
+    source.before_read = overtake
+    with pytest.raises(FencedError):
+        Follower(database).step()
+    settled(database, source)
+    same(database, source)
+    for name in source.tables:
+        positions = [key for op, key, _ in changes(database, name) if op != "r"]
+        assert len(positions) == sum(1 for n, t, _ in source.log if t == name and n > 20)
+
+
+def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
+    write_some(source)
+    settled(database, source)
+    source.enable("late")
+    source.put("late", 7, "seven")
+    write_some(source)
+    source.capture()
+    rival = Follower(database.named("rival"))
+
+    def range_meanwhile() -> None:
+        source.before_read = lambda: None
+        write_some(source)
+        source.put("late", 8, "eight")
+        source.capture()
+        seen = survey(database.named("rival"), running=[Activity("snapshot", "snapshot-x", "other")])
+        capture(rival.database, seen, plan(seen.facts))
+
+    source.before_read = range_meanwhile
+    Follower(database).step()
+    settled(database, source)
+    same(database, source)
+
+
+def test_restored_change_log_is_refused_by_name(database, source, spark):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    settled(database, source)
+    uri = database.layout.root + "/dbo/orders/changes"
+    spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1").collect()
+    with pytest.raises(TamperedTableError, match="RESTORE"):
+        catch_up([database], timeout=60)
+
+
+def test_old_partition_asked_for_again_does_nothing(database, source):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    settled(database, source)
+    seen = survey(database)
+    before = changes(database, "orders")
+    result = capture(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
+    assert (result.row, result.tables) == (None, {})
+    assert changes(database, "orders") == before
+
+
+def test_maintenance_beside_capture_changes_no_row(spark, tmp_path):
+    source = ModelSource("orders")
+    database = model_database(source, spark, tmp_path)
+    for value in ("one", "two"):
+        source.put("orders", 1, value)
+        settled(database, source)
+    done = {one.name: one for one in maintain(database, retain_hours=168)}
+    assert done["shop.dbo.orders changes"].removed == 2
+    source.put("orders", 2, "three")
+    settled(database, source)
+    same(database, source)
