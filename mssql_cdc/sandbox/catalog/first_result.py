@@ -11,8 +11,8 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.calls.module_runs import module_routine
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.module_runs import module_routine
 from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.routine import Routine
 from mssql_cdc.sandbox.exec.session import Session

@@ -9,10 +9,10 @@ The rooms, lowest first; each imports what stands before it, none what stands be
 * `expressions/`: closures made of closures
 * `compiler`: what compilation knows around a statement; `modules`: what the database keeps of users' modules
 * `tables/`: making tables and complete rows; `routine`: statements with their variables, and one run of them
-* `arguments`, `interpreter`: lists of statements; `functions`, `module_runs`, `texts`: bodies that are run
-* `query/`: operators, and the planners that make them
-* `compiling/`: one function per kind of expression; `statements/`: one per kind of statement; `procedures`
-* `prepared`, `remote`, `apicursors/`: calls as they come from clients
+* `interpreter`: lists of statements; `functions`: bodies of users' functions; `sprocs/`: procedures of the server
+* `query/`: operators, and the planners that make them; `calls/`: arguments, procedures, prepared statements
+* `compiling/`: one function per kind of expression; `statements/`: one per kind of statement
+* `apicursors/`: cursors as drivers ask for them
 * `dialect`: the tables of the language, made out of all of these; `session`: carries them; `lanes`: several requests
 
 Expressions hold queries, queries functions, functions statements, and statements all of them. That recursion goes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mssql_cdc.sandbox.exec import procedures
 from mssql_cdc.sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
+from mssql_cdc.sandbox.exec.calls import procedures
+from mssql_cdc.sandbox.exec.calls.prepared import PREPARED_PROCEDURES
 from mssql_cdc.sandbox.exec.compiling.nodes import EXPRESSIONS
 from mssql_cdc.sandbox.exec.language import Language, RunStatement
-from mssql_cdc.sandbox.exec.prepared import PREPARED_PROCEDURES
 from mssql_cdc.sandbox.exec.query.planner import plan_query
 from mssql_cdc.sandbox.exec.statements import (
     administration,

@@ -8,8 +8,8 @@ from typing import Any
 from mssql_cdc.sandbox.engine.events import BulkData, Done, Event, RpcParameter, TmRequest
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import SqlError
-from mssql_cdc.sandbox.exec import remote
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
+from mssql_cdc.sandbox.exec.calls import remote
 from mssql_cdc.sandbox.exec.dialect import TSQL
 from mssql_cdc.sandbox.exec.driving import DrivenSession
 from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of

@@ -16,10 +16,10 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOption
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import Keyset
+from mssql_cdc.sandbox.exec.calls.texts import run_text
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import triggers
-from mssql_cdc.sandbox.exec.texts import run_text
 
 
 def writable(cursor: ApiCursor) -> Keyset:

@@ -17,13 +17,13 @@ from mssql_cdc.sandbox.exec.apicursors import changes
 from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOption, Fetch, PreparedCursor, ScrollOption
 from mssql_cdc.sandbox.exec.apicursors.messages import cursor_error
 from mssql_cdc.sandbox.exec.apicursors.rows import ROWSTAT, RowSource, keyset_table, open_copied, open_keyset
-from mssql_cdc.sandbox.exec.arguments import bind
+from mssql_cdc.sandbox.exec.calls.arguments import bind
+from mssql_cdc.sandbox.exec.calls.prepared import definitions_of, text_of
+from mssql_cdc.sandbox.exec.calls.texts import run_text
 from mssql_cdc.sandbox.exec.flow import Answer, Outputs, Steps, StepsTo
 from mssql_cdc.sandbox.exec.language import CallProcedure
-from mssql_cdc.sandbox.exec.prepared import definitions_of, text_of
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.texts import run_text
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.calls.tableparameters import check_module
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.definition_rights import may_drop, require_create
 from mssql_cdc.sandbox.exec.flow import Steps
@@ -22,7 +23,6 @@ from mssql_cdc.sandbox.exec.statements import indexed_views, places
 from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.small_objects import new_object
-from mssql_cdc.sandbox.exec.tableparameters import check_module
 from mssql_cdc.sandbox.exec.text_rules import check_flow, check_function, check_view
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast

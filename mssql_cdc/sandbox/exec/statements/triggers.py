@@ -9,8 +9,8 @@ from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.view_indexes import views_over
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.calls.module_runs import module_routine, run_module
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.module_runs import module_routine, run_module
 from mssql_cdc.sandbox.exec.query.operators import Rows
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import table_fields

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
+from mssql_cdc.sandbox.exec.sprocs.renaming import rename
+
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec import extended_properties, schema_procedures
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
-from mssql_cdc.sandbox.exec.named_arguments import named_arguments
-from mssql_cdc.sandbox.exec.renaming import rename
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.sprocs import extended_properties, schema_procedures
 
 
 def _get_lock(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.exec.calls.procedures import call_by_text
+from mssql_cdc.sandbox.exec.calls.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
 from mssql_cdc.sandbox.exec.handles import Prepared
 from mssql_cdc.sandbox.exec.language import CallProcedure
-from mssql_cdc.sandbox.exec.procedures import call_by_text
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.texts import TextOutputs, run_text
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
 
 

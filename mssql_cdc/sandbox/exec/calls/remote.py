@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.exec.calls.procedures import call_by_text
 from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of
 from mssql_cdc.sandbox.exec.flow import Abort, Steps
-from mssql_cdc.sandbox.exec.procedures import call_by_text
 from mssql_cdc.sandbox.exec.session_state import SessionState
 
 

@@ -9,7 +9,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, call_error, error
-from mssql_cdc.sandbox.exec import tableparameters
+from mssql_cdc.sandbox.exec.calls import tableparameters
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql.statements import VariableDeclaration
 

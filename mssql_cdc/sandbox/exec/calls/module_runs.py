@@ -9,7 +9,7 @@ from typing import Any
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.errors import SqlError, call_error, error
-from mssql_cdc.sandbox.exec.arguments import bind
+from mssql_cdc.sandbox.exec.calls.arguments import bind
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
 from mssql_cdc.sandbox.exec.interpreter import run_list

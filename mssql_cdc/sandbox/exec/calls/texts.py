@@ -7,7 +7,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import RpcParameter
-from mssql_cdc.sandbox.exec.arguments import bind
+from mssql_cdc.sandbox.exec.calls.arguments import bind
 from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
 from mssql_cdc.sandbox.exec.interpreter import run_list
 from mssql_cdc.sandbox.exec.options import own_settings

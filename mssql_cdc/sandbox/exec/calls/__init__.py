@@ -1,0 +1,1 @@
+"""Calls: arguments and parameters, EXECUTE, modules and text that are run, prepared statements, remote calls."""

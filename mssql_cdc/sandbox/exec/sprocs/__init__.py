@@ -1,0 +1,1 @@
+"""Procedures of the server that change definitions: `own` is their table."""
