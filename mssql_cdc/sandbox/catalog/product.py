@@ -35,7 +35,6 @@ PROPERTIES: dict[str, str | int | None] = {
     "licensetype": "DISABLED",
     "numlicenses": None,
     "productminorversion": "0",
-    "resourcelastupdatedatetime": None,
     "sqlcharset": 1,
     "sqlcharsetname": "iso_1",
     "sqlsortorder": 52,

@@ -197,7 +197,8 @@ class AdministrationParser(DatabaseParser):
             return
         while True:
             word = self.expect_one("FULLSCAN", "SAMPLE", "RESAMPLE", "NORECOMPUTE", "ALL", "COLUMNS", "INDEX",
-                                   "INCREMENTAL", "MAXDOP", "PERSIST_SAMPLE_PERCENT", "AUTO_DROP")  # fmt: skip
+                                   "INCREMENTAL", "MAXDOP", "PERSIST_SAMPLE_PERCENT", "AUTO_DROP", "ROWCOUNT",
+                                   "PAGECOUNT")  # fmt: skip
             if word == "SAMPLE":
                 self.integer()
                 self.expect_one("PERCENT", "ROWS")
@@ -207,7 +208,7 @@ class AdministrationParser(DatabaseParser):
                 return
 
     def trigger_switch(self) -> st.Statement:
-        """ENABLE | DISABLE TRIGGER names ON table."""
+        """ENABLE | DISABLE TRIGGER names ON table | DATABASE."""
         line = self.line()
         action = self.expect_one("ENABLE", "DISABLE").lower()
         self.expect("TRIGGER")

@@ -108,6 +108,7 @@ class SourceParser(ExpressionParser):
         if self.text in ("CONTAINSTABLE", "FREETEXTTABLE"):
             return self._full_text_table()
         line = self.line()
+        self.accept("::")
         if self.token.kind == "w" and self.text == "OPENJSON":
             name: ast.Name = (str(self.advance().value),)
         else:

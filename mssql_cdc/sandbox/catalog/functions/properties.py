@@ -8,10 +8,11 @@ from mssql_cdc.sandbox.catalog.columns import column_type
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.names import ObjectRow, object_by_id
 from mssql_cdc.sandbox.catalog.product import PROPERTIES
+from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.storage.columns import Column
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
-from mssql_cdc.sandbox.engine.types import SqlType, max_length
+from mssql_cdc.sandbox.engine.types import DATETIME, SqlType, max_length, nvarchar
 
 Variant = "tuple[SqlType, object]"
 
@@ -44,6 +45,8 @@ def _server_property(scope: Scope, name: str | None) -> object:
         "collation": server.collation.name,
         "ishadrenabled": int(server.replica.active),
     }
+    if key == "resourcelastupdatedatetime":
+        return DATETIME, convert(server.version.built, nvarchar(30), DATETIME)
     return variant(own.get(key, PROPERTIES.get(key)))
 
 

@@ -79,8 +79,10 @@ def _settings(database: Database) -> tuple:
 
 def _shown(scope: Scope) -> Iterator[Database]:
     """All databases; in Azure SQL Database a database knows itself and `master`, which knows all [doc]."""
+    everything = scope.database.name == "master"
     for database in scope.server.databases.values():
-        if not scope.server.version.is_azure or database.name == "master" or database is scope.database or (scope.database.name == "master" and not database.is_system):
+        known = database is scope.database or database.name == "master" or (everything and not database.is_system)
+        if known or not scope.server.version.is_azure:
             yield database
 
 
@@ -106,6 +108,7 @@ def _databases(scope: Scope) -> Iterator[tuple]:
             int(database.is_system and database.name != "tempdb"),
             database.name,
             _flag(database, "accelerated_database_recovery"),
+            _flag(database, "optimized_locking"),
         )
 
 
@@ -143,6 +146,6 @@ _COLUMNS = (
     "is_change_feed_enabled bit? = 0, is_data_lake_replication_enabled bit? = 0, is_event_stream_enabled bit? = 0, "
     "data_compaction int? = 0, data_compaction_desc nvarchar(60)? = 'DISABLED', data_lake_log_publishing int? = 0, "
     "data_lake_log_publishing_desc nvarchar(60)? = 'DISABLED', is_vorder_enabled bit? = 0, "
-    "is_proactive_statistics_refresh_on bit? = 0, is_optimized_locking_on bit? = 0"
+    "is_proactive_statistics_refresh_on bit? = 0, is_optimized_locking_on bit?"
 )
 VIEWS = (view("sys.databases", _COLUMNS, _databases),)

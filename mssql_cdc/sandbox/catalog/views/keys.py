@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.catalog.views.columns import CONSTRAINT
+from mssql_cdc.sandbox.engine.storage.documents import xml_indexes
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.storage.view_indexes import view_indexes
 
 _ACTIONS = {"NO ACTION": (0, "NO_ACTION"), "CASCADE": (1, "CASCADE"), "SET NULL": (2, "SET_NULL"),
             "SET DEFAULT": (3, "SET_DEFAULT")}  # fmt: skip
@@ -28,6 +30,8 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
         for name, (index_id, clustered) in columnstores.items():
             kind = (5, "CLUSTERED COLUMNSTORE") if clustered else (6, "NONCLUSTERED COLUMNSTORE")
             yield (table.object_id, name, index_id, *kind, 0, 0, 0, 0, 0, 0, None)
+        for each in xml_indexes(table):
+            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
             yield (
                 table.object_id,
@@ -43,6 +47,17 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
                 int(index.predicate is not None),
                 index.predicate_text or None,
             )
+
+
+def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
+    """Indexes of tables, then those of views, among those that are asked about."""
+    yield from _indexes(scope)
+    asked = scope.object_id
+    for item in scope.database.objects():
+        if item.type_code == "V" and asked in (None, item.object_id):
+            for each in view_indexes(item):
+                kind = (1, "CLUSTERED") if each.clustered else (2, "NONCLUSTERED")
+                yield (item.object_id, each.name, each.index_id, *kind, int(each.unique), 0, 0, 0, 0, 0, None)
 
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
@@ -131,7 +146,7 @@ VIEWS = (
         "is_ignored_in_optimization bit? = 0, allow_row_locks bit? = 1, allow_page_locks bit? = 1, has_filter bit?, "
         "filter_definition nvarchar(max)?, compression_delay int? = NULL, "
         "suppress_dup_key_messages bit? = 0, auto_created bit? = 0, optimize_for_sequential_key bit? = 0",
-        _indexes,
+        _indexes_and_views,
         about="object_id",
     ),
     view(

@@ -22,6 +22,7 @@ from mssql_cdc.sandbox.exec.definition_rights import require_alter
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
+from mssql_cdc.sandbox.exec.statements import database_triggers
 from mssql_cdc.sandbox.exec.statements import table_settings as settings
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
@@ -270,6 +271,9 @@ def _drop_constraint(table: Table, transaction: Transaction, name: str, *, if_ex
 
 
 def _set(frame: Frame, node: st.AlterTableSet) -> Steps:
+    if node.table == ("",):
+        yield from database_triggers.switch(frame, node)
+        return None
     yield from _altered(frame, node.table, lambda c, table, tx: settings.apply(c, table, tx, node))
     return None
 

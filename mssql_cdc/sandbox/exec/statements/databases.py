@@ -83,6 +83,7 @@ def _uses(session: SessionState, database: Database) -> bool:
     )
 
 
+_OPTIMIZED_LOCKING_SINCE = 2025
 _FLAGS = {
     "READ_COMMITTED_SNAPSHOT": "read_committed_snapshot", "ALLOW_SNAPSHOT_ISOLATION": "allow_snapshot_isolation",
     "ANSI_NULL_DEFAULT": "ansi_null_default", "RECURSIVE_TRIGGERS": "recursive_triggers",
@@ -91,6 +92,8 @@ _FLAGS = {
 
 def _refuse_option(session: SessionState, database: Database | None, name: str, value: str) -> None:
     """What change data capture does not go along with, and the server's configuration (22892, 12838, 12824)."""
+    if name == "OPTIMIZED_LOCKING" and session.server.version.year < _OPTIMIZED_LOCKING_SINCE:
+        raise SqlError(102, f"Incorrect syntax near '{name}'.", severity=15)
     captured = database is not None and database.options.cdc_enabled
     if name == "DELAYED_DURABILITY" and value != "DISABLED" and captured:
         raise cdc_error(22892, "Change Data Capture", procedure="")

@@ -1,0 +1,55 @@
+"""Small forms of statements that published scripts use.
+
+Evidence: the scripts of AdventureWorks, of the First Responder Kit, and Microsoft's pages on their statements.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc.sandbox.registry import Catalog
+from mssql_cdc_tests.sandbox.exec.conftest import Client
+
+
+def test_triggers_of_the_database_are_switched(sql: Client) -> None:
+    sql("CREATE TRIGGER watch ON DATABASE FOR DDL_DATABASE_LEVEL_EVENTS AS PRINT 'seen'")
+    assert sql("DISABLE TRIGGER watch ON DATABASE").errors == []
+    server = sql.session.server
+    server.catalog = Catalog(server)
+    query = "SELECT is_disabled FROM sys.triggers WHERE name = 'watch'"
+    assert sql(query).rows == [(1,)]
+    assert sql(f"ENABLE TRIGGER ALL ON DATABASE {query}").rows == [(0,)]
+    assert sql("DISABLE TRIGGER other ON DATABASE").errors == [1088]
+    server.catalog.close()
+
+
+def test_the_resource_database_has_a_date(sql: Client) -> None:
+    server = sql.session.server
+    server.catalog = Catalog(server)
+    query = "SELECT YEAR(CONVERT(datetime, SERVERPROPERTY('ResourceLastUpdateDateTime')))"
+    assert sql(query).rows == [(int(server.version.built.split()[2]),)]
+    server.catalog.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "errors"),
+    [
+        ("CREATE TABLE t (a int) UPDATE STATISTICS t WITH ROWCOUNT = 9, PAGECOUNT = 9", []),
+        ("SELECT * FROM ::nothing('x', default)", [208]),
+        ("ALTER DATABASE db SET OPTIMIZED_LOCKING = ON", [102]),
+    ],
+)
+def test_forms_are_read(sql: Client, statement: str, errors: list[int]) -> None:
+    assert sql(statement).errors == errors
+
+
+def test_indexes_of_views_and_of_xml_are_in_sys_indexes(sql: Client) -> None:
+    server = sql.session.server
+    server.catalog = Catalog(server)
+    sql("CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk PRIMARY KEY, x xml)")
+    sql("CREATE VIEW dbo.v WITH SCHEMABINDING AS SELECT id FROM dbo.t")
+    assert sql("CREATE UNIQUE CLUSTERED INDEX ix ON v (id) CREATE PRIMARY XML INDEX px ON t (x)").errors == []
+    query = "SELECT name, type_desc, is_unique FROM sys.indexes WHERE object_id = OBJECT_ID('{}') ORDER BY index_id"
+    assert sql(query.format("v")).rows == [("ix", "CLUSTERED", 1)]
+    assert sql(query.format("t")).rows == [("pk", "CLUSTERED", 1), ("px", "XML", 0)]
+    server.catalog.close()
