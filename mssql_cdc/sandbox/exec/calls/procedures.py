@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.sandbox.exec.calls.result_sets import described
-from mssql_cdc.sandbox.exec.sprocs.own import OWN
-
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.errors import SqlError, call_error, error
 from mssql_cdc.sandbox.exec.calls import tableparameters
 from mssql_cdc.sandbox.exec.calls.module_runs import call_procedure
+from mssql_cdc.sandbox.exec.calls.result_sets import described
 from mssql_cdc.sandbox.exec.calls.texts import run_text
 from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
@@ -23,6 +21,7 @@ from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.sprocs.own import OWN
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import Parser

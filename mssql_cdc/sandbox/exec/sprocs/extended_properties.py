@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
-
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
 
 _NAMES = ("name", "value", "level0type", "level0name", "level1type", "level1name", "level2type", "level2name")
 _DATABASE, _OBJECT, _PARAMETER, _SCHEMA, _PRINCIPAL, _TYPE, _INDEX = 0, 1, 2, 3, 4, 6, 7

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
-from mssql_cdc.sandbox.exec.sprocs.renaming import rename
-
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
 from mssql_cdc.sandbox.engine.lock_requests import MustWait, Resource
@@ -15,6 +12,8 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.sprocs import extended_properties, schema_procedures
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
+from mssql_cdc.sandbox.exec.sprocs.renaming import rename
 
 
 def _get_lock(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:

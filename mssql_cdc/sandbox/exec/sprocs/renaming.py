@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
-
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.storage import alter, schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
@@ -16,6 +14,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
 from mssql_cdc.sandbox.tsql.ast import Name
 from mssql_cdc.sandbox.tsql.parser import Parser
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
-
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
@@ -20,6 +18,7 @@ from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
 from mssql_cdc.sandbox.tsql.parser import Parser
 
 Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
