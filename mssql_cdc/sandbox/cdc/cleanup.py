@@ -60,10 +60,10 @@ def require_mapped(capture: DatabaseCapture, transaction: Transaction, mark: byt
     return row
 
 
-def cleanup_instance(
+def raise_low_end(
     capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, mark: bytes | None
-) -> int:
-    """Raise one instance's low end to `mark` (None: where it is) and delete what lies below; the number of rows."""
+) -> bytes:
+    """Raise one instance's low end to `mark` (None: where it is); below what changes go then."""
     metadata = Metadata(capture.database, transaction)
     low = instance.start_lsn
     row = None if mark is None else require_mapped(capture, transaction, mark)
@@ -71,7 +71,12 @@ def cleanup_instance(
         low = metadata.lsn_by_time(row[2], below=False, inclusive=True) or mark
         if low > instance.start_lsn:
             _raise_low_end(metadata, instance, low)
-    return _delete_below(transaction, metadata, instance.change_table, low)
+    return low
+
+
+def delete_changes(capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, low: bytes) -> int:
+    """Delete an instance's changes below `low`; the number of rows."""
+    return _delete_below(transaction, Metadata(capture.database, transaction), instance.change_table, low)
 
 
 def _raise_low_end(metadata: Metadata, instance: CaptureInstance, mark: bytes) -> None:

@@ -6,6 +6,7 @@ Azure SQL Database has it in each database, as `cdc.cdc_jobs` [doc].
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mssql_cdc.sandbox.cdc.enable_database import Tool
@@ -59,7 +60,7 @@ class JobTable:
         if not self.exists(database):
             return []
         records = self._rows(database).records(self._layout)
-        found = [_job(record) for record in records if record["database_id"] == database.id]
+        found = [_job(database, record) for record in records if _is(database)(record)]
         return sorted(found, key=lambda job: job.job_type)
 
     def job(self, database: Database, job_type: JobType) -> JobRow | None:
@@ -71,7 +72,9 @@ class JobTable:
         if not self.exists(database):
             Tool(self._home(database), self.transaction).create(self._layout)
         job = JobRow(database.id, job_type, uuid.uuid4(), settings)
-        self._rows(database).insert(self._layout, (database.id, job_type, job.job_id, *_values(settings).values()))
+        known = {"database_id": database.id, "job_type": job_type, "job_id": job.job_id, **_values(settings)}
+        rows = self._rows(database)
+        rows.insert(self._layout, tuple(known[column.name] for column in rows.table(self._layout).columns))
         self._runs.created[database.id, job_type] = self.server.clock.local_datetime()
         return job
 
@@ -86,11 +89,14 @@ class JobTable:
             self._runs.forget((database.id, job_type))
 
 
-def _is(database: Database, job_type: JobType):
-    return lambda record: record["database_id"] == database.id and record["job_type"] == job_type
+def _is(database: Database, job_type: JobType | None = None) -> Callable[[Record], bool]:
+    """Whether a record is of the database, and of the job where one is named."""
+    return lambda record: (
+        record.get("database_id", database.id) == database.id and job_type in (None, record["job_type"])
+    )
 
 
-def _job(record: Record) -> JobRow:
+def _job(database: Database, record: Record) -> JobRow:
     settings = JobSettings(
         maxtrans=record["maxtrans"],
         maxscans=record["maxscans"],
@@ -99,7 +105,8 @@ def _job(record: Record) -> JobRow:
         retention=record["retention"],
         threshold=record["threshold"],
     )
-    return JobRow(record["database_id"], record["job_type"], record["job_id"], settings)
+    number = record.get("job_id") or uuid.uuid5(uuid.NAMESPACE_OID, f"{database.name}/{record['job_type']}")
+    return JobRow(database.id, record["job_type"], number, settings)
 
 
 def _values(settings: JobSettings) -> dict[str, object]:

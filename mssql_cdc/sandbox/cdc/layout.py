@@ -6,7 +6,7 @@ Column order matters: clients read `cdc.change_tables` by position [dbz].
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 SCHEMA = "cdc"
 
@@ -86,8 +86,14 @@ JOBS = TableLayout(
     primary=True,
 )
 """`msdb.dbo.cdc_jobs`, created with the first job of the server."""
-AZURE_JOBS = replace(JOBS, schema=SCHEMA)
-"""`cdc.cdc_jobs` of Azure SQL Database."""
+AZURE_JOBS = TableLayout(
+    "cdc_jobs",
+    "job_type nvarchar(20), maxtrans int?, maxscans int?, continuous bit?, pollinginterval bigint?, retention bigint?, "
+    "threshold bigint?",
+    ("job_type",),
+    primary=True,
+)
+"""`cdc.cdc_jobs` of Azure SQL Database: one database has two jobs, and no Agent gives them ids [sys]."""
 
 LEADING_COLUMNS = (
     "__$start_lsn binary(10), __$end_lsn binary(10)?, __$seqval binary(10), __$operation int, "

@@ -21,6 +21,8 @@ from mssql_cdc_tests.sandbox.cdc.client import Answer, World
 
 VARIABLE = "MSSQL_TEST_URL"
 _SCAN_ATTEMPTS = 30
+_DATETIMEOFFSET = -155
+"""pyodbc has no value for it: bytes do, where only its being there matters."""
 _AGENT_BUSY, _SCAN_RUNS = 22022, 22903
 _NUMBER = re.compile(r"\((\d+)\)")
 _ERROR_NUMBER = re.compile(r"\((\d+)\) \(SQL|\((\d+)\)$")
@@ -48,7 +50,9 @@ class RemoteWorld(World):
 
     @staticmethod
     def _open(address: str, database: str) -> pyodbc.Connection:
-        return pyodbc.connect(f"{address};DATABASE={database}", autocommit=True, timeout=30)
+        connection = pyodbc.connect(f"{address};DATABASE={database}", autocommit=True, timeout=30)
+        connection.add_output_converter(_DATETIMEOFFSET, bytes)
+        return connection
 
     def close(self) -> None:
         """Drop the database and the logins."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
+from mssql_cdc_tests.sandbox.cdc.client import World
 
 PARAMETERS = """DECLARE @P0 nvarchar(4000) = N'testdb', @P1 nvarchar(4000) = N'testdb', @count int = 500,
 @low varbinary(8000) = sys.fn_cdc_get_min_lsn('dbo_orders'), @high varbinary(8000) = sys.fn_cdc_get_max_lsn(),
@@ -51,39 +51,37 @@ STATEMENTS = {
     "statistics": "EXEC sp_statistics_100  'orders' , 'dbo' , 'testdb' , '%' , 'Y' ,  'Q' ",
     "tracked": "SELECT COUNT(*) FROM sys.tables tb WHERE tb.is_tracked_by_cdc = 1 AND tb.name = 'orders'",
     "count of mappings": "SELECT COUNT(start_lsn) FROM [testdb].cdc.lsn_time_mapping WHERE tran_id <> 0x00",
-    "sessions": "SELECT session_id FROM sys.dm_exec_sessions WHERE program_name = 'tests'",
+    "sessions": "SELECT session_id FROM sys.dm_exec_sessions WHERE program_name = APP_NAME()",
 }
 
 
-@pytest.fixture
-def world(local_world: LocalWorld) -> LocalWorld:
-    """These tests move the clock and order faults."""
-    return local_world
-
-
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-def test_debezium_statement_has_rows(world: LocalWorld, statement: str) -> None:
+def test_debezium_statement_has_rows(world: World, statement: str) -> None:
     world.execute("CREATE TABLE dbo.orders (id int PRIMARY KEY, name nvarchar(20))")
     world.enable("orders")
     world.execute("INSERT orders VALUES (1, N'a')")
     world.capture()
-    assert world.rows(PARAMETERS + statement)
+    assert world.rows((PARAMETERS + statement).replace("testdb", world.database))
 
 
-def test_debezium_enables_in_one_batch(world: LocalWorld) -> None:
+def test_debezium_enables_in_one_batch(world: World) -> None:
     """[dbz] its test helper: condition and procedure in one batch, separated by a newline only."""
-    world.execute("set implicit_transactions on ")
-    world.execute(
-        "IF EXISTS(select 1 from sys.databases where name = 'testdb' AND is_cdc_enabled=0)\nEXEC sys.sp_cdc_enable_db"
-    )
-    world.execute("CREATE TABLE dbo.orders (id int PRIMARY KEY)")
-    world.execute(
-        "IF EXISTS(select 1 from sys.tables where name = 'orders' AND is_tracked_by_cdc=0)\n"
-        "EXEC sys.sp_cdc_enable_table @source_schema = 'dbo', @source_name = 'orders', @role_name = NULL, "
-        "@supports_net_changes = 0"
-    )
-    world.execute("IF @@TRANCOUNT > 0 COMMIT TRAN")
-    world.execute("INSERT orders VALUES (1)")
-    world.execute("IF @@TRANCOUNT > 0 COMMIT TRAN")
-    world.execute("EXEC sandbox.capture_run", name="other")
-    assert world.rows("SELECT id FROM cdc.dbo_orders_CT", name="other") == [(1,)]
+    for statement in (
+        "set implicit_transactions on ",
+        (
+            f"IF EXISTS(select 1 from sys.databases where name = '{world.database}' AND is_cdc_enabled=0)\n"
+            "EXEC sys.sp_cdc_enable_db"
+        ),
+        "CREATE TABLE dbo.orders (id int PRIMARY KEY)",
+        (
+            "IF EXISTS(select 1 from sys.tables where name = 'orders' AND is_tracked_by_cdc=0)\n"
+            "EXEC sys.sp_cdc_enable_table @source_schema = 'dbo', @source_name = 'orders', @role_name = NULL, "
+            "@supports_net_changes = 0"
+        ),
+        "IF @@TRANCOUNT > 0 COMMIT TRAN",
+        "INSERT orders VALUES (1)",
+        "IF @@TRANCOUNT > 0 COMMIT TRAN",
+    ):
+        world.execute(statement, name="debezium")
+    world.capture()
+    assert world.rows("SELECT id FROM cdc.dbo_orders_CT") == [(1,)]

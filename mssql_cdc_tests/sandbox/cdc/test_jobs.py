@@ -96,87 +96,8 @@ def test_manual_scan_works_without_agent(world: LocalWorld) -> None:
     assert len(world.changes("dbo_t")) == 1
 
 
-def test_manual_scan_honours_maxtrans_and_maxscans(world: LocalWorld) -> None:
-    """[doc] up to maxscans passes of up to maxtrans transactions."""
-    prepared(world)
-    world.execute("EXEC sandbox.agent_stop")
-    for number in range(7):
-        world.execute(f"INSERT t VALUES ({number}, 0)")
-    world.execute("EXEC sys.sp_cdc_scan @maxtrans = 2, @maxscans = 2")
-    assert len(world.changes("dbo_t")) == 4
-
-
-def test_help_jobs_lists_both_with_defaults(world: LocalWorld) -> None:
-    """[doc]."""
-    prepared(world)
-    rows = world.rows("EXEC sys.sp_cdc_help_jobs")
-    assert [row[1:] for row in rows] == [
-        ("capture", "cdc.testdb_capture", 500, 10, 1, 5, 0, 0),
-        ("cleanup", "cdc.testdb_cleanup", 0, 0, 0, 0, 4320, 5000),
-    ]
-
-
-def test_cdc_jobs_does_not_exist_before_the_first_job(world: LocalWorld) -> None:
-    """[fab] Msg 208."""
-    assert world.error("SELECT * FROM msdb.dbo.cdc_jobs").number == 208
-    prepared(world)
-    assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs") == 2
-
-
-BAD_CALLS = {
-    "[sys] job type": ("EXEC sys.sp_cdc_change_job @job_type = N'other'", 22992),
-    "[sys] capture setting on cleanup": ("EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @maxtrans = 1", 22996),
-    "[sys] retention on capture": ("EXEC sys.sp_cdc_change_job @job_type = N'capture', @retention = 1", 22995),
-    "[doc] polling too long": ("EXEC sys.sp_cdc_change_job @pollinginterval = 86400", 22990),
-    "[doc] scan polls only when continuous": ("EXEC sys.sp_cdc_scan @pollinginterval = 5", 22999),
-    "[doc] scan continuous is 0 or 1": ("EXEC sys.sp_cdc_scan @continuous = 2", 22998),
-    "[doc] scan maxtrans": ("EXEC sys.sp_cdc_scan @maxtrans = 0", 22991),
-    "[doc] scan maxscans": ("EXEC sys.sp_cdc_scan @maxscans = 0", 22970),
-}
-
-
-@pytest.mark.parametrize(("statement", "number"), BAD_CALLS.values(), ids=BAD_CALLS)
-def test_job_procedures_check_their_parameters(world: LocalWorld, statement: str, number: int) -> None:
-    prepared(world)
-    assert world.error(statement).number == number
-
-
-def test_drop_job_then_change_job_is_22997(world: LocalWorld) -> None:
-    """[sys]."""
-    prepared(world)
-    world.execute("EXEC sys.sp_cdc_drop_job @job_type = N'cleanup'")
-    failure = world.error("EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 10")
-    assert failure.number == 22997
-    world.execute("EXEC sys.sp_cdc_add_job @job_type = N'cleanup', @retention = 10, @start_job = 0")
-    assert world.value("SELECT retention FROM msdb.dbo.cdc_jobs WHERE job_type = 'cleanup'") == 10
-
-
 def dummy_rows(world: LocalWorld) -> int:
     return world.value("SELECT COUNT(*) FROM cdc.lsn_time_mapping WHERE tran_id = 0x00")
-
-
-def test_enabling_row_is_written_by_the_first_scan(world: LocalWorld) -> None:
-    """[sys] (start_lsn, create_date, create_date, 0x0, 0x0)."""
-    prepared(world)
-    assert world.rows(
-        "SELECT c.start_lsn, c.create_date, c.create_date, 0x00, CAST(0x00 AS binary(10)) FROM cdc.change_tables c"
-    ) == world.rows(
-        "SELECT start_lsn, tran_begin_time, tran_end_time, tran_id, tran_begin_lsn FROM cdc.lsn_time_mapping "
-        "WHERE tran_id = 0x00"
-    )
-
-
-def test_transaction_that_enables_an_instance_is_mapped_like_one_with_changes(world: LocalWorld) -> None:
-    """[dbz] its tests wait for exactly one `tran_id <> 0x00` row per enabled table and changing commit.
-
-    Its heartbeats for a table without changes rest on the newest row being such a one.
-    """
-    prepared(world)
-    assert world.rows(
-        "SELECT c.capture_instance, CASE WHEN m.start_lsn = sys.fn_cdc_get_max_lsn() THEN 1 ELSE 0 END "
-        "FROM cdc.lsn_time_mapping m LEFT JOIN cdc.change_tables c "
-        "ON c.start_lsn BETWEEN m.tran_begin_lsn AND m.start_lsn WHERE m.tran_id <> 0x00"
-    ) == [("dbo_t", 1)]
 
 
 def test_instance_is_met_by_the_scan_that_reads_its_committed_transaction(world: LocalWorld) -> None:
@@ -202,22 +123,6 @@ def test_dummy_row_only_after_five_idle_minutes(world: LocalWorld) -> None:
     for _ in range(3):
         world.pass_time(5)
     assert dummy_rows(world) == 2
-
-
-def test_scan_sessions_share_a_row_while_nothing_happens(world: LocalWorld) -> None:
-    """[dbz] an empty scan's start_lsn ends with a NUL character."""
-    prepared(world)
-    world.execute("INSERT t VALUES (1, 1)")
-    for _ in range(4):
-        world.pass_time(5)
-    rows = world.rows(
-        "SELECT session_id, start_lsn, tran_count, empty_scan_count FROM sys.dm_cdc_log_scan_sessions "
-        "ORDER BY session_id DESC"
-    )
-    assert rows[0][1] == "00000000:00000000:0000\0"
-    assert rows[0][3] > 1
-    assert (rows[1][2], rows[1][3]) == (1, 0)
-    assert rows[-1][0] == 0
 
 
 def test_cleanup_job_runs_at_two_in_the_morning(world: LocalWorld) -> None:
@@ -249,28 +154,3 @@ def test_cleanup_raises_the_low_end_and_prunes_the_mapping(world: LocalWorld) ->
     assert world.value("SELECT sys.fn_cdc_get_min_lsn('dbo_t')") == mark
     assert world.value("SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping") == mark
     assert world.changes("dbo_t", "id") == [(1,), (2,)]
-
-
-def test_cleanup_change_table_takes_only_mapped_lsns(world: LocalWorld) -> None:
-    """[doc] 22964 shows the LSN in upper case."""
-    prepared(world)
-    failure = world.error("EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x00000027000000ABCDEF")
-    assert failure.number == 22964
-    assert failure.text.startswith("LSN 0X00000027000000ABCDEF, ")
-
-
-def test_cleanup_change_table_deletes_below_the_mark(world: LocalWorld) -> None:
-    """[doc] the mark itself stays."""
-    prepared(world)
-    for number in range(3):
-        world.execute(f"INSERT t VALUES ({number}, 0)")
-        world.clock.advance(1)
-    world.capture()
-    lsns = [row[0] for row in world.changes("dbo_t", "__$start_lsn")]
-    world.execute(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{lsns[1].hex()}")
-    assert [row[0] for row in world.changes("dbo_t", "__$start_lsn")] == lsns[1:]
-    assert world.value("SELECT sys.fn_cdc_get_min_lsn('dbo_t')") == lsns[1]
-
-
-def test_cleanup_change_table_without_cdc_is_22910(world: LocalWorld) -> None:
-    assert world.error("EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', NULL").number == 22910

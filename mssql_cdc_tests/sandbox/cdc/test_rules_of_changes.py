@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc_tests.sandbox.cdc.client import World
-from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, WAIT, Rule, T, check, enable
+from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, WAIT, Rule, T, check, enable, prepare
 
 OPERATIONS = "SELECT __$operation, __$command_id, id, a FROM cdc.{} ORDER BY __$start_lsn, __$command_id, __$operation"
 U = "CREATE TABLE dbo.u (id int PRIMARY KEY, a int)"
@@ -250,12 +250,14 @@ def test_changes_are_captured_by_the_rules(world: World, rule: Rule) -> None:
     check(world, rule)
 
 
-def test_a_trace_flag_keeps_updates_of_one_row_whole(local_world: World) -> None:
+def test_a_trace_flag_keeps_updates_of_one_row_whole(world: World) -> None:
     """[doc KB 302341] 8207: an update of a key of one row is captured as 3 and 4; of several rows as before."""
-    world = local_world
-    for statement in (*TRACKED, "INSERT t VALUES (1, 1, 1), (2, 2, 2)", "DBCC TRACEON (8207, -1)"):
-        world.execute(statement)
-    world.execute("UPDATE t SET id = 9 WHERE id = 1")
-    world.execute("UPDATE t SET id = id + 100")
-    world.capture()
+    prepare(world, (*TRACKED, "INSERT t VALUES (1, 1, 1), (2, 2, 2)"))
+    world.execute("DBCC TRACEON (8207, -1)")
+    try:
+        world.execute("UPDATE t SET id = 9 WHERE id = 1")
+        world.execute("UPDATE t SET id = id + 100")
+        world.capture()
+    finally:
+        world.execute("DBCC TRACEOFF (8207, -1)")
     assert [row[0] for row in world.changes("dbo_t", "__$operation")] == [2, 2, 3, 4, 1, 1, 2, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc_tests.sandbox.cdc.client import World
-from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, WAIT, Rule, T, check
+from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, WAIT, Rule, T, check, prepare
 
 CHANGE, ADD = "EXEC sys.sp_cdc_change_job ", "EXEC sys.sp_cdc_add_job "
 JOB = (
@@ -163,7 +163,7 @@ def test_jobs_scans_and_cleanup_follow_the_rules(world: World, rule: Rule) -> No
     check(world, rule)
 
 
-def test_help_jobs_has_its_columns(world: World) -> None:
+def test_help_jobs_has_its_columns_and_shows_the_defaults(world: World) -> None:
     """[doc][?] job_name is in current builds, though not in the list of the documentation."""
     for statement in (T, ENABLE_DB):
         world.execute(statement)
@@ -173,4 +173,52 @@ def test_help_jobs_has_its_columns(world: World) -> None:
         "job_id", "job_type", "job_name", "maxtrans", "maxscans", "continuous", "pollinginterval", "retention",
         "threshold",
     ]  # fmt: skip
-    assert [row[2] for row in answer.sets[-1]] == [f"cdc.{world.database}_capture", f"cdc.{world.database}_cleanup"]
+    assert [row[1:] for row in map(tuple, answer.sets[-1])] == [
+        ("capture", f"cdc.{world.database}_capture", 500, 10, 1, 5, 0, 0),
+        ("cleanup", f"cdc.{world.database}_cleanup", 0, 0, 0, 0, 4320, 5000),
+    ]
+
+
+def test_a_cleanup_that_cannot_delete_says_so_and_leaves_the_rows(world: World) -> None:
+    """[doc] 22852 is a message, @fCleanupFailed tells it; the low end is raised all the same."""
+    prepare(world, (*THREE, "SET LOCK_TIMEOUT 0"))
+    world.execute("BEGIN TRAN; SELECT * FROM cdc.dbo_t_CT WITH (XLOCK, HOLDLOCK)", name="reader")
+    clean = f"DECLARE @m binary(10) = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping), @failed bit; {CLEANUP}@m"
+    assert world.value(f"{clean}, @fCleanupFailed = @failed OUTPUT; SELECT @failed") == 1
+    world.execute("ROLLBACK", name="reader")
+    assert len(world.changes("dbo_t")) == 3
+    assert world.value(f"DECLARE @failed bit; {CLEANUP}NULL, @fCleanupFailed = @failed OUTPUT; SELECT @failed") == 0
+    assert len(world.changes("dbo_t")) == 1
+
+
+def test_a_scan_honours_maxtrans_and_maxscans(world: World) -> None:
+    """[doc] up to maxscans passes of up to maxtrans transactions."""
+    prepare(world, (*TRACKED, CAPTURE))
+    for number in range(7):
+        world.execute(f"INSERT t VALUES ({number}, 0, 0)")
+    world.execute("EXEC sys.sp_cdc_scan @maxtrans = 2, @maxscans = 2")
+    assert len(world.changes("dbo_t")) == 4
+
+
+def test_the_first_scan_writes_the_row_of_a_new_instance(world: World) -> None:
+    """[sys] (start_lsn, create_date, create_date, 0x0, 0x0)."""
+    prepare(world, (*TRACKED, CAPTURE))
+    assert world.rows(
+        "SELECT c.start_lsn, c.create_date, c.create_date, 0x00, CAST(0x00 AS binary(10)) FROM cdc.change_tables c"
+    ) == world.rows(
+        "SELECT TOP 1 start_lsn, tran_begin_time, tran_end_time, tran_id, tran_begin_lsn FROM cdc.lsn_time_mapping "
+        "WHERE tran_id = 0x00 ORDER BY start_lsn"
+    )
+
+
+def test_the_transaction_that_enables_an_instance_is_mapped_like_one_with_changes(world: World) -> None:
+    """[dbz] its tests wait for exactly one `tran_id <> 0x00` row per enabled table and changing commit.
+
+    Its heartbeats for a table without changes rest on the newest row being such a one.
+    """
+    prepare(world, (*TRACKED, CAPTURE))
+    assert world.rows(
+        "SELECT c.capture_instance, CASE WHEN m.start_lsn = sys.fn_cdc_get_max_lsn() THEN 1 ELSE 0 END "
+        "FROM cdc.lsn_time_mapping m LEFT JOIN cdc.change_tables c "
+        "ON c.start_lsn BETWEEN m.tran_begin_lsn AND m.start_lsn WHERE m.tran_id <> 0x00"
+    ) == [("dbo_t", 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
+from mssql_cdc_tests.sandbox.cdc.client import World
 from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, ENABLE_DB, TRACKED, Rule, T, check, enable
 
 COLUMNS = (
@@ -123,6 +123,12 @@ RULES = {
         "SELECT c.column_name, c.masking_function, m.masking_function FROM cdc.captured_columns c "
         "LEFT JOIN sys.masked_columns m ON m.object_id = c.object_id AND m.name = c.column_name ORDER BY 1",
         [("a", "default()", "default()"), ("b", "random(1, 9)", "random(1, 9)"), ("id", None, None)],
+    ),
+    "[sys] what fails while the instance is made is told by 22832": Rule(
+        (T, ENABLE_DB, "CREATE TABLE cdc.taken_CT (a int)"),
+        enable(capture_instance="N'taken'"),
+        22832,
+        text="Could not update the metadata that indicates table [dbo].[t] is enabled for Change Data Capture.",
     ),
     "[doc] contained databases have no change data capture": Rule(
         (
@@ -252,15 +258,18 @@ def test_net_changes_without_clr_say_so(world: World) -> None:
     assert text.startswith("Update mask evaluation will be disabled in net_changes_function")
 
 
-def test_dropping_a_database_drops_its_jobs(local_world: World) -> None:
+def test_dropping_a_database_drops_its_jobs(world: World) -> None:
     """[doc] nothing of it stays behind in msdb."""
-    world = local_world
-    world.execute("CREATE DATABASE other")
-    world.execute("USE other; EXEC sys.sp_cdc_enable_db; CREATE TABLE dbo.t (id int PRIMARY KEY)")
-    world.execute(f"USE other; {enable()}")
-    assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs") == 2
-    world.execute("USE master; DROP DATABASE other")
-    assert world.value("SELECT COUNT(*) FROM msdb.dbo.cdc_jobs") == 0
+    other = f"{world.database}_other"
+    world.execute(f"CREATE DATABASE [{other}]")
+    for statement in (f"USE [{other}]", ENABLE_DB, "CREATE TABLE dbo.t (id int PRIMARY KEY)", enable(), "USE master"):
+        world.execute(statement, name="other")
+    number = world.value(f"SELECT DB_ID('{other}')")
+    jobs = f"SELECT COUNT(*) FROM msdb.dbo.cdc_jobs WHERE database_id = {number}"
+    assert world.value(jobs) == 2
+    world.execute(f"ALTER DATABASE [{other}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    world.execute(f"DROP DATABASE [{other}]")
+    assert world.value(jobs) == 0
 
 
 def test_the_job_table_does_not_exist_before_the_first_job(local_world: World) -> None:
@@ -269,10 +278,11 @@ def test_the_job_table_does_not_exist_before_the_first_job(local_world: World) -
     assert local_world.error("SELECT * FROM msdb.dbo.cdc_jobs").number == 208
 
 
-def test_sessions_that_were_thrown_out_use_no_database_any_more(local_world: LocalWorld) -> None:
+def test_sessions_that_were_thrown_out_use_no_database_any_more(world: World) -> None:
     """[doc] after SINGLE_USER WITH ROLLBACK IMMEDIATE the database can be dropped at once."""
-    world = local_world
-    world.execute("CREATE DATABASE other")
-    world.execute("USE other", name="victim")
-    world.execute("ALTER DATABASE other SET SINGLE_USER WITH ROLLBACK IMMEDIATE; DROP DATABASE other")
-    assert world.rows("SELECT name FROM sys.databases WHERE name = 'other'") == []
+    other = f"{world.database}_other"
+    world.execute(f"CREATE DATABASE [{other}]")
+    world.execute(f"USE [{other}]", name="victim")
+    world.execute(f"ALTER DATABASE [{other}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    world.execute(f"DROP DATABASE [{other}]")
+    assert world.rows(f"SELECT name FROM sys.databases WHERE name = '{other}'") == []

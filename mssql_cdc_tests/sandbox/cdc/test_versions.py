@@ -48,6 +48,19 @@ IDENTITY = {
 }
 
 
+def test_azure_keeps_its_jobs_and_databases_to_itself(of_version: Make) -> None:
+    """[sys] cdc.cdc_jobs has neither database nor id; [doc] sys.databases shows the database and master."""
+    world = captured(of_version("azure"))
+    answer = world.execute("SELECT * FROM cdc.cdc_jobs")
+    assert answer.names == [
+        ["job_type", "maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold"]
+    ]
+    assert answer.sets == [[("capture", 500, 100, 0, 0, 0, 0), ("cleanup", 0, 0, 0, 0, 4320, 5000)]]
+    world.execute("EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 60")
+    assert [row[1] for row in world.rows("EXEC sys.sp_cdc_help_jobs")] == ["capture", "cleanup"]
+    assert world.rows("SELECT name FROM sys.databases ORDER BY 1") == [("master",), (world.database,)]
+
+
 @pytest.mark.parametrize("version", IDENTITY)
 def test_a_server_says_which_version_it_is(of_version: Make, version: str) -> None:
     """[doc] numbers of released builds."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure
 from mssql_cdc.sandbox.cdc.agent import run_scans
-from mssql_cdc.sandbox.cdc.cleanup import cleanup_instance, require_mapped
+from mssql_cdc.sandbox.cdc.cleanup import delete_changes, raise_low_end, require_mapped
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import MAX_POLLING, JobSettings
 from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_owner, required_text, run, service
-from mssql_cdc.sandbox.cdc_messages import cdc_error
-from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.cdc_messages import MESSAGES, cdc_error
+from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.product import ProductVersion
+from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.security import is_owner
 
 _CLEANUP = "sp_cdc_cleanup_change_table"
@@ -69,7 +70,10 @@ async def _scan(call: Call) -> AsyncIterator[Event]:
 
 
 async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
-    """Checks in the server's order [sys]; a threshold of NULL passes them."""
+    """Checks in the server's order [sys]; a threshold of NULL passes them.
+
+    Rows that cannot be deleted, because others hold them, are left for the next time: 22852, a message [doc].
+    """
     require_owner(call, procedure=_CLEANUP)
     capture = service(call).capture(call.scope.database)
     if capture is None:
@@ -83,10 +87,16 @@ async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
     instance = capture.named(required_text(call, "capture_instance", procedure=_CLEANUP_WORK))
     if instance is None:
         raise cdc_error(22981, procedure=_CLEANUP_WORK)
-    await run(call, _CLEANUP, lambda transaction: cleanup_instance(capture, transaction, instance, low))
+    end = await run(call, _CLEANUP, lambda transaction: raise_low_end(capture, transaction, instance, low))
     call.outputs["fcleanupfailed"] = 0
-    return
-    yield  # an async generator without events
+    try:
+        await run(call, _CLEANUP, lambda transaction: delete_changes(capture, transaction, instance, end))
+    except SqlError as failure:
+        call.outputs["fcleanupfailed"] = 1
+        command = f"delete top( @p1 ) from [cdc].[{instance.change_table.name}] where __$start_lsn < @p2"
+        severity, text = MESSAGES[22852]
+        said = text % (call.scope.database.name, command, failure.number, failure.message)
+        yield Message(22852, 1, severity, said, _CLEANUP_WORK, 1)
 
 
 _OF_VERSION: dict[str, Callable[[ProductVersion], object]] = {

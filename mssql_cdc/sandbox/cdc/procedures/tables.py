@@ -15,6 +15,7 @@ from mssql_cdc.sandbox.cdc.procedures.common import require_capture, require_own
 from mssql_cdc.sandbox.cdc_messages import AGENT_NOT_RUNNING, MESSAGES, cdc_error
 from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.transaction import Transaction
+from mssql_cdc.sandbox.errors import SqlError
 
 _ENABLE = "sp_cdc_enable_table"
 _DISABLE = "sp_cdc_disable_table"
@@ -43,7 +44,10 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
     def enable(transaction: Transaction) -> tuple[CaptureInstance, list[JobType]]:
         return enable_table(capture, transaction, request), _add_missing_jobs(call, capture, transaction)
 
-    instance, added = await run(call, _ENABLE, enable)
+    try:
+        instance, added = await run(call, _ENABLE, enable)
+    except SqlError as failure:
+        raise _wrapped(request, failure) from failure
     if call.number("allow_partition_switch") == 0:
         severity, text = MESSAGES[22857]
         yield Message(22857, 1, severity, text, _ENABLE, 1)
@@ -52,6 +56,19 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
         yield Message(22969, 1, severity, text, _ENABLE, 1)
     for event in _start_jobs(call, capture, added):
         yield event
+
+
+_MAKING = frozenset({1701, 1702, 1919, 2705, 2714, 2716})
+"""Errors of making the change table and its functions."""
+
+
+def _wrapped(request: EnableRequest, failure: SqlError) -> SqlError:
+    """22832 about what failed while the instance was made [sys]; the checks in front have their own errors."""
+    if failure.number not in _MAKING:
+        return failure
+    table = f"[{request.source_schema}].[{request.source_name}]"
+    command = "[sys].[sp_cdc_create_change_table]"
+    return cdc_error(22832, table, command, failure.number, failure.message, procedure="sp_cdc_enable_table_internal")
 
 
 def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transaction) -> list[JobType]:
