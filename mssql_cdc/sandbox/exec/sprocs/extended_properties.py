@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import Own, named_arguments
 
 _NAMES = ("name", "value", "level0type", "level0name", "level1type", "level1name", "level2type", "level2name")
 _DATABASE, _OBJECT, _PARAMETER, _SCHEMA, _PRINCIPAL, _TYPE, _INDEX = 0, 1, 2, 3, 4, 6, 7
@@ -100,7 +100,7 @@ def _missing(shown: str) -> SqlError:
                     "not exist.")  # fmt: skip
 
 
-def _change(action: str) -> Callable[[SessionState, Database, Sequence[RpcParameter]], StepsTo[Answer]]:
+def _change(action: str) -> Own:
     def run(_session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
         order = _NAMES if action != "drop" else (_NAMES[0], *_NAMES[2:])
         given = named_arguments(order, parameters)

@@ -1,13 +1,19 @@
-"""The arguments of the executor's own procedures, by parameter name."""
+"""What the executor's own procedures are, and their arguments by parameter name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.engine.storage.database import Database
+from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
+from mssql_cdc.sandbox.exec.session_state import SessionState
+
+Own = Callable[[SessionState, Database, Sequence[RpcParameter]], StepsTo[Answer]]
+"""How a procedure runs: for a session, in a database, with its arguments."""
 
 
 def named_arguments(names: Sequence[str], parameters: Sequence[RpcParameter]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from mssql_cdc.sandbox.engine.events import Message, RpcParameter
 from mssql_cdc.sandbox.engine.lock_modes import LockMode
@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.sprocs import extended_properties, schema_procedures
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_cdc.sandbox.exec.sprocs.renaming import rename
 
 
@@ -73,8 +73,7 @@ def _configure(session: SessionState, _database: Database, parameters: Sequence[
     return 0, []
 
 
-Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
-OWN: dict[str, Own] = {
+OWN: Mapping[str, Own] = {
     "sp_rename": rename,
     "sp_getapplock": _get_lock,
     "sp_releaseapplock": _release_lock,

@@ -22,7 +22,7 @@ _KINDS = ("OBJECT", "COLUMN", "INDEX")
 _PARTS_WITH_DATABASE = 3
 _CAUTION = "Caution: Changing any part of an object name could break scripts and stored procedures."
 
-Work = Callable[["Transaction"], None]
+Work = Callable[[Transaction], None]
 
 
 def rename(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,9 @@ from mssql_cdc.sandbox.exec.flow import Answer, StepsTo
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.sprocs.named_arguments import named_arguments
+from mssql_cdc.sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_cdc.sandbox.tsql.parser import Parser
 
-Own = Callable[["SessionState", Database, Sequence[RpcParameter]], StepsTo["Answer"]]
 _NULLABLE = {"NULL": True, "NOT NULL": False, "NONULL": False}
 
 
@@ -163,7 +162,7 @@ def _set_context(session: SessionState, _database: Database, parameters: Sequenc
     yield
 
 
-OWN: dict[str, Own] = {
+OWN: Mapping[str, Own] = {
     "sp_set_session_context": _set_context,
     "sp_addtype": _add_type,
     "sp_droptype": _drop_type,
