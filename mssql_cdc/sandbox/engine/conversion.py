@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from mssql_cdc.sandbox.engine import conversion_binary, conversion_dates, conversion_numbers, conversion_strings
+from mssql_cdc.sandbox.engine.conversion_pairs import FORBIDDEN
 from mssql_cdc.sandbox.engine.types import (
     BINARIES,
     DATES,
@@ -27,18 +28,6 @@ from mssql_cdc.sandbox.engine.types import (
 from mssql_cdc.sandbox.errors import SqlError, error
 
 Converter = Callable[[Any], Any]
-_NEW_DATES = ("date", "time", "datetime2", "datetimeoffset")
-_FORBIDDEN = {
-    ("date", "time"), ("time", "date"), *((d, n) for d in _NEW_DATES for n in NUMBERS),
-    *((n, d) for d in _NEW_DATES for n in NUMBERS),
-    *((f, b) for f in ("image",) for b in NUMBERS | DATES), *((n, "image") for n in DATES),
-    *(("text", n) for n in NUMBERS | DATES), *(("ntext", n) for n in NUMBERS | DATES),
-    *(("rowversion", d) for d in ("date", "time", "datetime2", "datetimeoffset", "float", "real")),
-    *((b, f) for b in ("binary", "varbinary") for f in ("float", "real", "text", "ntext")),
-    *(("uniqueidentifier", o) for o in NUMBERS | DATES), *((o, "uniqueidentifier") for o in NUMBERS | DATES),
-    *(("xml", o) for o in NUMBERS | DATES | {"uniqueidentifier"}),
-    *((o, "xml") for o in NUMBERS | DATES | {"uniqueidentifier"}),
-}  # fmt: skip
 
 
 def convert(value: object, source: SqlType, target: SqlType, *, style: int | None = None, try_: bool = False) -> Any:
@@ -63,14 +52,14 @@ def convert(value: object, source: SqlType, target: SqlType, *, style: int | Non
 @lru_cache(maxsize=8192)
 def converter(source: SqlType, target: SqlType, style: int | None = None) -> Converter:
     """The function that converts non-NULL values of `source` to `target`; error 529 when there is no conversion."""
+    if (source.name, target.name) in FORBIDDEN:
+        raise error(529, source=reported_name(source), target=reported_name(target))
     if source.name == "sql_variant":
         return _from_variant(target, style)
     if target.name == "sql_variant":
         if source.name in {"text", "ntext", "image", "xml", "rowversion"} | UDTS or source.length == MAX:
             raise error(206, left=reported_name(source), right="sql_variant")
         return lambda value: (source, value)
-    if (source.name, target.name) in _FORBIDDEN:
-        raise error(529, source=reported_name(source), target=reported_name(target))
     made = _build(source, target, style)
     if made is None:
         raise error(529, source=reported_name(source), target=reported_name(target))
