@@ -40,6 +40,7 @@ class EnableRequest:
     index_name: str | None = None
     captured_column_list: str | None = None
     filegroup_name: str | None = None
+    allow_partition_switch: bool = True
 
 
 def enable_table(capture: DatabaseCapture, transaction: Transaction, request: EnableRequest) -> CaptureInstance:
@@ -56,6 +57,7 @@ def enable_table(capture: DatabaseCapture, transaction: Transaction, request: En
     table = _create_change_table(capture, transaction, name, columns, index if net else None)
     instance = _register(capture, transaction, request, source, table, name, columns, index, net=net)
     instance.filegroup = filegroup
+    instance.partition_switch = request.allow_partition_switch or "partitioned" not in source.properties
     write_metadata(Metadata(capture.database, transaction), instance, index)
     tool = Tool(capture.database, transaction)
     for name_ in layout.instance_procedures(table.object_id):

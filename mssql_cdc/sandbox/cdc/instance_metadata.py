@@ -29,7 +29,7 @@ def write_metadata(metadata: Metadata, instance: CaptureInstance, index: Index |
             instance.index_name,
             instance.filegroup,
             instance.create_date,
-            1,
+            int(instance.partition_switch),
         ),
     )
     by_id = {column.column_id: column for column in source.columns}

@@ -51,6 +51,8 @@ class CaptureInstance:
     role: str | None
     index_name: str | None
     filegroup: str | None = None
+    partition_switch: bool = True
+    """Whether partitions may be switched, although capture does not see it."""
     masks: bool = True
     """Whether net changes evaluate update masks: CLR was enabled with the instance."""
     resolved: CapturedColumns = field(default_factory=CapturedColumns)

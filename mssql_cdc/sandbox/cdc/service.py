@@ -73,6 +73,14 @@ class CdcService:
             number = 22979 if index.constraint else 22983
             raise cdc_error(number, index.name, table.name, procedure="")
 
+    def switching(self, source: Table, target: Table) -> None:
+        """Errors 22842, 22843 when a partitioned table is captured by an instance that does not allow it."""
+        for number, table in ((22842, target), (22843, source)):
+            capture = self.capture(table.database)
+            instances = capture.of_source(table.object_id) if capture is not None else []
+            if "partitioned" in table.properties and not all(one.partition_switch for one in instances):
+                raise cdc_error(number, procedure="")
+
     def scan_now(self, database: Database) -> int:
         """Capture everything that is committed, whatever the jobs do; the number of transactions read.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mssql_cdc.sandbox.tsql import statements as st
+from mssql_cdc.sandbox.tsql.ast import Expression
 from mssql_cdc.sandbox.tsql.tables import TableParser
 
 _COLUMN_PROPERTIES = ("ROWGUIDCOL", "PERSISTED", "SPARSE", "HIDDEN", "MASKED", "NOT")
@@ -49,14 +50,16 @@ class AlterTableParser(TableParser):
         return None
 
     def _switch(self, table: tuple[str, ...], line: int) -> st.Statement:
-        """SWITCH TO table; partitions are known by number only and cannot be switched."""
-        if self.text != "PARTITION":
-            self.expect("TO")
-            target = self.name()
-            if self.text != "PARTITION":
-                self.storage_options()
-                return st.AlterTableSet(table, "switch", target, line=line)
-        raise self.error(102, "Incorrect syntax near 'PARTITION': this server switches whole tables only.")
+        """SWITCH [PARTITION n] TO target [PARTITION m] [WITH (…)]."""
+        source_partition = self._partition()
+        self.expect("TO")
+        target = self.name()
+        target_partition = self._partition()
+        self.storage_options()
+        return st.SwitchPartition(table, target, source_partition, target_partition, line=line)
+
+    def _partition(self) -> Expression | None:
+        return self.expression() if self.accept("PARTITION") else None
 
     def _all_or_names(self) -> tuple[str, ...]:
         if self.accept("ALL"):

@@ -136,9 +136,10 @@ class Merge(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """TRUNCATE TABLE."""
+    """TRUNCATE TABLE, or some of its partitions: (first, last) of each range."""
 
     table: Name
+    partitions: tuple[tuple[Expression, Expression], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,15 @@ class ChangeParser(BulkParser):
         """TRUNCATE TABLE name."""
         line = self.line()
         self.expect("TRUNCATE", "TABLE")
-        return st.Truncate(self.name(), line=line)
+        table = self.name()
+        partitions: list[tuple[ast.Expression, ast.Expression]] = []
+        if self.at("WITH", "("):
+            self.expect("WITH", "(", "PARTITIONS", "(")
+            while not partitions or self.accept(","):
+                first = self.expression()
+                partitions.append((first, self.expression() if self.accept("TO") else first))
+            self.expect(")", ")")
+        return st.Truncate(table, tuple(partitions), line=line)
 
 
 def _reading_changes(insert: st.Insert, parser: ChangeParser) -> st.Statement:

@@ -119,6 +119,7 @@ _ALTERERS: dict[str, _Reader] = {
     "INDEX": CreationParser.alter_index,
     "SEQUENCE": lambda parser, line: parser.sequence(line, alter=True),
     "AUTHORIZATION": CreationParser.alter_authorization,
+    "PARTITION": CreationParser.alter_partition,
     "XML": lambda parser, line: parser.xml_object("alter", line),
     "FULLTEXT": lambda parser, line: parser.fulltext("alter", line),
 }

@@ -244,3 +244,17 @@ class DatabaseParser(ControlParser):
         right = self.accept_one("LEFT", "RIGHT") == "RIGHT"
         self.expect("FOR", "VALUES")
         return st.CreatePartitionFunction(name, type_name, self.call_arguments(), right, line=line)
+
+    def alter_partition(self, line: int) -> st.Statement:
+        """PARTITION FUNCTION | SCHEME; ALTER PARTITION has been read."""
+        if self.accept("SCHEME"):
+            name = self.identifier()
+            self.expect("NEXT", "USED")
+            return st.AlterPartitionScheme(name, self.word_as_written() if self.at_name() else "", line=line)
+        self.expect("FUNCTION")
+        name = self.identifier()
+        self.expect("(", ")")
+        action = self.expect_one("SPLIT", "MERGE").lower()
+        self.expect("RANGE")
+        (boundary,) = self.call_arguments()
+        return st.AlterPartitionFunction(name, action, boundary, line=line)  # type: ignore[arg-type]

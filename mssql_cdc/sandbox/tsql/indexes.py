@@ -74,7 +74,10 @@ class IndexParser(ChangeParser):
         return include, where
 
     def storage_options(self) -> tuple[tuple[str, str], ...]:
-        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text), places as (ON, name)."""
+        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text), places as (ON, name).
+
+        A partition scheme is followed by its column as (ON COLUMN, name).
+        """
         options: tuple[tuple[str, str], ...] = ()
         while True:
             if self.at("WITH", "("):
@@ -91,7 +94,7 @@ class IndexParser(ChangeParser):
                 self.advance()
                 options += (("ON", str(self.advance().value)),)
                 if self.text == "(":
-                    self.skip_parentheses()
+                    options += tuple(("ON COLUMN", name) for name in self.names())
             elif self.accept("TEXTIMAGE_ON") or self.accept("FILESTREAM_ON"):
                 options += (("ON", str(self.advance().value)),)
             else:

@@ -49,6 +49,23 @@ class CreatePartitionScheme(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterPartitionFunction(Statement):
+    """ALTER PARTITION FUNCTION name () SPLIT | MERGE RANGE (boundary)."""
+
+    name: str
+    action: OneOf["split", "merge"]
+    boundary: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionScheme(Statement):
+    """ALTER PARTITION SCHEME name NEXT USED [filegroup]."""
+
+    name: str
+    filegroup: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateDatabase(Statement):
     """CREATE DATABASE name [COLLATE c] with its filegroups and options."""
 

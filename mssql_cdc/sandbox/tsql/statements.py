@@ -58,6 +58,8 @@ from mssql_cdc.sandbox.tsql.flow_nodes import (
 )
 from mssql_cdc.sandbox.tsql.object_nodes import (
     AlterDatabase,
+    AlterPartitionFunction,
+    AlterPartitionScheme,
     AlterSchema,
     CreateDatabase,
     CreateModule,
@@ -89,6 +91,7 @@ from mssql_cdc.sandbox.tsql.table_nodes import (
     ForeignReference,
     IndexDefinition,
     KeyColumn,
+    SwitchPartition,
     TableDefinition,
 )
 
@@ -97,6 +100,8 @@ __all__ = [
     "AlterColumn",
     "AlterDatabase",
     "AlterIndex",
+    "AlterPartitionFunction",
+    "AlterPartitionScheme",
     "AlterSchema",
     "AlterTableAdd",
     "AlterTableDrop",
@@ -161,6 +166,7 @@ __all__ = [
     "SetOption",
     "SetVariable",
     "Statement",
+    "SwitchPartition",
     "TableDefinition",
     "Throw",
     "TransactionStatement",

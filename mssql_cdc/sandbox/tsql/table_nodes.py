@@ -41,6 +41,7 @@ class Constraint:
     column: str = ""
     check_existing: bool = True
     not_for_replication: bool = False
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,16 @@ class AlterTableSet(Statement):
     action: str
     names: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPartition(Statement):
+    """ALTER TABLE source SWITCH [PARTITION n] TO target [PARTITION m]; None where no partition is named."""
+
+    table: Name
+    target: Name
+    source_partition: Expression | None = None
+    target_partition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

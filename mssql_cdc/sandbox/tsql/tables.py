@@ -193,8 +193,8 @@ class TableParser(IndexParser):
         clustered = None if not word else word == "CLUSTERED"
         if not columns or self.text == "(":
             columns = self.key_columns()
-        self.storage_options()
-        return st.Constraint(kind, name, columns, clustered)  # type: ignore[arg-type]
+        options = self.storage_options()
+        return st.Constraint(kind, name, columns, clustered, options=options)  # type: ignore[arg-type]
 
     def _check(self, name: str) -> st.Constraint:
         self.expect("CHECK")

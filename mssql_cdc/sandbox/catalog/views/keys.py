@@ -25,13 +25,15 @@ def column_id(table: Table, name: str) -> int:
 def _indexes(scope: Scope) -> Iterator[tuple]:
     for table in scope.tables():
         columnstores = table.properties.get("columnstores", {})
+        partitioned = table.properties.get("partitioned")
+        space = 1 if partitioned is None else partitioned.scheme.data_space_id
         if table.clustered is None and not any(clustered for _, clustered in columnstores.values()):
-            yield (table.object_id, None, 0, 0, "HEAP", 0, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, None, 0, 0, "HEAP", 0, space, 0, 0, 0, 0, 0, None)
         for name, (index_id, clustered) in columnstores.items():
             kind = (5, "CLUSTERED COLUMNSTORE") if clustered else (6, "NONCLUSTERED COLUMNSTORE")
-            yield (table.object_id, name, index_id, *kind, 0, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, name, index_id, *kind, 0, space, 0, 0, 0, 0, 0, None)
         for each in xml_indexes(table):
-            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, None)
         for index in table.indexes:
             yield (
                 table.object_id,
@@ -40,6 +42,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
                 1 if index.clustered else 2,
                 "CLUSTERED" if index.clustered else "NONCLUSTERED",
                 int(index.unique),
+                space,
                 int(index.ignore_duplicates),
                 int(index.constraint == "PRIMARY KEY"),
                 int(index.constraint == "UNIQUE"),
@@ -62,15 +65,17 @@ def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
     for table in scope.tables():
+        partitioned = table.properties.get("partitioned")
+        on = None if partitioned is None else column_id(table, partitioned.column)
         for index in table.indexes:
             number = 0
             for ordinal, (name, descending) in enumerate(index.columns, 1):
                 number += 1
                 column = column_id(table, name)
-                yield (table.object_id, index.index_id, number, column, ordinal, int(descending), 0)
+                yield (table.object_id, index.index_id, number, column, ordinal, int(column == on), int(descending), 0)
             for name in index.included:
                 number += 1
-                yield (table.object_id, index.index_id, number, column_id(table, name), 0, 0, 1)
+                yield (table.object_id, index.index_id, number, column_id(table, name), 0, 0, 0, 1)
 
 
 def _key_constraints(scope: Scope) -> Iterator[tuple]:
@@ -141,7 +146,7 @@ VIEWS = (
     view(
         "sys.indexes",
         "object_id int, name sysname?, index_id int, type tinyint, type_desc nvarchar(60)?, is_unique bit?, "
-        "data_space_id int? = 1, ignore_dup_key bit?, is_primary_key bit?, is_unique_constraint bit?, "
+        "data_space_id int?, ignore_dup_key bit?, is_primary_key bit?, is_unique_constraint bit?, "
         "fill_factor tinyint = 0, is_padded bit? = 0, is_disabled bit?, is_hypothetical bit? = 0, "
         "is_ignored_in_optimization bit? = 0, allow_row_locks bit? = 1, allow_page_locks bit? = 1, has_filter bit?, "
         "filter_definition nvarchar(max)?, compression_delay int? = NULL, "
@@ -152,7 +157,7 @@ VIEWS = (
     view(
         "sys.index_columns",
         "object_id int, index_id int, index_column_id int, column_id int, key_ordinal tinyint, "
-        "partition_ordinal tinyint = 0, is_descending_key bit?, is_included_column bit?, "
+        "partition_ordinal tinyint, is_descending_key bit?, is_included_column bit?, "
         "column_store_order_ordinal tinyint = 0",
         _index_columns,
         about="object_id",

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from mssql_cdc.sandbox.catalog.columns import column_type, columns
 from mssql_cdc.sandbox.catalog.definitions import Scope, SystemTableFunction, view
 from mssql_cdc.sandbox.catalog.names import ObjectRow, all_objects
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.versions import newest
 
 OBJECT = (
     "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int, type char(2), "
@@ -77,15 +79,30 @@ def _partitions(scope: Scope) -> Iterator[tuple]:
         indexes = [index.index_id for index in table.indexes if not index.disabled]
         if table.clustered is None:
             indexes = [0, *indexes]
+        counts = _rows_by_partition(table)
         for index_id in indexes:
-            partition_id = (72057594 << 32) + (table.object_id % 100_000 << 8) + index_id
-            yield (partition_id, table.object_id, index_id, partition_id, table.row_count)
+            for number, rows in enumerate(counts, 1):
+                partition_id = (72057594 << 32) + (table.object_id % 100_000 << 20) + (number << 8) + index_id
+                yield (partition_id, table.object_id, index_id, number, partition_id, rows)
+
+
+def _rows_by_partition(table: Table) -> list[int]:
+    """How many rows each partition has; one for all rows where there are none."""
+    partitioned = table.properties.get("partitioned")
+    if partitioned is None:
+        return [table.row_count]
+    counts = [0] * partitioned.scheme.function.count
+    for slot in table.heap:
+        row = newest(slot)
+        if row is not None:
+            counts[partitioned.number(table, row) - 1] += 1
+    return counts
 
 
 def _partition_stats(scope: Scope) -> Iterator[tuple]:
-    for partition_id, object_id, index_id, _, rows in _partitions(scope):
+    for partition_id, object_id, index_id, number, _, rows in _partitions(scope):
         pages = max(1, rows // 80)
-        yield (partition_id, object_id, index_id, *(pages,) * 5, rows)
+        yield (partition_id, object_id, index_id, number, *(pages,) * 5, rows)
 
 
 def _synonyms(scope: Scope) -> Iterator[tuple]:
@@ -195,7 +212,7 @@ VIEWS = (
     view("sys.schemas", "name sysname, schema_id int, principal_id int?", _schemas),
     view(
         "sys.partitions",
-        "partition_id bigint, object_id int, index_id int, partition_number int = 1, hobt_id bigint, rows bigint?, "
+        "partition_id bigint, object_id int, index_id int, partition_number int, hobt_id bigint, rows bigint?, "
         "filestream_filegroup_id smallint = 0, data_compression tinyint = 0, "
         "data_compression_desc nvarchar(60)? = 'NONE', xml_compression bit? = 0, "
         "xml_compression_desc varchar(3)? = 'OFF'",
@@ -204,7 +221,7 @@ VIEWS = (
     ),
     view(
         "sys.dm_db_partition_stats",
-        "partition_id bigint, object_id int, index_id int, partition_number int = 1, in_row_data_page_count bigint, "
+        "partition_id bigint, object_id int, index_id int, partition_number int, in_row_data_page_count bigint, "
         "in_row_used_page_count bigint, in_row_reserved_page_count bigint, lob_used_page_count bigint = 0, "
         "lob_reserved_page_count bigint = 0, row_overflow_used_page_count bigint = 0, "
         "row_overflow_reserved_page_count bigint = 0, used_page_count bigint, reserved_page_count bigint, "

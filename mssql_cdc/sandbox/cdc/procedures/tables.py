@@ -27,6 +27,9 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
     if call.number("enable_extended_ddl_handling"):
         raise cdc_error(22874, procedure=_ENABLE)
     net = call.number("supports_net_changes")
+    switch = call.number("allow_partition_switch")
+    if switch is None:
+        raise cdc_error(22844, "@allow_partition_switch", procedure=_ENABLE)
     role = call.text("role_name")
     if role is not None and role.casefold() == "null":
         role = None
@@ -39,6 +42,7 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
         index_name=call.text("index_name"),
         captured_column_list=call.text("captured_column_list"),
         filegroup_name=call.text("filegroup_name"),
+        allow_partition_switch=bool(switch),
     )
 
     def enable(transaction: Transaction) -> tuple[CaptureInstance, list[JobType]]:
@@ -48,9 +52,10 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
         instance, added = await run(call, _ENABLE, enable)
     except SqlError as failure:
         raise _wrapped(request, failure) from failure
-    if call.number("allow_partition_switch") == 0:
-        severity, text = MESSAGES[22857]
-        yield Message(22857, 1, severity, text, _ENABLE, 1)
+    warning = _switch_warning(instance, allowed=bool(switch))
+    if warning:
+        severity, text = MESSAGES[warning]
+        yield Message(warning, 1, severity, text, _ENABLE, 1)
     if not instance.masks and instance.supports_net_changes:
         severity, text = MESSAGES[22969]
         yield Message(22969, 1, severity, text, _ENABLE, 1)
@@ -69,6 +74,13 @@ def _wrapped(request: EnableRequest, failure: SqlError) -> SqlError:
     table = f"[{request.source_schema}].[{request.source_name}]"
     command = "[sys].[sp_cdc_create_change_table]"
     return cdc_error(22832, table, command, failure.number, failure.message, procedure="sp_cdc_enable_table_internal")
+
+
+def _switch_warning(instance: CaptureInstance, *, allowed: bool) -> int:
+    """What is said about switching partitions: 22855, 22856 for partitioned tables, 22857 or nothing for others."""
+    if "partitioned" in instance.source.properties:
+        return 22855 if allowed else 22856
+    return 0 if allowed else 22857
 
 
 def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transaction) -> list[JobType]:

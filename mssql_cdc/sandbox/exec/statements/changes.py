@@ -24,6 +24,7 @@ from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_
 from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_cdc.sandbox.exec.statements.positioned import current_target
+from mssql_cdc.sandbox.exec.statements.switching import truncate_partitions
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.exec.statements.view_columns import base_column, check_rows
 from mssql_cdc.sandbox.exec.tables.cells import cell, default, nothing, stored
@@ -274,6 +275,9 @@ def truncate(frame: Frame, node: st.Truncate) -> Steps:
             13545, f"Truncate failed on table '{table.long_name}' because it is not a supported operation on "
             "system-versioned tables."
         )  # fmt: skip
-    yield from session.transactions.run(table.truncate)
+    work = table.truncate
+    if node.partitions:
+        work = truncate_partitions(table, node, lambda one: int(frame.evaluate(one)))
+    yield from session.transactions.run(work)
     yield session.done(frame, None, "truncate")
     return None

@@ -17,6 +17,7 @@ from mssql_cdc.sandbox.exec.statements import indexed_views, places, xml_indexes
 from mssql_cdc.sandbox.exec.statements.alterations import refuse_captured_key
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
+from mssql_cdc.sandbox.exec.tables.partitions import place_table
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -43,6 +44,8 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
             index_changes.drop_index(table, transaction, existing)
         index = builder.index(table, node.index, node.options)
         index_changes.add_index(table, transaction, index)
+        if index.clustered:
+            place_table(table, node.options)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create index")

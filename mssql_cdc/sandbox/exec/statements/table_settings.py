@@ -7,7 +7,6 @@ from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.statements.switching import switch
 from mssql_cdc.sandbox.tsql import statements as st
 
 
@@ -22,8 +21,6 @@ def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.A
                 trigger.definition.disabled = action.startswith("disable")
     elif action == "set":
         _set_options(compiler, table, transaction, node.options)
-    elif action == "switch":
-        switch(compiler, table, node.names, transaction)
     elif action != "rebuild":
         raise SqlError(102, f"Incorrect syntax near '{action}': not known to this server.", severity=15)
 

@@ -12,6 +12,7 @@ from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import places
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder, build_columns, finish_table
+from mssql_cdc.sandbox.exec.tables.partitions import place_table
 from mssql_cdc.sandbox.exec.tables.private import make_private
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -31,6 +32,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
         builder = TableBuilder(compiler, database, node.name[-1])
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
         note_shared(session, table)
+        place_table(table, node.options)
         finish_table(builder, table, node.table, transaction, session)
         temporal.define(table, transaction, node.table.period, node.options, compiler)
 

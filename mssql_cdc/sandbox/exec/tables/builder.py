@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.exec.security import require_columns
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.tables import columnstores
 from mssql_cdc.sandbox.exec.tables.constraint_names import key_name, rule_name
+from mssql_cdc.sandbox.exec.tables.partitions import place_table
 from mssql_cdc.sandbox.exec.tables.typed_xml import collection_named
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
@@ -125,7 +126,10 @@ class TableBuilder:
     def add_constraint(self, table: Table, transaction: Transaction, node: st.Constraint, column: str = "") -> None:
         """Add a key, check or foreign key."""
         if node.kind in ("primary", "unique"):
-            index_changes.add_index(table, transaction, self.key(table, node))
+            key = self.key(table, node)
+            index_changes.add_index(table, transaction, key)
+            if key.clustered:
+                place_table(table, node.options)
         elif node.kind == "check":
             rule_changes.add_check(table, transaction, self.check(table, node, column), existing=node.check_existing)
         elif node.kind == "foreign":
