@@ -19,7 +19,8 @@ from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
 from mssql_cdc.sandbox.cdc.job_settings import RETENTION
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.events import Event
-from mssql_cdc.sandbox.errors import SqlError, catalogue
+from mssql_cdc.sandbox.error_messages import MESSAGES
+from mssql_cdc.sandbox.errors import SqlError
 
 _YEAR_1 = datetime(1, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 CONNECTION_RESET = 10054
@@ -36,7 +37,7 @@ def ordered_error(number: int, *, spid: int) -> SqlError:
     """The error of this number as the server words it; 10054 ends the connection."""
     if number == CONNECTION_RESET:
         return SqlError(number, "The connection was reset.", severity=20)
-    template = catalogue.get(number)
+    template = MESSAGES.get(number)
     if template is None:
         return SqlError(number, f"Error {number} was ordered for this statement.", state=51)
     text = template.text.format_map(_Places(spid=str(spid)))
