@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mssql_cdc.sandbox import faults, incidents, wire_faults
+from mssql_cdc.sandbox.catalog import described, procedures, state_views, views
 from mssql_cdc.sandbox.catalog import functions as metadata_functions
-from mssql_cdc.sandbox.catalog import procedures, state_views, views
 from mssql_cdc.sandbox.catalog.definitions import (
     REQUIRED,
     Call,
@@ -58,6 +58,7 @@ _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
         *msdb.PROCEDURES,
     )
 }
+_TABLE_FUNCTIONS = {**views.TABLE_FUNCTIONS, **described.TABLE_FUNCTIONS}
 _SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
 _METADATA_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.FUNCTIONS}
 
@@ -250,7 +251,7 @@ class Catalog:
             capture = self.cdc.capture(database)
             found = change_function(list(capture.instances.values()), name) if capture is not None else None
         elif schema.casefold() == "sys" or (not schema and name.casefold().startswith("fn_")):
-            found = views.TABLE_FUNCTIONS.get(name.casefold())
+            found = _TABLE_FUNCTIONS.get(name.casefold())
             if not product.exists(self.server.version, f"sys.{name}".lower()):
                 found = None
         return None if found is None else BoundTableFunction(found.columns, found.arguments, found, database)

@@ -17,7 +17,7 @@ from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.engine.types import ResultColumn, SqlType, declaration, max_length
 from mssql_cdc.sandbox.errors import SqlError
 
-_FIRST = columns(
+FIRST = columns(
     "is_hidden bit, column_ordinal int, name sysname?, is_nullable bit, system_type_id int, "
     "system_type_name nvarchar(256)?, max_length smallint, precision tinyint, scale tinyint, collation_name sysname?, "
     "user_type_id int?, user_type_database sysname?, user_type_schema sysname?, user_type_name sysname?, "
@@ -55,7 +55,8 @@ def _tds(type_: SqlType) -> tuple[int, int]:
     return _TDS[type_.name], 65535 if length < 0 else 17 if type_.name in ("decimal", "numeric") else length
 
 
-def _result_row(ordinal: int, column: ResultColumn, *, browse: bool) -> tuple:
+def result_row(ordinal: int, column: ResultColumn, *, browse: bool) -> tuple:
+    """The row of `FIRST` for one column."""
     type_ = column.type
     collation = type_.collation.name if type_.collation is not None else None
     from_table = browse and bool(column.table)
@@ -122,8 +123,8 @@ async def _first_result_set(call: Call) -> AsyncIterator[Event]:
         yield Message(failure.number, failure.state, failure.severity, failure.message, "", max(failure.line, 1))
         raise _undetermined(failure) from failure
     browse = bool(call.number("browse_information_mode"))
-    rows = [_result_row(ordinal, column, browse=browse) for ordinal, column in enumerate(described, 1)]
-    for event in result_set(_FIRST, rows):
+    rows = [result_row(ordinal, column, browse=browse) for ordinal, column in enumerate(described, 1)]
+    for event in result_set(FIRST, rows):
         yield event
 
 

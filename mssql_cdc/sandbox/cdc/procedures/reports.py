@@ -23,6 +23,7 @@ _HELP = columns(
     "index_name sysname?, filegroup_name sysname?, create_date datetime?, index_column_list nvarchar(max)?, "
     "captured_column_list nvarchar(max)?"
 )
+_INDEX_LIST = 13
 _CAPTURED = columns(
     "source_schema sysname?, source_table sysname?, capture_instance sysname?, column_name sysname?, column_id int?, "
     "column_ordinal int?, data_type sysname?, character_maximum_length int?, numeric_precision tinyint?, "
@@ -69,8 +70,18 @@ async def _help_change_data_capture(call: Call) -> AsyncIterator[Event]:
         if not instances:
             raise cdc_error(22985, schema, table, procedure=name)
     rows = [_help_row(instance) for instance in instances if may_see(call.scope, instance)]
-    for event in result_set(_HELP, rows):
+    for event in result_set(_HELP, rows if schema else _with_lists_left_standing(rows)):
         yield event
+
+
+def _with_lists_left_standing(rows: list[tuple]) -> list[tuple]:
+    """Over all tables the server leaves the list of the last index where an instance has none [fab]: its mistake."""
+    shown: list[tuple] = []
+    last: str | None = None
+    for row in rows:
+        last = row[_INDEX_LIST] or last
+        shown.append((*row[:_INDEX_LIST], last, *row[_INDEX_LIST + 1 :]))
+    return shown
 
 
 def _visible(call: Call, capture: DatabaseCapture, name: str) -> CaptureInstance:
