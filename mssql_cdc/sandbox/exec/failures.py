@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
 from mssql_cdc.sandbox.errors import AT_CALL, SqlError, after, error
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
+from mssql_cdc.sandbox.exec.options import ARITHMETIC_ERRORS
 from mssql_cdc.sandbox.tsql import statements as st
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def consequences(session: SessionState, failure: SqlError) -> Steps:
     if failure.severity <= 10:
         return None
     raised = getattr(failure, "raised", False)
-    if aborts_batch(failure) or (session.options.xact_abort and not raised):
+    options = session.options
+    arithmetic = failure.number in ARITHMETIC_ERRORS and options.arithabort and not options.ansi_warnings
+    if aborts_batch(failure) or arithmetic or (options.xact_abort and not raised):
         yield from roll_back(session)
         raise Abort(scope=False)
     if isinstance(failure, CompileError) or getattr(failure, "thrown", False):

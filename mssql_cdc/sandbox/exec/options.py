@@ -21,6 +21,8 @@ FLAGS = {
     "FMTONLY": ("fmtonly", 0), "NOEXEC": ("noexec", 0), "PARSEONLY": ("parseonly", 0),
 }  # fmt: skip
 """Options that are ON or OFF: attribute and bit in @@OPTIONS."""
+ARITHMETIC_ERRORS = frozenset({220, 232, 8115, 8134})
+"""Overflow and division by zero: what they do depends on ARITHABORT and ANSI_WARNINGS."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,15 @@ class SessionOptions:
     deadlock_priority: int = 0
     others: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def forgives_arithmetic(self) -> bool:
+        """Whether overflows and divisions by zero give NULL instead of an error."""
+        return not self.ansi_warnings and not self.arithabort
+
+    def compiled_in(self) -> tuple[bool, ...]:
+        """The options that compiled statements have looked at."""
+        return self.ansi_warnings, self.arithabort, self.arithignore, self.concat_null, self.ansi_nulls
+
     def bits(self) -> int:
         """@@OPTIONS."""
         return sum(bit for attribute, bit in FLAGS.values() if getattr(self, attribute))
@@ -68,6 +79,8 @@ def own_settings(session: SessionState, routine: Routine) -> Iterator[None]:
     try:
         yield
     finally:
+        if session.options.compiled_in() != options.compiled_in():
+            session.routines.clear()
         session.options = options
         session.transactions.isolation = isolation
         if session.transactions.current is not None:

@@ -9,7 +9,7 @@ from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.compiling import calls, fulltext, methods, subqueries
-from mssql_cdc.sandbox.exec.expressions import arithmetic, conditions, like, values
+from mssql_cdc.sandbox.exec.expressions import arithmetic, conditions, lenient, like, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, column, outer_column
 from mssql_cdc.sandbox.exec.language import CompileExpression
 from mssql_cdc.sandbox.exec.scope import Scope
@@ -47,17 +47,27 @@ def _field(scope: Scope, place: int) -> Expr:
     return column(place, field.type, nullable=field.nullable, origin=field.origin)
 
 
+_EQUALITY = {"=": True, "<>": False, "!=": False}
+"""Operators that find NULL under ANSI_NULLS OFF, and whether they mean the same."""
+
+
 def _unary(compiler: Compiler, node: ast.Unary, scope: Scope) -> Expr:
     operand = compiler.value(node.operand, scope)
     return arithmetic.negative(operand) if node.operator == "-" else arithmetic.inverted(operand)
 
 
 def _binary(compiler: Compiler, node: ast.Binary, scope: Scope) -> Expr:
-    return arithmetic.binary(node.operator, compiler.value(node.left, scope), compiler.value(node.right, scope))
+    left, right, options = compiler.value(node.left, scope), compiler.value(node.right, scope), compiler.session.options
+    whole = arithmetic.binary(node.operator, left, right)
+    return lenient.forgiven(lenient.joined(whole, left, right, options), options)
 
 
 def _comparison(compiler: Compiler, node: ast.Comparison, scope: Scope) -> Expr:
-    return conditions.comparison(node.operator, compiler.value(node.left, scope), compiler.value(node.right, scope))
+    left, right = compiler.value(node.left, scope), compiler.value(node.right, scope)
+    finds_null = not compiler.session.options.ansi_nulls and node.operator in _EQUALITY
+    if finds_null and (left.null or right.null or ast.Variable in (type(node.left), type(node.right))):
+        return conditions.is_distinct(left, right, negated=_EQUALITY[node.operator])
+    return conditions.comparison(node.operator, left, right)
 
 
 def _logical(compiler: Compiler, node: ast.Logical, scope: Scope) -> Expr:
@@ -114,7 +124,8 @@ def _cast(compiler: Compiler, node: ast.Cast, scope: Scope) -> Expr:
     if target.name in t.STRINGS and not node.type.collation and operand.type.collation is not None:
         target = t.with_collation(target, operand.type.collation)
     style = compiler.value(node.style, scope) if node.style is not None else None
-    return values.conversion(node.form, operand, target, style, try_=node.try_)
+    made = values.conversion(node.form, operand, target, style, try_=node.try_)
+    return lenient.forgiven(made, compiler.session.options)
 
 
 def _collate(compiler: Compiler, node: ast.Collate, scope: Scope) -> Expr:

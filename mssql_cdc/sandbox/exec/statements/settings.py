@@ -88,8 +88,12 @@ def _set_identity_insert(frame: Frame, node: st.SetIdentityInsert) -> Steps:
 def _set_option(frame: Frame, node: st.SetOption) -> Steps:
     session = frame.session
     value = node.value if isinstance(node.value, str) else frame.evaluate(node.value)
+    before = session.options.compiled_in()
     for name in node.names:
         set_option(session, name, value)
+    if session.options.compiled_in() != before:
+        session.routines.clear()
+        frame.routine.plans.clear()
     return None
     yield
 

@@ -11,6 +11,7 @@ from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, Fn, require_implicit
+from mssql_cdc.sandbox.exec.expressions.lenient import settled
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.tables.typed_xml import holding
 
@@ -45,7 +46,12 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
 
     def fn(row: tuple, context: Context) -> Any:
         value = inner(row, context)
-        return None if value is None else assign(value)
+        if value is None:
+            return None
+        try:
+            return assign(value)
+        except SqlError as failure:
+            return settled(failure, value, expr.type, column, context.session.options)
 
     return fn
 
