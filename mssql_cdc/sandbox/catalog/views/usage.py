@@ -58,8 +58,9 @@ def _view_tables(scope: Scope) -> Iterator[tuple]:
         found = {}
         for part in walk(item.definition.node.query):
             if isinstance(part, ast.NamedTable):
-                schema = part.name[-2] if len(part.name) > 1 and part.name[-2] else item.schema.name
-                used = scope.database.find(schema, part.name[-1])
+                *qualifiers, named = part.name
+                schema = qualifiers[-1] if qualifiers else ""
+                used = scope.database.find(schema or item.schema.name, named)
                 if used is not None:
                     found[used.object_id] = used
         for used in found.values():
