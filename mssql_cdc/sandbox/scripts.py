@@ -1,23 +1,22 @@
 """T-SQL script files as sqlcmd runs them: batches between GO lines, stop at the first error.
 
-What a batch means belongs to the session.
+What a batch means belongs to the session, sqlcmd's own commands to `sqlcmd`.
 """
 
+import os
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from mssql_cdc.sandbox.engine.events import Event, Message
+from mssql_cdc.sandbox.sqlcmd import Script, ScriptError, blanked, load
 
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\[[^\]\n]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _SEPARATOR = re.compile(r"^[ \t]*GO(?:[ \t]+(\d+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
 _INFORMATION = 10
 
-
-class ScriptError(Exception):
-    """A script cannot be read, or one of its statements failed; the text names file and line."""
+__all__ = ["Batch", "BatchRunner", "ScriptError", "run_script", "split_batches"]
 
 
 class BatchRunner(Protocol):
@@ -39,12 +38,8 @@ class Batch:
 
 def split_batches(script: str) -> Iterator[Batch]:
     """The batches of a script; GO inside strings, brackets and comments separates nothing."""
-    # Same length and lines, so that positions in the blanked text are positions in the script.
-    blanked = _QUOTED.sub(
-        lambda match: re.sub(r"[^\n]", ".", match[0]) if match[0][0] != "-" else " " * len(match[0]), script
-    )
     start, line = 0, 1
-    for separator in _SEPARATOR.finditer(blanked):
+    for separator in _SEPARATOR.finditer(blanked(script)):
         text = script[start : separator.start()]
         if text.strip():
             yield Batch(text, line, int(separator[1] or 1))
@@ -54,30 +49,26 @@ def split_batches(script: str) -> Iterator[Batch]:
         yield Batch(script[start:], line)
 
 
-async def run_script(session: BatchRunner, path: Path) -> None:
-    """Run every batch of the file.
+async def run_script(session: BatchRunner, path: Path, variables: Mapping[str, str] | None = None) -> None:
+    """Run every batch of the file; `variables` are those of the environment unless given.
 
     Raises:
         ScriptError: the file cannot be read, or a statement failed; names the file and the line.
     """
-    for batch in split_batches(_read(path)):
+    script = load(path, os.environ if variables is None else variables)
+    for batch in split_batches(script.text):
         for _ in range(batch.times):
             async for event in session.batch(batch.text):
-                if isinstance(event, Message) and event.severity > _INFORMATION:
-                    raise ScriptError(_describe(path, batch, event))
+                if isinstance(event, Message) and event.severity > _INFORMATION and not script.ignores_errors:
+                    raise ScriptError(_describe(script, batch, event))
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScriptError(f"{path}: the script cannot be read: {error}") from error
-
-
-def _describe(path: Path, batch: Batch, message: Message) -> str:
+def _describe(script: Script, batch: Batch, message: Message) -> str:
     # Lines of a message inside a procedure count from the procedure's own start.
     line = batch.line if message.procedure else batch.line + max(message.line, 1) - 1
     within = f", procedure {message.procedure} line {message.line}" if message.procedure else ""
+    origin = script.origins[min(line, len(script.origins)) - 1]
     return (
-        f"{path}:{line}: Msg {message.number}, Level {message.severity}, State {message.state}{within}: {message.text}"
+        f"{origin.path}:{origin.line}: Msg {message.number}, Level {message.severity}, State {message.state}{within}: "
+        f"{message.text}"
     )

@@ -76,3 +76,55 @@ def test_batch_is_run_as_often_as_go_says(tmp_path: Path) -> None:
     recorder = Recorder()
     asyncio.run(run_script(recorder, path))
     assert recorder.batches == ["SELECT 1\n"] * 3
+
+
+def ran(path: Path, variables: dict[str, str] | None = None) -> list[str]:
+    """The batches of a script, blanks around them gone."""
+    recorder = Recorder()
+    asyncio.run(run_script(recorder, path, variables or {}))
+    return [batch.strip() for batch in recorder.batches]
+
+
+def test_variables_are_replaced_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text(
+        ":setvar Name \"my db\"\n  :SETVAR other 5\nUSE [$(NAME)]\nGO\nPRINT '$(other)$(given)' -- $(nothing)\n"
+        ":setvar other\n/* :setvar x y\n*/\n"
+    )
+    assert ran(path, {"Given": "!"}) == ["USE [my db]", "PRINT '5!' -- $(nothing)\n/* :setvar x y\n*/"]
+
+
+def test_scripts_include_others_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "b.sql").write_bytes("\ufeffSELECT $(x)\nGO\nSELECT 3\nfail".encode("utf-16-le"))
+    path = tmp_path / "a.sql"
+    path.write_text("SELECT 1\n:setvar x 2\n:r .\\parts\\b.sql\nGO\nSELECT 4")
+    with pytest.raises(ScriptError, match=r"b\.sql:4: Msg 208"):
+        ran(path)
+    (tmp_path / "parts" / "b.sql").write_text("SELECT $(x)\nGO\nSELECT 3")
+    assert ran(path) == ["SELECT 1\nSELECT 2", "SELECT 3", "SELECT 4"]
+
+
+def test_errors_can_be_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text(":on error ignore\nfail\nGO\nSELECT 1")
+    assert ran(path) == ["fail", "SELECT 1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT 1\nSELECT $(x)", r"a\.sql:2: the scripting variable 'x' is not defined"),
+        ("\n:out file", r"a\.sql:2: the command :out is not known"),
+        ("!! dir", r"a\.sql:1: the command !! is not known"),
+        (":setvar 1", r"a\.sql:1: :setvar wants a name"),
+        (":on error maybe", r"a\.sql:1: :on error wants exit or ignore"),
+        (":r nothing.sql", r"nothing\.sql: the script cannot be read"),
+        (":r a.sql", r"include one another"),
+    ],
+)
+def test_commands_that_cannot_be_carried_out_are_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text(text)
+    with pytest.raises(ScriptError, match=message):
+        ran(path)
