@@ -1,6 +1,16 @@
 """Stored procedures of the catalogue, by family."""
 
-from mssql_cdc.sandbox.catalog.procedures import collations, describe, keys, modules, privileges, server, tables, types
+from mssql_cdc.sandbox.catalog.procedures import (
+    collations,
+    describe,
+    keys,
+    modules,
+    privileges,
+    server,
+    spaces,
+    tables,
+    types,
+)
 
 PROCEDURES = (
     *collations.PROCEDURES,
@@ -9,6 +19,7 @@ PROCEDURES = (
     *modules.PROCEDURES,
     *privileges.PROCEDURES,
     *server.PROCEDURES,
+    *spaces.PROCEDURES,
     *tables.PROCEDURES,
     *types.PROCEDURES,
 )

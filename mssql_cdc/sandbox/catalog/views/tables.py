@@ -101,8 +101,17 @@ def _rows_by_partition(table: Table) -> list[int]:
 
 def _partition_stats(scope: Scope) -> Iterator[tuple]:
     for partition_id, object_id, index_id, number, _, rows in _partitions(scope):
-        pages = max(1, rows // 80)
-        yield (partition_id, object_id, index_id, number, *(pages,) * 5, rows)
+        yield (partition_id, object_id, index_id, number, *(pages_of(rows),) * 5, rows)
+
+
+def pages_of(rows: int) -> int:
+    """About how many pages rows take."""
+    return max(1, rows // 80)
+
+
+def _allocation_units(scope: Scope) -> Iterator[tuple]:
+    for partition_id, *_, rows in _partitions(scope):
+        yield (partition_id, partition_id, *(pages_of(rows) if rows else 0,) * 3)
 
 
 def _synonyms(scope: Scope) -> Iterator[tuple]:
@@ -218,6 +227,12 @@ VIEWS = (
         "xml_compression_desc varchar(3)? = 'OFF'",
         _partitions,
         about="object_id",
+    ),
+    view(
+        "sys.allocation_units",
+        "allocation_unit_id bigint, type tinyint = 1, type_desc nvarchar(60)? = 'IN_ROW_DATA', container_id bigint, "
+        "data_space_id int? = 1, total_pages bigint, used_pages bigint, data_pages bigint",
+        _allocation_units,
     ),
     view(
         "sys.dm_db_partition_stats",

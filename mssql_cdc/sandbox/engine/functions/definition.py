@@ -53,11 +53,15 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as the compiler sees it: argument types, literal values (None when not literal), database collation."""
+    """A call as the compiler sees it: argument types, literal values (None when not literal), database collation.
+
+    `json` are the places of arguments that JSON functions have made.
+    """
 
     types: tuple[SqlType, ...]
     constants: tuple[object, ...] = ()
     collation: Collation | None = None
+    json: frozenset[int] = frozenset()
 
     def constant(self, place: int) -> object:
         """The literal value of an argument, None when it is no literal."""

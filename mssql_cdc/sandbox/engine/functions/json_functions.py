@@ -155,7 +155,15 @@ def _json_query(call: Call) -> Callable[..., Any]:
 @add("JSON_MODIFY", 3, result=lambda call: nvarchar(MAX, collation=call.collation), null_if_null=False)
 def _json_modify(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
-    numeric = call.types[2].name in NUMBERS
+    numeric, kind = call.types[2].name in NUMBERS, call.types[2].name
+
+    def made(new: Any) -> Any:
+        """What is put in: JSON as it is, where a function made it; text as text."""
+        if new is None:
+            return None
+        if 2 in call.json:
+            return parse_json(str(new))
+        return bool(new) if kind == "bit" else new if numeric else str(new)
 
     def json_modify(value: Any, path: Any, new: Any) -> str | None:
         if value is None or path is None:
@@ -164,11 +172,13 @@ def _json_modify(call: Call) -> Callable[..., Any]:
         strict, steps = parse_path(path.strip().removeprefix("append "))
         document = parse_json(text(value))
         parent, last = walk(document, steps[:-1]), steps[-1] if steps else None
-        fresh = new if numeric or new is None else str(new)
+        fresh = made(new)
         if append:
             target = walk(document, steps)
             if isinstance(target, list):
                 target.append(fresh)
+            elif target is _MISSING and isinstance(parent, dict) and isinstance(last, str) and not strict:
+                parent[last] = [fresh]
         elif isinstance(parent, dict) and isinstance(last, str):
             if strict and last not in parent:
                 raise error(13608)

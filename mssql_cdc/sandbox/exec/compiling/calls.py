@@ -21,6 +21,7 @@ from mssql_cdc.sandbox.exec.expressions import sessionfunctions, values
 from mssql_cdc.sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
 from mssql_cdc.sandbox.exec.expressions.builtins import BUILTINS
 from mssql_cdc.sandbox.exec.query.grouping import NAMES
+from mssql_cdc.sandbox.exec.query.select import makes_json
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.exec.sequences import Sequence
 from mssql_cdc.sandbox.tsql import ast
@@ -126,7 +127,7 @@ def _builtin(compiler: Compiler, definition: ScalarFunction, node: ast.Function,
             parts.append(_keyword(argument, definition.name))
         else:
             parts.append(compiler.value(argument, scope))
-    return bound(definition, parts, compiler)
+    return bound(definition, parts, compiler, node.arguments if definition.name == "JSON_MODIFY" else ())
 
 
 def _keyword(argument: ast.Expression, name: str) -> Expr:
@@ -136,11 +137,14 @@ def _keyword(argument: ast.Expression, name: str) -> Expr:
     return replace(values.constant(argument.parts[0].lower(), KEYWORD))
 
 
-def bound(definition: ScalarFunction, parts: list[Expr], compiler: Compiler) -> Expr:
+def bound(
+    definition: ScalarFunction, parts: list[Expr], compiler: Compiler, nodes: tuple[ast.Expression, ...] = ()
+) -> Expr:  # fmt: skip
     """An engine function bound to the types of its arguments."""
+    json = frozenset(place for place, node in enumerate(nodes) if makes_json(node))
     call = Call(
         tuple(part.type for part in parts), tuple(part.value if part.literal else None for part in parts),
-        compiler.collation,
+        compiler.collation, json,
     )  # fmt: skip
     caller = definition.caller(call)
     type_ = definition.result(call)
