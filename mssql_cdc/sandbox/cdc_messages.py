@@ -26,6 +26,8 @@ _OBSOLETE = (
 # fmt: off
 MESSAGES: dict[int, tuple[int, str]] = {
     12839: (16, "Replication, Change Data Capture, Change Feed and Change Tracking are not supported in contained databases. The option cannot be enabled on the contained database '%s'."),
+    18752: (16, "Only one Log Reader Agent or log-related procedure (sp_repldone, sp_replcmds, and sp_replshowcmds) can connect to a database at a time. If you executed a log-related procedure, drop the connection over which the procedure was executed or execute sp_replflush over that connection before starting the Log Reader Agent or executing another log-related procedure."),
+    18757: (16, "Unable to execute procedure. The database is not published. Execute the procedure in a database that is published for replication."),
     21050: (14, "Only members of the sysadmin fixed server role or db_owner fixed database role can perform this operation. Contact an administrator with sufficient permissions to perform this operation."),
     22801: (16, "Starting the Change Data Capture Collection Agent job. To report on the progress of the operation, query the sys.dm_cdc_log_scan_sessions dynamic management view."),
     22803: (16, "Change Data Capture has scanned the log from LSN{%s} to LSN{%s}, %d transactions with %d commands have been extracted. To report on the progress of the operation, query the sys.dm_cdc_log_scan_sessions dynamic management view."),

@@ -1,11 +1,21 @@
 """The stored procedures of change data capture, by family."""
 
-from mssql_cdc.sandbox.cdc.procedures import databases, jobs, maintenance, reports, scanning, tables, wrappers
+from mssql_cdc.sandbox.cdc.procedures import (
+    databases,
+    jobs,
+    log_reader,
+    maintenance,
+    reports,
+    scanning,
+    tables,
+    wrappers,
+)
 
 PROCEDURES = (
     *databases.PROCEDURES,
     *tables.PROCEDURES,
     *jobs.PROCEDURES,
+    *log_reader.PROCEDURES,
     *maintenance.PROCEDURES,
     *reports.PROCEDURES,
     *scanning.PROCEDURES,

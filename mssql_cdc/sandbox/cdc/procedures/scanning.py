@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from itertools import count
 
 from mssql_cdc.sandbox.catalog.definitions import Call, SystemProcedure, procedure
+from mssql_cdc.sandbox.catalog.views.sessions import SYSTEM_SESSIONS
 from mssql_cdc.sandbox.cdc.agent import run_scans
 from mssql_cdc.sandbox.cdc.cleanup import delete_changes, raise_low_end, require_mapped
 from mssql_cdc.sandbox.cdc.instances import DatabaseCapture
@@ -49,7 +51,9 @@ async def scan_log(call: Call, capture: DatabaseCapture, settings: JobSettings) 
         SqlError: 22903, the capture job does so already; or a pass failed.
     """
     if settings.continuous and service(call).agent.is_running(capture, "capture"):
-        raise cdc_error(22903, call.scope.session.spid, procedure="sp_replcmds")
+        known = call.scope.server.sessions
+        holder = next(number for number in count(SYSTEM_SESSIONS + 1) if number not in known)
+        raise cdc_error(22903, holder, procedure="sp_replcmds")
     while True:
         run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)
         if not settings.continuous:
