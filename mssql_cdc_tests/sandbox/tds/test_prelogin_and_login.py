@@ -54,7 +54,11 @@ def test_random_prelogin_is_read_or_refused(data: bytes) -> None:
 def test_login_fields_come_through(user: str, password: str, database: str) -> None:
     login = parse_login(login7(user=user, password=password, database=database))
     assert (login.user, login.password, login.database) == (user, password, database)
-    assert "password" not in repr(login).replace(user, "").replace(database, "")
+
+
+@given(st.text(max_size=100))
+def test_a_login_shows_nothing_of_its_password(password: str) -> None:
+    assert repr(parse_login(login7(user="u", password=password))) == repr(parse_login(login7(user="u", password="")))
 
 
 @pytest.mark.parametrize(("asked", "given_"), [(0, 4096), (8000, 8000), (100, 512), (65535, 32767)])
