@@ -48,8 +48,17 @@ class ReadView:
         self.transaction.manager.locks.acquire(
             self.transaction, table.resource, self.table_mode, duration=self.table_duration
         )
-        if self.mode == "snapshot" and table.schema_sequence > self.sequence:
+        if table.schema_sequence > self.sequence and self._unversioned(table):
             raise error(3961, database=table.database.name)
+
+    def _unversioned(self, table: Table) -> bool:
+        """Whether the table's newer definition is another transaction's, seen by a snapshot of a whole transaction.
+
+        A statement's own snapshot (READ_COMMITTED_SNAPSHOT) is taken after it has waited for the schema.
+        """
+        if self.mode != "snapshot" or self.transaction.isolation is not Isolation.SNAPSHOT:
+            return False
+        return self.transaction.locks[table.resource].mode is not LockMode.SCH_M
 
     def resolve(self, table: Table, rowid: int, slot: Slot) -> tuple | None:
         """The row as this view sees it, None if there is none; raises `MustWait` behind another writer."""
