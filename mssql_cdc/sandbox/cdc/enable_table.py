@@ -23,7 +23,7 @@ from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 
 PROCEDURE = "sp_cdc_enable_table_internal"
 
@@ -75,6 +75,13 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
         raise cdc_error(22931, schema, name, procedure=PROCEDURE)
     if table.schema.name.casefold() == layout.SCHEMA:
         raise cdc_error(22974, procedure=PROCEDURE)
+    if any(column.column_set for column in table.columns):
+        raise cdc_error(22854, table.full_name, procedure=PROCEDURE)
+    if "memory_optimized" in table.properties:
+        raise SqlError(
+            10794, "The feature 'Change Data Capture' is not supported with memory optimized tables.",
+            procedure=PROCEDURE,
+        )  # fmt: skip
     columnstore = table.properties.get("clustered columnstore")
     if columnstore:
         raise error(35353, feature="Change data capture", index=columnstore, table=table.name)

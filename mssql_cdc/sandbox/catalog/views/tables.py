@@ -41,11 +41,15 @@ def _tables(scope: Scope) -> Iterator[tuple]:
     rows = {row.object_id: row for row in all_objects(scope.database) if row.type_code == "U"}
     for table in scope.database.tables():
         temporal = table.properties.get("temporal_type", 0)
+        durability = table.properties.get("memory_optimized", "SCHEMA_AND_DATA")
         yield (
             *object_values(rows[table.object_id]),
             table.next_column_id - 1,
             int(table.tracked),
             int(table.tracked),
+            int("memory_optimized" in table.properties),
+            int(durability == "SCHEMA_ONLY"),
+            durability,
             temporal,
             ("NON_TEMPORAL_TABLE", "HISTORY_TABLE", "SYSTEM_VERSIONED_TEMPORAL_TABLE")[temporal],
             None if table.history is None else table.history.object_id,
@@ -185,7 +189,7 @@ VIEWS = (
         "is_merge_published bit? = 0, is_sync_tran_subscribed bit? = 0, has_unchecked_assembly_data bit = 0, "
         "text_in_row_limit int? = 0, large_value_types_out_of_row bit? = 0, is_tracked_by_cdc bit?, "
         "lock_escalation tinyint? = 0, lock_escalation_desc nvarchar(60)? = 'TABLE', is_filetable bit? = 0, "
-        "is_memory_optimized bit? = 0, durability tinyint? = 0, durability_desc nvarchar(60)? = 'SCHEMA_AND_DATA', "
+        "is_memory_optimized bit?, durability tinyint?, durability_desc nvarchar(60)?, "
         "temporal_type tinyint?, temporal_type_desc nvarchar(60)?, history_table_id int?, "
         "is_remote_data_archive_enabled bit? = 0, is_external bit = 0, history_retention_period int?, "
         "history_retention_period_unit int?, history_retention_period_unit_desc nvarchar(10)?, is_node bit? = 0, "

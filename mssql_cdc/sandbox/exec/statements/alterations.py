@@ -24,6 +24,7 @@ from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.statements import database_triggers
 from mssql_cdc.sandbox.exec.statements import table_settings as settings
+from mssql_cdc.sandbox.exec.tables import column_sets
 from mssql_cdc.sandbox.exec.tables.builder import TableBuilder
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -65,7 +66,11 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
             if item.computed is not None:
                 scope = Scope(table_fields(table, (table.name,)), compiler.fold)
                 column.computed, column.type, column.nullable = builder.computed(item, scope, session)
+            column_sets.check_added(table, column)
+            if column.column_set and table.tracked:
+                raise cdc_error(22854, table.full_name, procedure="")
             alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
+            column_sets.check(table)
             schema_change.log_ddl(
                 table, transaction, "add column", _command(frame, node), column=column.name, details=column
             )

@@ -27,6 +27,7 @@ from mssql_cdc.sandbox.exec.statements.positioned import current_target
 from mssql_cdc.sandbox.exec.statements.switching import truncate_partitions
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_cdc.sandbox.exec.statements.view_columns import base_column, check_rows
+from mssql_cdc.sandbox.exec.tables import column_sets
 from mssql_cdc.sandbox.exec.tables.cells import cell, default, nothing, stored
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -150,7 +151,7 @@ def assignments(
             assert slot.type is not None
             source = Expr(column.type, cell(place))
             variables.append((slot.place, coerce(source, slot.type).fn, place))
-    return tuple(cells.items()), tuple(variables)
+    return tuple(column_sets.spread(table, cells).items()), tuple(variables)
 
 
 def changed_rows(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec import temporal
@@ -33,12 +35,19 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
         table = database.create_table(transaction, schema, node.name[-1], build_columns(builder, node.table))
         note_shared(session, table)
         place_table(table, node.options)
+        _note_memory(table, dict(node.options))
         finish_table(builder, table, node.table, transaction, session)
         temporal.define(table, transaction, node.table.period, node.options, compiler)
 
     yield from session.transactions.run(work)
     yield session.done(frame, None, "create table")
     return None
+
+
+def _note_memory(table: Table, options: Mapping[str, str]) -> None:
+    """MEMORY_OPTIMIZED and DURABILITY, for the catalogue and those who refuse such tables: all rows are in memory."""
+    if options.get("MEMORY_OPTIMIZED", "").upper() == "ON":
+        table.properties["memory_optimized"] = options.get("DURABILITY", "SCHEMA_AND_DATA").upper()
 
 
 def note_shared(session: SessionState, table: Table) -> None:

@@ -21,7 +21,7 @@ from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.scope import Scope, table_fields
 from mssql_cdc.sandbox.exec.security import require_columns
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.tables import columnstores
+from mssql_cdc.sandbox.exec.tables import column_sets, columnstores
 from mssql_cdc.sandbox.exec.tables.constraint_names import key_name, rule_name
 from mssql_cdc.sandbox.exec.tables.partitions import place_table
 from mssql_cdc.sandbox.exec.tables.typed_xml import collection_named
@@ -71,6 +71,7 @@ class TableBuilder:
             identity=identity,
             rowguid=node.rowguid,
             sparse=node.sparse,
+            column_set=node.column_set,
             hidden=node.hidden,
             generated=node.generated,
             masking=None if node.masking is None else parse_mask(node.masking, node.name, type_).text,
@@ -247,6 +248,7 @@ def finish_table(
             scope = Scope(fields, builder.compiler.fold)
             column.computed, column.type, column.nullable = builder.computed(node, scope, session)
     table.rebind()
+    column_sets.check(table)
     nodes = [(constraint, node.name) for node in definition.columns for constraint in node.constraints]
     nodes += [(constraint, "") for constraint in definition.constraints]
     if any(constraint.kind == "default" for constraint, _ in nodes):

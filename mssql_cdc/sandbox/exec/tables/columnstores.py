@@ -21,11 +21,20 @@ def kept(table: Table) -> dict[str, tuple[int, bool]]:
 def add(
     table: Table, transaction: Transaction, node: st.IndexDefinition, options: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """CREATE COLUMNSTORE INDEX; 1913 a taken name, 1902 a second clustered index, 35339 a second columnstore."""
+    """CREATE COLUMNSTORE INDEX; 1913 a taken name, 1902 a second clustered index, 35339 a second columnstore.
+
+    35354 for a clustered one on a captured table.
+    """
     before = dict(kept(table))
     replaces = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in options)
     if table.index(node.name) is not None or (node.name in before and not replaces):
         raise error(1913, index=node.name, table=table.full_name)
+    if node.clustered and table.tracked:
+        raise SqlError(
+            35354, "The statement failed because a clustered columnstore index cannot be created on a table enabled "
+            "for Change Data Capture. Consider disabling Change Data Capture and then creating the clustered "
+            "columnstore index."
+        )  # fmt: skip
     clustered = table.clustered
     if node.clustered and clustered is not None:
         raise error(1902, table=table.full_name, index=clustered.name)
