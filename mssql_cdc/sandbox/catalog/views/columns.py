@@ -89,7 +89,7 @@ def _columns(scope: Scope) -> Iterator[tuple]:
         else:
             for number, shown in enumerate(columns_of(scope.session, scope.database, item), 1):
                 own = _leading(scope.database, item.object_id, shown, number)
-                yield (*own, 0, 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
+                yield (*own, 0, 0, 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
 
 
 def _masked_columns(scope: Scope) -> Iterator[tuple]:
