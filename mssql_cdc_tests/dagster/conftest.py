@@ -45,3 +45,13 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def locate(shop: Shop, instance: dg.DagsterInstance, tmp_path: Path) -> Callable[..., Location]:
     """Makes the code location over the shop as its tables are now."""
     return lambda **more: Location.of(shop, tmp_path, instance, **more)
+
+
+@pytest.fixture
+def streaming(shop: Shop, locate: Callable[..., Location]) -> Location:
+    """Two tables that stream from now on, nothing read yet."""
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    shop.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    location = locate(snapshot_mode="no_data")
+    location.settle()
+    return location

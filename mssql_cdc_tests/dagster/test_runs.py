@@ -7,19 +7,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
-from mssql_cdc_tests.sandbox_source.kit import Shop
 
-pytestmark = [pytest.mark.spark]
-
-
-@pytest.fixture
-def streaming(shop: Shop, locate, spark) -> Location:
-    """Two tables that stream from now on, nothing read yet."""
-    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
-    shop.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
-    location: Location = locate(snapshot_mode="no_data")
-    location.settle()
-    return location
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def range_key(location: Location) -> str:

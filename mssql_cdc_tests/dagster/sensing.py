@@ -1,0 +1,23 @@
+"""What the tests of the sensor want to know of a location."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.dagster.kit import Location
+
+
+def ask(location: Location) -> dg.RunRequest:
+    """The one run that the sensor asks for now."""
+    location.shop.scan()
+    result = location.tick()
+    assert result.skip_message is None, result.skip_message
+    (request,) = location.requests
+    return request
+
+
+def entry(location: Location, name: str):
+    database = location.database()
+    return load_offsets(database.layout, database.storage).entry(TableId(location.shop.catalog, "dbo", name).text)

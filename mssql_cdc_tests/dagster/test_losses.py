@@ -1,0 +1,104 @@
+"""What the sensor does about lost changes and restored sources, and what a person may do then."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc_tests.dagster.kit import Location, failures, metadata
+from mssql_cdc_tests.dagster.sensing import ask, entry
+
+pytestmark = [pytest.mark.spark]
+
+
+def lose_changes(location: Location) -> None:
+    """Cleanup overtakes the reader: of two transactions the first is gone; cleanup keeps those of one moment."""
+    shop = location.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "WAITFOR DELAY '00:00:00.050'")
+    shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    end = shop.scan().text.replace(":", "")
+    for name in ("orders", "people", "first_table"):
+        shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_{name}', 0x{end}, 100")
+
+
+@pytest.mark.feature("STR-17")
+def test_lost_changes_are_said_once_and_leave_the_check_red(streaming):
+    lose_changes(streaming)
+    result = streaming.tick()
+    assert result.run_requests == []
+    assert "LOST" in result.skip_message
+    assert "signals asset" in result.skip_message
+    assert streaming.checks("orders")[0] is False
+    assert entry(streaming, "orders").status == "lost"
+    assert "LOST" not in (streaming.tick().skip_message or "")
+
+
+def signal(location: Location, **config: object) -> dg.ExecuteInProcessResult:
+    """What the launchpad of the signals asset asks for."""
+    ops = {"ops": {f"signals__{location.names.stem}": {"config": config}}}
+    return location.materialize(location.names.extra_key("signals"), run_config=ops)
+
+
+@pytest.mark.feature("BLK-01")
+def test_a_repaired_table_stays_red_until_its_gap_is_acknowledged(streaming, spark):
+    lose_changes(streaming)
+    streaming.tick()
+    assert signal(streaming, tables=["dbo.orders", "dbo.people", "dbo.first_table"]).success
+    streaming.settle()
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (3, N'three')")
+    streaming.settle()
+    assert entry(streaming, "orders").status == "streaming"
+    assert streaming.checks("orders")[0] is False
+    assert metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/open_gaps"] == 1
+    done = signal(streaming, tables=["dbo.orders"], action="acknowledge_gaps")
+    assert done.success, failures(done)
+    assert (streaming.checks("orders")[0], streaming.checks("people")[0]) == (True, False)
+
+
+@pytest.mark.feature("SNP-07")
+def test_when_needed_asks_for_the_snapshot_that_repairs_a_loss(streaming, spark):
+    location = streaming.reloaded(snapshot_mode="when_needed")
+    lose_changes(location)
+    assert "goes on with them" in location.tick().skip_message
+    location.settle()
+    assert entry(location, "orders").status == "streaming"
+    events = [metadata(event) for event in location.materializations(location.key("orders"))]
+    assert [event["mssql_cdc/reads"] for event in events if "mssql_cdc/reads" in event] == [2]
+    assert location.checks("orders")[0] is False
+
+
+def go_back(location: Location) -> None:
+    """The lake remembers another transaction than the source has, as after a restore."""
+    database = location.database()
+    seen = load_offsets(database.layout)
+    known = json.loads(seen.witness or "null")
+    row = replace(
+        seen.last_cut(), tables={}, complete=False, kind="status", witness=json.dumps([known[0], "ff", *known[2:]])
+    )
+    append_offsets(database.layout, row, seen=seen)
+
+
+def test_a_source_that_went_back_in_time_is_gone_on_with_by_an_explicit_act(streaming, spark):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    go_back(streaming)
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    streaming.shop.scan()
+    for _ in range(2):
+        with pytest.raises(dg.Failure, match="go_on_after_restore"):
+            streaming.tick()
+    assert streaming.checks("orders")[:2] == [False, True]
+    location = streaming.reloaded(snapshot_mode="initial")
+    assert signal(location, tables=[], action="go_on_after_restore").success
+    first = ask(location)
+    assert first.partition_key.startswith("e1.snapshot-")
+    assert location.run(first).success
+    location.shop.run("INSERT INTO dbo.orders VALUES (3, N'three')")
+    runs = location.settle()
+    assert runs
+    assert location.materializations(location.key("orders"))[0].partition.startswith("e1.")
+    assert location.checks("orders")[0] is True
