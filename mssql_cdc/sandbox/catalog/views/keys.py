@@ -33,7 +33,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
             kind = (5, "CLUSTERED COLUMNSTORE") if clustered else (6, "NONCLUSTERED COLUMNSTORE")
             yield (table.object_id, name, index_id, *kind, 0, space, 0, 0, 0, 0, 0, None)
         for each in xml_indexes(table):
-            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, None)
+            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
             yield (
                 table.object_id,
@@ -60,7 +60,7 @@ def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
         if item.type_code == "V" and asked in (None, item.object_id):
             for each in view_indexes(item):
                 kind = (1, "CLUSTERED") if each.clustered else (2, "NONCLUSTERED")
-                yield (item.object_id, each.name, each.index_id, *kind, int(each.unique), 0, 0, 0, 0, 0, None)
+                yield (item.object_id, each.name, each.index_id, *kind, int(each.unique), 1, 0, 0, 0, 0, 0, None)
 
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
