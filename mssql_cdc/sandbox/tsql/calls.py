@@ -10,6 +10,8 @@ from mssql_cdc.sandbox.tsql.words import CALLABLE_RESERVED, NILADIC
 
 _CONVERSIONS = frozenset({"CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT", "PARSE", "TRY_PARSE"})
 _XML_METHODS = frozenset({"value", "query", "exist", "nodes", "modify"})
+_METHODS = _XML_METHODS | {"getancestor", "getdescendant", "getlevel", "isdescendantof", "tostring"}
+"""Behind a column that is qualified these are its methods: functions of other databases hardly bear such names."""
 _NESTABLE = frozenset({"SELECT", "WITH", "VALUES"})
 
 
@@ -150,6 +152,8 @@ class CallParser(TypeParser):
         ignore_nulls = self.accept("IGNORE", "NULLS")
         if not ignore_nulls:
             self.accept("RESPECT", "NULLS")
+        if len(name) > 2 and name[-1].lower() in _METHODS:
+            return ast.MethodCall(ast.ColumnRef(name[:-1], line), name[-1], arguments)
         over = self._over() if self.accept("OVER") else None
         return ast.Function(name, arguments, distinct, star, over, within, ignore_nulls, line)
 

@@ -62,6 +62,7 @@ class IndexParser(ChangeParser):
         unique = self.accept("UNIQUE")
         clustered = self.accept_one("CLUSTERED", "NONCLUSTERED") == "CLUSTERED"
         columnstore = self.accept("COLUMNSTORE")
+        self.accept("HASH")
         if self.text == "(":
             columns = self.key_columns()
         include, where = self._index_tail()

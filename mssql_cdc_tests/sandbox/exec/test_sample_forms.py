@@ -53,3 +53,21 @@ def test_indexes_of_views_and_of_xml_are_in_sys_indexes(sql: Client) -> None:
     assert sql(query.format("v")).rows == [("ix", "CLUSTERED", 1)]
     assert sql(query.format("t")).rows == [("pk", "CLUSTERED", 1), ("px", "XML", 0)]
     server.catalog.close()
+
+
+def test_an_assigned_column_is_the_targets_whatever_from_has(sql: Client) -> None:
+    columns = "(id int, x xml, n int, w varchar(max))"
+    sql(f"CREATE TABLE dbo.t {columns} INSERT t VALUES (1, '<a/>', 1, 'ab'), (2, NULL, 1, 'ab')")
+    sql(f"CREATE TABLE dbo.other {columns} INSERT other VALUES (1, '<b/>', 5, 'z')")
+    change = "x.modify('insert <c/> into (/a)[1]'), n += 1, w.WRITE('X', 0, 1)"
+    assert sql(f"UPDATE t SET {change} FROM other WHERE other.id = t.id").errors == []
+    assert sql("SELECT x, n, w FROM t WHERE id = 1").rows == [("<a><c/></a>", 2, "Xb")]
+    assert sql("SELECT x, n, w FROM t WHERE id = 2").rows == [(None, 1, "ab")]
+
+
+def test_a_method_of_a_column_can_stand_in_a_join_condition(sql: Client) -> None:
+    sql("CREATE TABLE h (n hierarchyid) INSERT h VALUES (hierarchyid::GetRoot()), (hierarchyid::Parse('/1/'))")
+    query = """WITH up AS (SELECT n FROM h WHERE n.GetLevel() = 1
+        UNION ALL SELECT h.n FROM h INNER JOIN up ON h.n = up.n.GetAncestor(1)) SELECT n.ToString() FROM up"""
+    assert sql(query).rows == [("/1/",), ("/",)]
+    assert sql("SELECT nothing.n.GetLevel() FROM h").errors == [4104]

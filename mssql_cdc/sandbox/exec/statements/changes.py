@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.exec.statements import triggers
 from mssql_cdc.sandbox.exec.statements.instead import instead_of, view_of, view_target
 from mssql_cdc.sandbox.exec.statements.joined import joined_target
 from mssql_cdc.sandbox.exec.statements.output import OutputPlan, compile_output, finish
+from mssql_cdc.sandbox.exec.statements.own_columns import of_target
 from mssql_cdc.sandbox.exec.statements.positioned import current_target
 from mssql_cdc.sandbox.exec.statements.switching import truncate_partitions
 from mssql_cdc.sandbox.exec.statements.targets import Target, single_target, target_table
@@ -145,6 +146,7 @@ def assignments(
             continue
         if node.operator != "=":
             value = ast.Binary(node.operator[:-1], ast.ColumnRef(node.column), value)
+        value = of_target(value, scope, table, node.column)
         cells[place] = stored(as_seen(value, compiler.value(value, scope), scope), table, place)
         if node.variable:
             slot = compiler.variables.scalar(node.variable)

@@ -1,0 +1,37 @@
+"""The column that an assignment changes, as its new value names it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
+
+It is the target's, also where another table of FROM has a column of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.exec.scope import Scope
+from mssql_cdc.sandbox.tsql import ast
+
+
+def of_target(node: ast.Expression, scope: Scope, table: Table, column: ast.Name) -> ast.Expression:
+    """A new value with its mention of the assigned column bound to the target, where it leads the value."""
+    own = _reference(scope, table, column)
+    if isinstance(node, ast.MethodCall) and node.target == ast.ColumnRef(column):
+        return replace(node, target=own)
+    if isinstance(node, ast.Function) and node.arguments[:1] == (ast.ColumnRef(column),) and node.name == (".WRITE",):
+        return replace(node, arguments=(own, *node.arguments[1:]))
+    if isinstance(node, ast.Binary) and node.left == ast.ColumnRef(column):
+        return replace(node, left=own)
+    return node
+
+
+def _reference(scope: Scope, table: Table, column: ast.Name) -> ast.ColumnRef:
+    """The column with the target's name before it; as written where that does not tell it apart."""
+    place = (table.schema.name, table.name)
+    fold = scope.fold
+    own = [
+        field for field in scope.fields
+        if field.origin is not None and field.origin.table[-2:] == place and fold(field.name) == fold(column[-1])
+    ]  # fmt: skip
+    if len(column) > 1 or len(own) != 1:
+        return ast.ColumnRef(column)
+    return ast.ColumnRef((*own[0].qualifier, own[0].name))
