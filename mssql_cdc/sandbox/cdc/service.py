@@ -26,6 +26,7 @@ class CdcService:
         self.server = server
         self.agent = Agent(server, capture_interval)
         self._captures: dict[int, DatabaseCapture] = {}
+        self._detached: dict[int, DatabaseCapture] = {}
 
     def capture(self, database: Database) -> DatabaseCapture | None:
         """The capture of a database, or None when it is not enabled."""
@@ -53,6 +54,21 @@ class CdcService:
         capture = self._captures.pop(database.id, None)
         if capture is not None:
             self.agent.forget(capture)
+
+    def detached(self, database: Database) -> None:
+        """A database leaves the server: its jobs stand still."""
+        capture = self._captures.pop(database.id, None)
+        if capture is not None:
+            self._detached[database.id] = capture
+            self.agent.forget(capture)
+
+    def attached(self, database: Database) -> None:
+        """A database is back, with its change data capture and its jobs [doc]."""
+        capture = self._detached.pop(database.id, None)
+        if capture is not None:
+            self.add(capture)
+            if self.server.agent_running:
+                self._start_jobs([capture])
 
     def instance(self, database: Database, name: str | None) -> CaptureInstance | None:
         """A capture instance by name."""
@@ -99,9 +115,12 @@ class CdcService:
     def start_agent(self) -> None:
         """Start the Agent, and with it all jobs, as after a restart of the machine."""
         self.server.agent_running = True
+        self._start_jobs(self.captures())
+
+    def _start_jobs(self, captures: list[DatabaseCapture]) -> None:
         with own_transaction(self.server, "SQLServerAgent") as transaction:
             table = JobTable(self.server, transaction)
-            for capture in self.captures():
+            for capture in captures:
                 for job in table.jobs(capture.database):
                     if job.job_type == "cleanup":
                         self.agent.schedule_cleanup(capture, job.settings)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.control import ControlParser
 
+_PATH = re.compile(r"FILENAME\s*=\s*N?'(?P<path>(?:[^']|'')*)'", re.IGNORECASE)
 _SWITCHES = frozenset(
     [
         "AUTO_CLOSE",
@@ -80,30 +83,34 @@ class DatabaseParser(ControlParser):
     # ---- databases --------------------------------------------------------------------------------------
 
     def create_database(self, line: int) -> st.Statement:
-        """CREATE DATABASE name …; CREATE DATABASE has been read. Files are read and forgotten."""
+        """CREATE DATABASE name …; CREATE DATABASE has been read. Files count for FOR ATTACH only."""
         name = self.identifier()
         collation = ""
         filegroups: list[str] = []
+        files: list[str] = []
         options: tuple[tuple[str, str], ...] = ()
         if self.accept("CONTAINMENT"):
             self.expect("=")
             options = (("CONTAINMENT", self.expect_one("NONE", "PARTIAL")),)
         if self.accept("ON"):
             self.accept("PRIMARY")
-            self._file()
+            files.append(self._file())
             while self.accept(","):
                 if self.accept("FILEGROUP"):
                     filegroups.append(self._filegroup_name())
-                self._file()
+                files.append(self._file())
         if self.accept("LOG", "ON"):
-            self._file()
+            files.append(self._file())
             while self.accept(","):
-                self._file()
+                files.append(self._file())
+        attached: tuple[str, ...] = ()
+        if self.accept("FOR") and self.expect_one("ATTACH", "ATTACH_REBUILD_LOG"):
+            attached = tuple(files)
         if self.accept("COLLATE"):
             collation = self.word_as_written()
         if self.accept("WITH"):
             options += self._database_options()
-        return st.CreateDatabase(name, collation, tuple(filegroups), options, line=line)
+        return st.CreateDatabase(name, collation, tuple(filegroups), options, attached, line=line)
 
     def _filegroup_name(self) -> str:
         name = self.identifier()
@@ -112,8 +119,10 @@ class DatabaseParser(ControlParser):
         self.accept_one("DEFAULT")
         return name
 
-    def _file(self) -> None:
-        self.skip_parentheses()
+    def _file(self) -> str:
+        """A file specification; the path of the file."""
+        found = _PATH.search(self.skip_parentheses())
+        return "" if found is None else found["path"].replace("''", "'")
 
     def alter_database(self, line: int) -> st.Statement:
         """ALTER DATABASE name | CURRENT …; ALTER DATABASE has been read."""

@@ -73,6 +73,8 @@ class CreateDatabase(Statement):
     collation: str = ""
     filegroups: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    attached: tuple[str, ...] = ()
+    """The files of FOR ATTACH."""
 
 
 @dataclass(frozen=True, slots=True)

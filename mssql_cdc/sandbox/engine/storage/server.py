@@ -59,6 +59,8 @@ class Server:
         self.locks = LockManager()
         self.transactions = TransactionManager(self.clock, self.locks)
         self.databases: NameMap[Database] = NameMap(self.collation)
+        self.detached: dict[str, Database] = {}
+        """Databases that were detached, by the path of their first file, case-folded."""
         self.logins: NameMap[Login] = NameMap(self.collation)
         self.messages: dict[int, tuple[int, str]] = {}
         """Messages of sp_addmessage: number to severity and text."""
@@ -114,7 +116,7 @@ class Server:
         """A new database with the lowest free id; error 1801 if the name is taken."""
         if name in self.databases:
             raise error(1801, name=name)
-        taken = {database.id for database in self.databases.values()}
+        taken = {database.id for database in (*self.databases.values(), *self.detached.values())}
         number = next(n for n in range(_FIRST_USER_DATABASE_ID, 32767) if n not in taken)
         database = Database(self, name, number, collation=collation or self.collation)
         database.options.compatibility_level = self.version.compatibility_level

@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Answer, StepsTo, lock_pause
 from mssql_cdc.sandbox.exec.session_state import SessionState
-from mssql_cdc.sandbox.exec.sprocs import extended_properties, schema_procedures
+from mssql_cdc.sandbox.exec.sprocs import detaching, extended_properties, schema_procedures
 from mssql_cdc.sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_cdc.sandbox.exec.sprocs.renaming import rename
 
@@ -78,6 +78,7 @@ OWN: Mapping[str, Own] = {
     "sp_getapplock": _get_lock,
     "sp_releaseapplock": _release_lock,
     "sp_configure": _configure,
+    **detaching.OWN,
     **schema_procedures.OWN,
     **extended_properties.OWN,
 }

@@ -10,6 +10,7 @@ from mssql_cdc.sandbox.engine.collation import collation_named
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.errors import SqlError, after, error
 from mssql_cdc.sandbox.exec.definition_rights import require_database, require_new_database
+from mssql_cdc.sandbox.exec.detached import attach
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
 from mssql_cdc.sandbox.exec.session_state import SessionState
@@ -28,6 +29,10 @@ def _create_database(frame: Frame, node: st.CreateDatabase) -> Steps:
     session = frame.session
     require_new_database(session)
     _refuse_in_transaction(session, "CREATE DATABASE")
+    if node.attached:
+        attach(session, node.name, node.attached)
+        yield session.done(frame, None, "create database")
+        return None
     for name, value in node.options:
         _refuse_option(session, None, name, value)
     collation = collation_named(node.collation) if node.collation else None
