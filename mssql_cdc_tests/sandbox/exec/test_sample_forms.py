@@ -63,6 +63,11 @@ def test_an_assigned_column_is_the_targets_whatever_from_has(sql: Client) -> Non
     assert sql(f"UPDATE t SET {change} FROM other WHERE other.id = t.id").errors == []
     assert sql("SELECT x, n, w FROM t WHERE id = 1").rows == [("<a><c/></a>", 2, "Xb")]
     assert sql("SELECT x, n, w FROM t WHERE id = 2").rows == [(None, 1, "ab")]
+    trigger = "CREATE TRIGGER tr ON t AFTER INSERT AS UPDATE t SET n += 10 FROM inserted WHERE inserted.id = t.id"
+    assert sql(trigger).errors == []
+    assert sql("INSERT t (id, n) VALUES (3, 1) SELECT n FROM t WHERE id = 3").rows == [(11,)]
+    assert sql("UPDATE a SET n += 1 FROM t AS a JOIN t AS b ON a.id = b.id WHERE a.id = 3").errors == []
+    assert sql("SELECT n FROM t WHERE id = 3").rows == [(12,)]
 
 
 def test_a_method_of_a_column_can_stand_in_a_join_condition(sql: Client) -> None:

@@ -97,7 +97,9 @@ def compile_update(compiler: Compiler, node: st.Update) -> UpdatePlan:
     with with_common_tables(compiler, node.ctes):
         wanted = [assignment.column[-1] for assignment in node.assignments if assignment.column]
         target = compile_target(compiler, node.target, node.source, node.where, node.hints, "UPDATE", wanted)
-        cells, variables = assignments(compiler, node.assignments, target.table, target.scope, target.names)
+        cells, variables = assignments(
+            compiler, node.assignments, target.table, target.scope, target.names, alias=node.target[-1]
+        )
         output = (
             compile_output(compiler, node.output, target.table, inserted=True, deleted=True, source=target.scope)
             if node.output else None
@@ -111,6 +113,8 @@ def assignments(
     table: Table,
     scope: Scope,
     names: Mapping[object, str | None] | None = None,
+    *,
+    alias: str = "",
 ) -> tuple[tuple[tuple[int, Fn], ...], tuple[tuple[int, Fn, int], ...]]:
     """SET elements: (place, new value) and (variable slot, value, place of the column it follows or -1)."""
     cells: dict[int, Fn] = {}
@@ -146,7 +150,7 @@ def assignments(
             continue
         if node.operator != "=":
             value = ast.Binary(node.operator[:-1], ast.ColumnRef(node.column), value)
-        value = of_target(value, scope, table, node.column)
+        value = of_target(value, scope, alias or table.name, node.column)
         cells[place] = stored(as_seen(value, compiler.value(value, scope), scope), table, place)
         if node.variable:
             slot = compiler.variables.scalar(node.variable)

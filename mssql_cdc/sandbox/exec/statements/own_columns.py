@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.exec.scope import Scope
 from mssql_cdc.sandbox.tsql import ast
 
 
-def of_target(node: ast.Expression, scope: Scope, table: Table, column: ast.Name) -> ast.Expression:
-    """A new value with its mention of the assigned column bound to the target, where it leads the value."""
-    own = _reference(scope, table, column)
+def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) -> ast.Expression:
+    """A new value with its mention of the assigned column bound to the target (`alias`), where it leads the value."""
+    own = _reference(scope, alias, column)
     if isinstance(node, ast.MethodCall) and node.target == ast.ColumnRef(column):
         return replace(node, target=own)
     if isinstance(node, ast.Function) and node.arguments[:1] == (ast.ColumnRef(column),) and node.name == (".WRITE",):
@@ -24,13 +23,12 @@ def of_target(node: ast.Expression, scope: Scope, table: Table, column: ast.Name
     return node
 
 
-def _reference(scope: Scope, table: Table, column: ast.Name) -> ast.ColumnRef:
+def _reference(scope: Scope, alias: str, column: ast.Name) -> ast.ColumnRef:
     """The column with the target's name before it; as written where that does not tell it apart."""
-    place = (table.schema.name, table.name)
     fold = scope.fold
     own = [
         field for field in scope.fields
-        if field.origin is not None and field.origin.table[-2:] == place and fold(field.name) == fold(column[-1])
+        if field.qualifier and fold(field.qualifier[-1]) == fold(alias) and fold(field.name) == fold(column[-1])
     ]  # fmt: skip
     if len(column) > 1 or len(own) != 1:
         return ast.ColumnRef(column)
