@@ -234,6 +234,7 @@ MESSAGES: Mapping[int, Template] = {
     5069: T("ALTER DATABASE statement failed."),
     5074: T("The {kind} '{name}' is dependent on column '{column}'."),
     6401: T("Cannot roll back {name}. No transaction or savepoint of that name was found."),
+    7119: T("Attempting to grow LOB beyond maximum allowed size of {size} bytes."),
     7139: T("Length of LOB data ({length}) to be replicated exceeds configured maximum {maximum}. Use the stored procedure sp_configure to increase the configured maximum value for max text repl size option, which defaults to 65536. A configured value of -1 indicates no limit, other that the limit imposed by the data type."),
     7202: T("Could not find server '{name}' in sys.servers. Verify that the correct server name was specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to sys.servers.", 11, 2),
     7601: T("Cannot use a CONTAINS or FREETEXT predicate on table or indexed view '{name}' because it is not full-text indexed."),

@@ -233,4 +233,6 @@ def _from_datetime(source: SqlType, target: SqlType) -> Converter:
 
 def half_up(value: float, digits: int) -> Decimal:
     """A float as decimal with `digits` digits behind the point, halves away from zero."""
-    return _float_digits(value).quantize(unit(digits), ROUND_HALF_UP, _CONTEXT)
+    exact = _float_digits(value)
+    wide = Context(prec=exact.adjusted() + digits + 2) if exact.adjusted() + digits + 2 > _CONTEXT.prec else _CONTEXT
+    return exact.quantize(unit(digits), ROUND_HALF_UP, wide)

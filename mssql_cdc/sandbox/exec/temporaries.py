@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
+from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import error
 
 
@@ -24,20 +25,24 @@ class TemporaryTables:
         """The session's own table of this name."""
         return self._own.get(self._database.collation.key(name))
 
-    def add(self, table: Table) -> None:
-        """Keep an own table; 2714 if the name is taken."""
+    def add(self, table: Table, transaction: Transaction) -> None:
+        """Keep an own table, unless the transaction is rolled back; 2714 if the name is taken."""
         key = self._database.collation.key(table.name)
         if key in self._own:
             raise error(2714, name=table.name)
         self._own[key] = table
+        transaction.on_undo(lambda: self._own.pop(key, None))
 
     def add_shared(self, table: Table) -> None:
         """Remember a `##` table that this session has made."""
         self._shared.append(table)
 
-    def drop(self, name: str) -> None:
-        """Forget an own table."""
-        self._own.pop(self._database.collation.key(name), None)
+    def drop(self, name: str, transaction: Transaction) -> None:
+        """Forget an own table, unless the transaction is rolled back."""
+        key = self._database.collation.key(name)
+        table = self._own.pop(key, None)
+        if table is not None:
+            transaction.on_undo(lambda: self._own.setdefault(key, table))
 
     def drop_all(self) -> None:
         """Forget own tables and drop shared ones, as the end of the session does."""

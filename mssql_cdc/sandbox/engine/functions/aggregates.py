@@ -119,6 +119,13 @@ def _join(call: Call) -> Callable[[], Accumulator]:
     return lambda: Converting(type_.length, national=type_.name == "nvarchar")
 
 
+def _checksum_type(call: Call) -> SqlType:
+    type_ = call.types[0]
+    if type_.name not in INTEGERS:
+        raise error(8117, type=reported_name(type_), operator="checksum_agg")
+    return INT
+
+
 def _deviation(name: str, *, population: bool, root: bool) -> Aggregate:
     def rule(call: Call) -> SqlType:
         _numeric(call, name)
@@ -135,7 +142,7 @@ AGGREGATES: dict[str, Aggregate] = {
     "MIN": _extreme("MIN"),
     "MAX": _extreme("MAX"),
     "STRING_AGG": Aggregate("STRING_AGG", _join_type, _join, 2, 2),
-    "CHECKSUM_AGG": Aggregate("CHECKSUM_AGG", lambda _: INT, lambda _: ChecksumAgg),
+    "CHECKSUM_AGG": Aggregate("CHECKSUM_AGG", _checksum_type, lambda _: ChecksumAgg),
     "VAR": _deviation("VAR", population=False, root=False),
     "VARP": _deviation("VARP", population=True, root=False),
     "STDEV": _deviation("STDEV", population=False, root=True),

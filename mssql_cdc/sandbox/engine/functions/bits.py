@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
-from mssql_cdc.sandbox.engine.types import BIT, INTEGERS, SqlType, varbinary
+from mssql_cdc.sandbox.engine.types import BIGINT, BIT, INT, INTEGERS, SqlType, varbinary
 from mssql_cdc.sandbox.errors import SqlError
 
 registry = Registry()
@@ -53,7 +53,7 @@ def _shift(name: str, direction: int) -> None:
 
         return shift
 
-    add(name, 2, result=_same)(bind)
+    add(name, 2, result=_same, takes={1: BIGINT})(bind)
 
 
 _shift("LEFT_SHIFT", 1)
@@ -65,7 +65,7 @@ def _check_offset(offset: int, width: int) -> None:
         raise SqlError(9840, f"The bit offset {offset} is out of range: it must be between 0 and {width - 1}.")
 
 
-@add("GET_BIT", 2, result=BIT)
+@add("GET_BIT", 2, result=BIT, takes={1: BIGINT})
 def _get_bit(call: Call) -> Callable[..., Any]:
     width = _width(call, "get_bit")
 
@@ -76,7 +76,7 @@ def _get_bit(call: Call) -> Callable[..., Any]:
     return get_bit
 
 
-@add("SET_BIT", 2, 3, result=_same)
+@add("SET_BIT", 2, 3, result=_same, takes={1: BIGINT, 2: BIGINT})
 def _set_bit(call: Call) -> Callable[..., Any]:
     width, type_ = _width(call, "set_bit"), call.types[0]
 
@@ -88,7 +88,7 @@ def _set_bit(call: Call) -> Callable[..., Any]:
     return set_bit
 
 
-@add("CRYPT_GEN_RANDOM", 1, 2, result=varbinary(8000), deterministic=False)
+@add("CRYPT_GEN_RANDOM", 1, 2, result=varbinary(8000), deterministic=False, takes={0: INT})
 def _crypt_gen_random(call: Call) -> Callable[..., Any]:  # noqa: ARG001 - every binder takes the call
     def random_bytes(length: int, _seed: Any = None) -> bytes | None:
         return secrets.token_bytes(length) if 0 < length <= _MOST_RANDOM_BYTES else None

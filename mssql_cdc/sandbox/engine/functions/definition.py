@@ -5,14 +5,15 @@ What does not belong here: the functions themselves; functions that read the cat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mssql_cdc.sandbox.engine.collation import Collation
 from mssql_cdc.sandbox.engine.conversion import converter
 from mssql_cdc.sandbox.engine.conversion_strings import split_units
 from mssql_cdc.sandbox.engine.types import (
+    INTEGERS,
     LEGACY_LOBS,
     MAX,
     NATIONAL,
@@ -22,7 +23,7 @@ from mssql_cdc.sandbox.engine.types import (
     reported_name,
     varchar,
 )  # fmt: skip
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 
 KEYWORD = SqlType("keyword")
 """Type of an argument that is a bare word, such as DATEADD's datepart; its value is the lower-case word."""
@@ -98,7 +99,8 @@ class ScalarFunction:
     """A built-in: `bind(call)` gives a function of the argument values in storage form.
 
     `null_if_null`: the caller gives NULL without calling when an argument is NULL. `environment`: the bound function
-    takes the session's `Environment` first. `maximum` None: any number of arguments.
+    takes the session's `Environment` first. `maximum` None: any number of arguments. `takes`: the types of arguments,
+    by place, that others are converted to before `bind`'s function sees them.
     """
 
     name: str
@@ -110,6 +112,7 @@ class ScalarFunction:
     environment: bool = False
     deterministic: bool = True
     keywords: frozenset[int] = frozenset()
+    takes: Mapping[int, SqlType] = field(default_factory=dict)
 
     def result(self, call: Call) -> SqlType:
         """Result type of a call; errors 174/189 for a wrong number of arguments, 8116 for wrong types."""
@@ -132,12 +135,48 @@ class ScalarFunction:
     def caller(self, call: Call) -> Callable[..., Any]:
         """`bind` with NULL handling and arity check; takes the environment first when `environment` is set."""
         self.check_arity(len(call.types))
-        function = self.bind(call)
+        function = self._taking(call, self.bind(call))
         if not self.null_if_null:
             return function
         if self.environment:
             return lambda env, *values: None if None in values else function(env, *values)
         return lambda *values: None if None in values else function(*values)
+
+    def _taking(self, call: Call, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with arguments of other types converted to those it takes; 8116 where that cannot be."""
+        changes = [
+            (place + self.environment, self._change(call, place, target))
+            for place, target in self.takes.items()
+            if place < len(call.types) and call.types[place].name not in _ALIKE[target.name]
+        ]
+        if not changes:
+            return function
+
+        def taking(*values: Any) -> Any:
+            given = list(values)
+            for place, change in changes:
+                if given[place] is not None:
+                    given[place] = change(given[place])
+            return function(*given)
+
+        return taking
+
+    def _change(self, call: Call, place: int, target: SqlType) -> Callable[[Any], Any]:
+        try:
+            return call.to(place, target)
+        except SqlError:
+            raise error(
+                8116, type=reported_name(call.types[place]), position=place + 1, function=self.name.lower()
+            ) from None
+
+
+TEXT = nvarchar(MAX)
+"""What functions take that read an argument as text."""
+_ALIKE: Mapping[str, frozenset[str]] = {
+    "nvarchar": STRINGS - LEGACY_LOBS, "int": INTEGERS, "bigint": INTEGERS,
+    "varbinary": frozenset({"binary", "varbinary"}),
+}  # fmt: skip
+"""Types whose values serve as they are."""
 
 
 class Registry:
@@ -157,6 +196,7 @@ class Registry:
         environment: bool = False,
         deterministic: bool = True,
         keywords: Sequence[int] = (),
+        takes: Mapping[int, SqlType] | None = None,
     ) -> Callable[[Binder], Binder]:
         """Decorator that enters a binder; `maximum` defaults to `minimum`."""
         rule = (lambda _: result) if isinstance(result, SqlType) else result
@@ -164,7 +204,7 @@ class Registry:
         def enter(bind: Binder) -> Binder:
             self.functions[name] = ScalarFunction(
                 name, minimum, minimum if maximum == -1 else maximum, rule, bind, null_if_null, environment,
-                deterministic, frozenset(keywords),
+                deterministic, frozenset(keywords), takes or {},
             )  # fmt: skip
             return bind
 

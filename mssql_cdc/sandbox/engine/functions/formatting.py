@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion_numbers import unit
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
+from mssql_cdc.sandbox.engine.functions.definition import TEXT, Call, Registry, refuse
 from mssql_cdc.sandbox.engine.ticks import Moment, civil, clock_parts, moment
 from mssql_cdc.sandbox.engine.types import DATES, NUMBERS, SqlType, nvarchar
 from mssql_cdc.sandbox.errors import error
@@ -34,7 +34,7 @@ _DATE_TOKEN = re.compile(
 )
 
 
-@registry.add("FORMAT", 2, 3, result=lambda call: nvarchar(4000, collation=call.collation))
+@registry.add("FORMAT", 2, 3, result=lambda call: nvarchar(4000, collation=call.collation), takes={1: TEXT, 2: TEXT})
 def _format(call: Call) -> Callable[..., Any]:
     type_ = call.types[0]
     if type_.name not in DATES | NUMBERS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import uuid
+import zlib
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from mssql_cdc.sandbox.engine import parsing
 from mssql_cdc.sandbox.engine.comparison import comparison_keys, sort_key
 from mssql_cdc.sandbox.engine.conversion_binary import encoder
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, refuse
+from mssql_cdc.sandbox.engine.functions.definition import TEXT, Call, Registry, refuse
 from mssql_cdc.sandbox.engine.functions.strings import byte_length
 from mssql_cdc.sandbox.engine.precedence import promote
 from mssql_cdc.sandbox.engine.types import (
@@ -33,6 +34,7 @@ from mssql_cdc.sandbox.engine.types import (
     sysname,
     varbinary,
 )  # fmt: skip
+from mssql_cdc.sandbox.errors import SqlError
 
 registry = Registry()
 add = registry.add
@@ -156,7 +158,7 @@ _HASHES = {
 }
 
 
-@add("HASHBYTES", 2, result=varbinary(8000))
+@add("HASHBYTES", 2, result=varbinary(8000), takes={0: TEXT})
 def _hashbytes(call: Call) -> Callable[..., Any]:
     encode = encoder(call.types[1])
     if encode is None or call.types[1].name in NUMBERS:
@@ -210,12 +212,18 @@ def _compress(call: Call) -> Callable[..., Any]:
     return lambda value: gzip.compress(encode(value), mtime=0)  # type: ignore[misc]
 
 
-@add("DECOMPRESS", 1, result=varbinary(MAX))
-def _decompress(call: Call) -> Callable[..., Any]:  # noqa: ARG001 - every binder takes the call
-    return gzip.decompress
+@add("DECOMPRESS", 1, result=varbinary(MAX), takes={0: varbinary(MAX)})
+def _decompress(_call: Call) -> Callable[..., Any]:
+    def decompress(value: Any) -> bytes:
+        try:
+            return gzip.decompress(value)
+        except (OSError, EOFError, zlib.error):
+            raise SqlError(50000, "The argument of DECOMPRESS is not in GZIP format.") from None
+
+    return decompress
 
 
-@add("SQL_VARIANT_PROPERTY", 2, result=SQL_VARIANT)
+@add("SQL_VARIANT_PROPERTY", 2, result=SQL_VARIANT, takes={1: TEXT})
 def _sql_variant_property(call: Call) -> Callable[..., Any]:
     whole = call.to(0, SQL_VARIANT) if call.types[0].name != "sql_variant" else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry
+from mssql_cdc.sandbox.engine.functions.definition import TEXT, Call, Registry
 from mssql_cdc.sandbox.engine.types import INT, MAX, NUMBERS, nvarchar
 from mssql_cdc.sandbox.errors import SqlError, error
 
@@ -83,7 +83,7 @@ def scalar_text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-@add("ISJSON", 1, 2, result=INT)
+@add("ISJSON", 1, 2, result=INT, takes={1: TEXT})
 def _isjson(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
 
@@ -99,7 +99,7 @@ def _isjson(call: Call) -> Callable[..., Any]:
     return isjson
 
 
-@add("JSON_VALUE", 2, result=lambda call: nvarchar(4000, collation=call.collation))
+@add("JSON_VALUE", 2, result=lambda call: nvarchar(4000, collation=call.collation), takes={1: TEXT})
 def _json_value(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
 
@@ -136,7 +136,7 @@ def _json_path_exists(call: Call) -> Callable[..., Any]:
     return exists
 
 
-@add("JSON_QUERY", 1, 2, result=lambda call: nvarchar(MAX, collation=call.collation))
+@add("JSON_QUERY", 1, 2, result=lambda call: nvarchar(MAX, collation=call.collation), takes={1: TEXT})
 def _json_query(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
 
@@ -152,7 +152,7 @@ def _json_query(call: Call) -> Callable[..., Any]:
     return json_query
 
 
-@add("JSON_MODIFY", 3, result=lambda call: nvarchar(MAX, collation=call.collation), null_if_null=False)
+@add("JSON_MODIFY", 3, result=lambda call: nvarchar(MAX, collation=call.collation), null_if_null=False, takes={1: TEXT})
 def _json_modify(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
     numeric, kind = call.types[2].name in NUMBERS, call.types[2].name

@@ -231,5 +231,7 @@ def _rand(call: Call) -> Callable[..., Any]:
 @add("BIT_COUNT", 1, result=BIGINT)
 def _bit_count(call: Call) -> Callable[..., Any]:
     encode = encoder(call.types[0])
-    assert encode is not None
+    if encode is None:
+        refuse(call, 0, "bit_count")
+        raise AssertionError
     return lambda value: int.from_bytes(encode(value), "big").bit_count()

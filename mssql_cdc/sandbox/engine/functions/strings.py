@@ -10,7 +10,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion_binary import encoder
 from mssql_cdc.sandbox.engine.conversion_strings import join_units, utf16_length
-from mssql_cdc.sandbox.engine.functions.definition import Binder, Call, Registry, same_text, wide_text
+from mssql_cdc.sandbox.engine.functions.definition import TEXT, Binder, Call, Registry, same_text, wide_text
 from mssql_cdc.sandbox.engine.functions.patterns import pattern_index
 from mssql_cdc.sandbox.engine.types import (
     BIGINT,
@@ -27,6 +27,9 @@ from mssql_cdc.sandbox.errors import error
 
 registry = Registry()
 add = registry.add
+_LONGEST = 2**31 - 1
+_MEMORY = 2**28
+"""The longest text that one call makes here; a real server has more memory, and the same error for its lack."""
 
 
 def _int_or_bigint(place: int) -> Callable[[Call], SqlType]:
@@ -95,9 +98,9 @@ def _trimmer(sides: str) -> Binder:
     return bind
 
 
-add("LTRIM", 1, 2, result=same_text())(_trimmer("LEADING"))
-add("RTRIM", 1, 2, result=same_text())(_trimmer("TRAILING"))
-add("TRIM", 1, 3, result=same_text())(_trimmer("BOTH"))
+add("LTRIM", 1, 2, result=same_text(), takes={1: TEXT})(_trimmer("LEADING"))
+add("RTRIM", 1, 2, result=same_text(), takes={1: TEXT})(_trimmer("TRAILING"))
+add("TRIM", 1, 3, result=same_text(), takes={1: TEXT})(_trimmer("BOTH"))
 
 
 @add("LEFT", 2, result=same_text())
@@ -220,8 +223,14 @@ def _replicate(call: Call) -> Callable[..., Any]:
         wanted = count(times)
         if wanted < 0:
             return None
-        result = text(value) * wanted
-        return result if type_.length == MAX else result[: type_.length]
+        part = text(value)
+        if type_.length != MAX:
+            return (part * min(wanted, type_.length))[: type_.length]
+        if len(part) * wanted > _LONGEST:
+            raise error(7119, size=_LONGEST)
+        if len(part) * wanted > _MEMORY:
+            raise error(701, pool="default")
+        return part * wanted
 
     return replicate
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mssql_cdc.sandbox.engine.conversion_numbers import half_up
-from mssql_cdc.sandbox.engine.functions.definition import Call, Registry, wide_text
+from mssql_cdc.sandbox.engine.functions.definition import TEXT, Call, Registry, wide_text
 from mssql_cdc.sandbox.engine.types import (
     BIGINT,
     FLOAT,
@@ -61,7 +61,7 @@ def _nchar(call: Call) -> Callable[..., Any]:
     return lambda value: chr(number(value)) if 0 <= number(value) <= 0x10FFFF else None
 
 
-@add("QUOTENAME", 1, 2, result=nvarchar(258))
+@add("QUOTENAME", 1, 2, result=nvarchar(258), takes={1: TEXT})
 def _quotename(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
     pairs = {"[": "[]", "]": "[]", "'": "''", '"': '""', "(": "()", ")": "()", "<": "<>", ">": "<>", "{": "{}",
@@ -108,7 +108,7 @@ def _name_parts(text: str) -> list[str]:
     return [*parts, current]
 
 
-@add("STR", 1, 3, result=varchar(8000))
+@add("STR", 1, 3, result=varchar(8000), takes={1: INT, 2: INT})
 def _str(call: Call) -> Callable[..., Any]:
     number = call.to(0, FLOAT)
 

@@ -11,6 +11,10 @@ from mssql_cdc.sandbox.engine.precedence import as_decimal
 from mssql_cdc.sandbox.engine.types import SqlType
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, derived
+from mssql_cdc.sandbox.exec.expressions.conditions import common_collation
+
+_EXPLICIT = 2
+"""The rank of a COLLATE clause."""
 
 
 def binary(operator: str, left: Expr, right: Expr) -> Expr:
@@ -19,6 +23,8 @@ def binary(operator: str, left: Expr, right: Expr) -> Expr:
     first, second = _operand(left, right), _operand(right, left)
     type_, operation = binary_operator(operator, first.type, second.type)
     if type_.name in t.STRINGS:
+        if left.rank == right.rank == _EXPLICIT:
+            common_collation(left, right, operator)
         chosen = left if left.rank >= right.rank else right
         type_ = t.with_collation(type_, chosen.type.collation or type_.collation)
     a, b = first.fn, second.fn

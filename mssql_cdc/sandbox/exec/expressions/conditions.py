@@ -18,6 +18,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": op.eq, "<>": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
 }  # fmt: skip
 _WORDS = {
+    "+": "add",
     "=": "equal to", "<>": "not equal to", "<": "less than", "<=": "less than or equal to", ">": "greater than",
     ">=": "greater than or equal to",
 }  # fmt: skip

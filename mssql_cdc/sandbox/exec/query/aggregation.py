@@ -179,8 +179,9 @@ def compile_aggregate(compiler: Compiler, node: ast.Function, scope: Scope) -> A
     name = node.name[0].lower()
     if node.star:
         return aggregate(name, None)
-    if not node.arguments:
-        raise error(174, name=name, count=1)
+    wanted = 2 if name == "string_agg" else 1
+    if len(node.arguments) != wanted:
+        raise error(174, name=name, count=wanted)
     for part in (part for argument in node.arguments for part in own_nodes(argument)):
         if isinstance(part, ast.Function) and part.over is not None:
             raise SqlError(

@@ -169,7 +169,8 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             "permission.", severity=11, state=5,
         )  # fmt: skip
     if isinstance(found, Table) and found.private:
-        session.temporary.drop(found.name)
+        session.temporary.drop(found.name, transaction)
+        transaction.on_undo(session.routines.clear)
         session.routines.clear()
         return
     if not may_drop(session, compiler.names.place(name).database, found.schema.name, found.name):

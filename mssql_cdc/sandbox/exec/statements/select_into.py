@@ -92,7 +92,8 @@ def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
         for row in rows if identity_at >= 0 else ():
             table.columns[identity_at].identity.note(row[identity_at])  # type: ignore[union-attr]
         if table.private:
-            session.temporary.add(table)
+            session.temporary.add(table, transaction)
+            transaction.on_undo(session.routines.clear)
         return len(rows)
 
     count = yield from session.transactions.run(work)

@@ -26,7 +26,9 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
 
     def work(transaction: Transaction) -> None:
         if is_private(node.name[-1]):
-            session.temporary.add(make_private(session, compiler, node.name[-1], node.table, "temporary", transaction))
+            table = make_private(session, compiler, node.name[-1], node.table, "temporary", transaction)
+            session.temporary.add(table, transaction)
+            transaction.on_undo(session.routines.clear)
             return
         database, schema = compiler.names.schema_for_new(node.name)
         require_create(session, database, "TABLE", schema)
