@@ -66,7 +66,7 @@ def all_objects(database: Database) -> Iterator[ObjectRow]:
 
 def _row_of(item: SchemaObject) -> ObjectRow:
     return ObjectRow(
-        item.name,
+        item.listed_name,
         item.object_id,
         item.schema,
         item.parent_object_id,

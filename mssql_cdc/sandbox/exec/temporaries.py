@@ -25,27 +25,28 @@ class TemporaryTables:
         """The session's own table of this name."""
         return self._own.get(self._database.collation.key(name))
 
-    def add(self, table: Table, transaction: Transaction) -> None:
-        """Keep an own table, unless the transaction is rolled back; 2714 if the name is taken."""
+    def add(self, table: Table) -> None:
+        """Keep an own table; 2714 if the name is taken."""
         key = self._database.collation.key(table.name)
         if key in self._own:
             raise error(2714, name=table.name)
         self._own[key] = table
-        transaction.on_undo(lambda: self._own.pop(key, None))
+        self._database.temporary[table.object_id] = table
 
     def add_shared(self, table: Table) -> None:
         """Remember a `##` table that this session has made."""
         self._shared.append(table)
 
-    def drop(self, name: str, transaction: Transaction) -> None:
-        """Forget an own table, unless the transaction is rolled back."""
-        key = self._database.collation.key(name)
-        table = self._own.pop(key, None)
+    def drop(self, name: str) -> None:
+        """Forget an own table."""
+        table = self._own.pop(self._database.collation.key(name), None)
         if table is not None:
-            transaction.on_undo(lambda: self._own.setdefault(key, table))
+            self._database.temporary.pop(table.object_id, None)
 
     def drop_all(self) -> None:
         """Forget own tables and drop shared ones, as the end of the session does."""
+        for table in self._own.values():
+            self._database.temporary.pop(table.object_id, None)
         self._own.clear()
         transaction = self._database.server.transactions.begin(spid=0)
         for table in self._shared:
@@ -62,4 +63,4 @@ class TemporaryTables:
             yield
         finally:
             for key in self._own.keys() - before:
-                del self._own[key]
+                self._database.temporary.pop(self._own.pop(key).object_id, None)

@@ -19,7 +19,9 @@ _LITERALS: dict[str, ast.LiteralKind] = {
 }
 # Binding powers, T-SQL's own order: & | ^ bind like + and -.
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _SIGN = range(1, 8)
-_ARITHMETIC = dict.fromkeys(("+", "-", "&", "|", "^", "||"), _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
+_ADDITIVE = ("+", "-", "&", "|", "^", "||", "<<", ">>")
+_ARITHMETIC = dict.fromkeys(_ADDITIVE, _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
+_SHIFTS = {"<<": "LEFT_SHIFT", ">>": "RIGHT_SHIFT"}
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 # Calls whose arguments are no plain list.
 _OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
@@ -50,7 +52,9 @@ class ExpressionParser(SearchParser):
                 if power < least:
                     return left
                 self.advance()
-                left = ast.Binary(word, left, self._binary(power + 1))
+                right = self._binary(power + 1)
+                shift = _SHIFTS.get(word)
+                left = ast.Function((shift,), (left, right)) if shift else ast.Binary(word, left, right)
             elif word in _COMPARISONS:
                 if least > _COMPARE:
                     return left

@@ -5,6 +5,9 @@ from __future__ import annotations
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.query_tails import TailParser
 
+_LATE_INTO = (
+    "SELECT INTO must be the first query in a SQL statement containing a UNION, INTERSECT or EXCEPT operator."
+)
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 
 
@@ -77,14 +80,22 @@ class QueryParser(TailParser):
             word = self.advance().text
             every = word == "UNION" and self.accept("ALL")
             right = self._intersections()
-            left = ast.SetOperation("EXCEPT" if word == "EXCEPT" else "UNION ALL" if every else "UNION", left, right)
+            left = self._combined("EXCEPT" if word == "EXCEPT" else "UNION ALL" if every else "UNION", left, right)
         return left
 
     def _intersections(self) -> ast.QueryBody:
         left = self._operand()
         while self.accept("INTERSECT"):
-            left = ast.SetOperation("INTERSECT", left, self._operand())
+            left = self._combined("INTERSECT", left, self._operand())
         return left
+
+    def _combined(self, operator: str, left: ast.QueryBody, right: ast.QueryBody) -> ast.SetOperation:
+        """A set operation; its operands have no ORDER BY of their own (156), and only the first may have INTO (196)."""
+        if any(isinstance(operand, ast.Nested) and operand.query.order for operand in (left, right)):
+            raise self.error(156, "Incorrect syntax near the keyword 'ORDER'.")
+        if isinstance(right, ast.Select) and right.into:
+            raise self.error(196, _LATE_INTO)
+        return ast.SetOperation(operator, left, right)
 
     def _operand(self) -> ast.QueryBody:
         if self.text == "(":

@@ -107,5 +107,6 @@ def test_select_into_numbers_rows(table: Client) -> None:
 def test_bound_modules_keep_their_tables(table: Client) -> None:
     table("CREATE VIEW v WITH SCHEMABINDING AS SELECT id FROM dbo.t")
     assert table("DROP TABLE t").errors == [3729]
-    assert table("CREATE UNIQUE CLUSTERED INDEX x ON v (id)").errors == [1940]
+    table("CREATE VIEW w AS SELECT id FROM dbo.t")
+    assert table("CREATE UNIQUE CLUSTERED INDEX x ON w (id)").errors == [1939]
     assert table("DROP VIEW v DROP TABLE t").errors == []

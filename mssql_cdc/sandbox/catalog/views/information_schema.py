@@ -19,7 +19,7 @@ _SHOWN = 4000
 def _tables(scope: Scope) -> Iterator[tuple]:
     for item in scope.database.objects():
         if isinstance(item, Table):
-            yield (scope.database.name, item.schema.name, item.name, "BASE TABLE")
+            yield (scope.database.name, item.schema.name, item.listed_name, "BASE TABLE")
         elif item.type_code == "V":
             yield (scope.database.name, item.schema.name, item.name, "VIEW")
 
@@ -62,7 +62,7 @@ def _domain(database: Database, type_: SqlType) -> tuple[str | None, str | None,
 def _columns(scope: Scope) -> Iterator[tuple]:
     for item in scope.database.objects():
         if isinstance(item, Table) or item.type_code == "V":
-            place = (scope.database.name, item.schema.name, item.name)
+            place = (scope.database.name, item.schema.name, item.listed_name)
             for ordinal, column in enumerate(columns_of(scope.session, scope.database, item), 1):
                 yield (*place, *column_shape(scope.database, column, ordinal))
 
@@ -83,7 +83,7 @@ def _constraints(scope: Scope) -> Iterator[tuple]:
     name = scope.database.name
     for table in scope.database.tables():
         head = (name, table.schema.name)
-        tail = (name, table.schema.name, table.name)
+        tail = (name, table.schema.name, table.listed_name)
         for index in table.indexes:
             if index.constraint:
                 yield (*head, index.name, *tail, index.constraint)
@@ -101,7 +101,7 @@ def _key_columns(scope: Scope) -> Iterator[tuple]:
         for constraint, columns in keys:
             for ordinal, column in enumerate(columns, 1):
                 schema = table.schema.name
-                yield (name, schema, constraint, name, schema, table.name, column, ordinal)
+                yield (name, schema, constraint, name, schema, table.listed_name, column, ordinal)
 
 
 def _referential(scope: Scope) -> Iterator[tuple]:

@@ -59,6 +59,8 @@ class Database:
         self.schemas: NameMap[Schema] = NameMap(collation)
         self.principals: NameMap[Principal] = NameMap(collation)
         self.properties: dict[str, Any] = {}
+        self.temporary: dict[int, Table] = {}
+        """tempdb's tables that belong to one session each, by id: the catalogue lists them, no schema has them."""
         self._next_object_id = 245_575_913
         self._next_schema_id = 5
         self._next_principal_id = 5
@@ -162,12 +164,13 @@ class Database:
 
     def object_by_id(self, object_id: int) -> Any | None:
         """The object with this id (tables, views, …, not constraints), or None."""
-        return self._objects.get(object_id)
+        return self._objects.get(object_id) or self.temporary.get(object_id)
 
     def objects(self) -> Iterator[Any]:
         """All schema objects."""
         for schema in self.schemas.values():
             yield from schema.objects.values()
+        yield from tuple(self.temporary.values())
 
     def tables(self) -> Iterator[Table]:
         """All tables, system ones included."""

@@ -90,6 +90,11 @@ class SchemaObject:
     is_ms_shipped: bool = False
     properties: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def listed_name(self) -> str:
+        """The name in the catalogue; tables may have another there."""
+        return self.name
+
 
 @dataclass(slots=True, eq=False)
 class Schema:

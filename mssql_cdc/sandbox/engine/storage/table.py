@@ -108,6 +108,11 @@ class Table(StoredRows):
         return self.name if self.private else f"{self.schema.name}.{self.name}"
 
     @property
+    def listed_name(self) -> str:
+        """The name in tempdb's catalogue: several sessions may have a temporary table of one name."""
+        return f"{self.name:_<116}{self.object_id:012X}" if self.kind == "temporary" else self.name
+
+    @property
     def long_name(self) -> str:
         """Name with the database: 'db.dbo.t' (messages 515, 2628)."""
         return self.name if self.kind == "variable" else f"{self.database.name}.{self.schema.name}.{self.name}"

@@ -53,7 +53,10 @@ def _hints_of(node: Any) -> frozenset[str]:
 
 
 def find_target(compiler: Compiler, name: ast.Name, source: ast.TableSource) -> Any:
-    """The source that the target's name means: first by alias, then by table; 8154 when it is ambiguous."""
+    """The source that the target's name means: by alias, by the name of a table without one, by table.
+
+    8154 when that is more than one.
+    """
     leaves = [one for one in leaves_of(source) if isinstance(one, _TARGETS)]
     fold = compiler.fold
     if len(name) == 1:
@@ -61,6 +64,7 @@ def find_target(compiler: Compiler, name: ast.Name, source: ast.TableSource) -> 
         if by_alias:
             return by_alias[0]
     matching = [leaf for leaf in leaves if _same_table(compiler, leaf, name, fold)]
+    matching = [leaf for leaf in matching if not leaf.alias] or matching
     if len(matching) > 1:
         raise error(8154, name=".".join(name))
     return matching[0] if matching else None

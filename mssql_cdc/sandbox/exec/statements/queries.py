@@ -19,7 +19,7 @@ from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import Operator, Projection, gather
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.scope import Field
-from mssql_cdc.sandbox.exec.statements.select_into import select_into
+from mssql_cdc.sandbox.exec.statements.select_into import into_of, select_into
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -95,8 +95,7 @@ def _assigning(query: ast.Query, body: ast.Select) -> ast.Query:
 
 def select(frame: Frame, node: st.SelectStatement) -> Steps:
     """Run a query for the client."""
-    body = node.query.body
-    if isinstance(body, ast.Select) and body.into:
+    if into_of(node.query.body):
         return (yield from select_into(frame, node))
     compiled = frame.compiled(node, lambda compiler: compile_select(compiler, node.query))
     if compiled.assigns:

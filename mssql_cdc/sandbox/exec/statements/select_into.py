@@ -29,8 +29,10 @@ class _Numbered:
     increment: int
 
 
-def _numbered(body: ast.Select) -> tuple[ast.Select, _Numbered | None]:
+def _numbered(body: ast.QueryBody) -> tuple[ast.QueryBody, _Numbered | None]:
     """The query with the IDENTITY function replaced by a column of zeros, and what it said; 177 for two of them."""
+    if not isinstance(body, ast.Select):
+        return body, None
     found: _Numbered | None = None
     items = list(body.items)
     for place, item in enumerate(items):
@@ -60,14 +62,25 @@ def _column(field: Field) -> Column:
     return Column(field.name, type_, nullable=field.nullable, identity=identity)
 
 
+def into_of(body: ast.QueryBody) -> ast.Name:
+    """The table that a query is to make; in set operations the first SELECT says it. Empty: none."""
+    while isinstance(body, ast.SetOperation):
+        body = body.left
+    return body.into if isinstance(body, ast.Select) else ()
+
+
+def _without_into(body: ast.QueryBody) -> ast.QueryBody:
+    if isinstance(body, ast.SetOperation):
+        return replace(body, left=_without_into(body.left))
+    return replace(body, into=()) if isinstance(body, ast.Select) else body
+
+
 def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
     """SELECT … INTO new table: columns take names, types, nullability and identity of the query's."""
-    body = node.query.body
-    assert isinstance(body, ast.Select)
-    name = body.into
+    name = into_of(node.query.body)
     session = frame.session
-    body, numbered = _numbered(body)
-    query = replace(node.query, body=replace(body, into=()))
+    body, numbered = _numbered(node.query.body)
+    query = replace(node.query, body=_without_into(body))
     plan = frame.compiled(node, lambda compiler: concealed(compiler.query(query)))
     compiler = frame.compiler()
 
