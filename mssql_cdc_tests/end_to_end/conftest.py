@@ -25,3 +25,19 @@ def place(server: SandboxProcess, spark: object, tmp_path: Path) -> Iterator[Pla
     """A database under CDC with a running capture job, a connector file, an empty lake."""
     with open_place(server, tmp_path, f"place{next(_NUMBERS)}") as opened:
         yield opened
+
+
+@pytest.fixture
+def orders(place: Place) -> Place:
+    """A place whose table of two orders is in the lake."""
+    place.create_orders()
+    return place
+
+
+@pytest.fixture
+def signalled(place: Place) -> Place:
+    """A place whose table of two orders is in the lake, and which listens to a table of signals."""
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    place.create_orders()
+    return place

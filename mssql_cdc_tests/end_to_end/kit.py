@@ -66,6 +66,18 @@ class Place:
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL{named}"
         )
 
+    def create_orders(self) -> None:
+        """A table of two orders, in the lake at once."""
+        self.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+        self.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+        self.settle()
+        assert self.catch_up() == 0
+
+    def signal(self, key: str, **data: object) -> None:
+        """Ask for a snapshot in the table of signals."""
+        text = json.dumps(data).replace("'", "''")
+        self.sql(f"INSERT INTO dbo.signals VALUES ('{key}', 'execute-snapshot', '{text}')")
+
     def settle(self) -> None:
         """Wait until capture has passed everything that was written: a snapshot then needs no event beside it."""
         mark = log_end.mark(self.control)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -97,10 +97,7 @@ def test_a_run_prints_its_own_lines_and_nothing_of_sparks(place: Place):
 @pytest.mark.feature("SNP-03")
 def test_initial_only_gives_a_checked_lake_and_records_and_then_stands_still(place: Place):
     place.configure(snapshot_mode="initial_only")
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
-    place.settle()
-    assert place.catch_up() == 0
+    place.create_orders()
     assert place.check() == 0
     place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
     assert place.catch_up() == 0
@@ -127,17 +124,13 @@ def test_always_takes_a_snapshot_at_every_start(place: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_several_runs_go_on_where_the_last_one_ended(place: Place):
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
-    place.settle()
-    assert place.catch_up() == 0
-    place.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE FROM dbo.orders WHERE id = 1")
-    assert place.command("run", "--seconds", "5") == 0
-    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
-    assert place.catch_up() == 0
-    assert place.check() == 0
-    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+def test_several_runs_go_on_where_the_last_one_ended(orders: Place):
+    orders.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE FROM dbo.orders WHERE id = 1")
+    assert orders.command("run", "--seconds", "5") == 0
+    orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    assert orders.catch_up() == 0
+    assert orders.check() == 0
+    ops = [row["op"] for row in orders.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
     assert ops == ["r", "r", "u", "d", "c"]
 
 
@@ -178,99 +171,9 @@ def test_discover_writes_the_tables_beside_the_configuration(place: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.feature("BLK-01", "SIG-04")
-def test_signal_row_takes_a_blocking_snapshot_once(place: Place):
-    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
-    place.settle()
-    assert place.catch_up() == 0
-    data = json.dumps({"type": "blocking", "data-collections": [f"{place.database}.dbo.orders"]})
-    place.sql(f"INSERT INTO dbo.signals VALUES ('s1', 'execute-snapshot', '{data}')")
-    assert place.catch_up() == 0
-    assert place.catch_up() == 0
-    assert place.check() == 0
-    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
-    assert ops == ["r"] * 4
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.feature("BLK-03", "BLK-04", "SIG-09")
-def test_signals_with_filters_and_with_names_that_mean_nothing(place: Place):
-    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two'), (3, N'three')")
-    place.settle()
-    assert place.catch_up() == 0
-    filters = [{"data-collection": f"{place.database}.dbo.orders", "filter": "SELECT * FROM dbo.orders WHERE id > 1"}]
-    wanted = [
-        {"type": "blocking", "data-collections": [f"{place.database}.dbo.orders"], "additional-conditions": filters},
-        {"type": "blocking", "data-collections": [f"{place.database}.dbo.no_such_table"]},
-        {"type": "incremental", "data-collections": [f"{place.database}.dbo.orders"]},
-    ]
-    for number, data in enumerate(wanted):
-        text = json.dumps(data).replace("'", "''")
-        place.sql(f"INSERT INTO dbo.signals VALUES ('s{number}', 'execute-snapshot', '{text}')")
-    for _ in range(2):
-        assert place.catch_up() == 0
-    assert place.check() == 0
-    reads = place.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _pos", "orders", "changes")
-    assert [row["id"] for row in reads] == [1, 2, 3, 2, 3]
-    signals = own_rows(place, "signals", "SELECT id, status, result FROM t ORDER BY id")
-    assert [row["status"] for row in signals] == ["requested", "ignored", "ignored"]
-    assert "no_such_table" in str(signals[1]["result"])
-    assert "not implemented yet" in str(signals[2]["result"])
-    skipped = own_rows(place, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
-    assert [row["id"] for row in skipped] == ["s1"]
-
-
-def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:
-    """Rows of one of the database's own tables."""
-    uri = f"{place.warehouse}/shop/{place.database}/_{name}"
-    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
-    columns = {n: found[n].to_pylist() for n in found.schema.names}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.feature("TXN-04", "TXN-07", "NOT-03")
-def test_transactions_and_notifications_are_written_once(place: Place):
-    place.configure(provide_transaction_metadata="true")
-    for table in ("orders", "people"):
-        place.create(table, "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
-    place.settle()
-    assert place.catch_up() == 0
-    place.sql(
-        "BEGIN TRAN; INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three'); "
-        "INSERT INTO dbo.people VALUES (1, N'Ann'); UPDATE dbo.orders SET id = 9 WHERE id = 1; COMMIT"
-    )
-    for _ in range(2):
-        assert place.catch_up() == 0
-    (transaction,) = own_rows(place, "transactions", "SELECT event_count, data_collections FROM t")
-    assert transaction["event_count"] == 5
-    assert dict(transaction["data_collections"]) == {
-        f"{place.database}.dbo.orders": 4,
-        f"{place.database}.dbo.people": 1,
-    }
-    kinds = [row["type"] for row in own_rows(place, "notifications", "SELECT type FROM t")]
-    assert kinds.count("STARTED") == kinds.count("COMPLETED") == 1
-    assert kinds.count("TABLE_SCAN_COMPLETED") == 2
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_records_are_written_to_a_file(place: Place):
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
-    place.settle()
-    assert place.catch_up() == 0
-    output = place.folder / "records.jsonl"
-    assert place.command("records", "--output", str(output)) == 0
+def test_records_are_written_to_a_file(orders: Place):
+    output = orders.folder / "records.jsonl"
+    assert orders.command("records", "--output", str(output)) == 0
     lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert any("orders" in json.dumps(line) for line in lines)
 

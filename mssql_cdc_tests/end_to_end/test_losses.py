@@ -11,15 +11,8 @@ from mssql_cdc_tests.end_to_end.kit import Place
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def orders(place: Place) -> None:
-    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
-    place.settle()
-    assert place.catch_up() == 0
-
-
-def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(place: Place, capsys: pytest.CaptureFixture[str]):
-    orders(place)
+def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(orders: Place, capsys: pytest.CaptureFixture[str]):
+    place = orders
     place.sql("DELETE FROM dbo.orders WHERE id = 1", "WAITFOR DELAY '00:00:00.050'")
     place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
     place.settle()
@@ -39,8 +32,8 @@ def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(place: Place, capsy
     assert place.check() == 0
 
 
-def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(place: Place, capsys: pytest.CaptureFixture[str]):
-    orders(place)
+def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(orders: Place, capsys: pytest.CaptureFixture[str]):
+    place = orders
     assert place.command("acknowledge", "--restored") == 2
     place.sql("INSERT INTO dbo.orders VALUES (3, N'in both histories')")
     place.settle()
@@ -67,3 +60,20 @@ def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(place: Place
     values = [one["value"] for one in records if one["topic"].endswith(".orders") and one["value"]]
     assert values[-1]["after"]["name"] == "in the new epoch"
     assert [value["op"] for value in values].count("r") == 5
+
+
+@pytest.mark.feature("SNP-12")
+def test_cleanup_that_overtakes_us_is_data_loss_and_a_snapshot_mends_it(signalled: Place):
+    # The mark moves down to the first commit of the same clock tick.
+    signalled.sql("DELETE FROM dbo.orders WHERE id = 1", "WAITFOR DELAY '00:00:00.050'")
+    signalled.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    signalled.settle()
+    signalled.sql(
+        "DECLARE @to binary(10) = sys.fn_cdc_get_max_lsn(); "
+        "EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_orders', @low_water_mark = @to"
+    )
+    assert signalled.catch_up() == 4
+    assert signalled.catch_up() == 4
+    signalled.signal("mend", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
+    assert signalled.catch_up() == 0
+    assert signalled.check() == 0

@@ -1,0 +1,77 @@
+"""Signals, transactions and notifications on the whole way: what is asked for in the source happens once."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.feature("BLK-01", "SIG-04")
+def test_signal_row_takes_a_blocking_snapshot_once(signalled: Place):
+    signalled.signal("s1", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
+    assert signalled.catch_up() == 0
+    assert signalled.catch_up() == 0
+    assert signalled.check() == 0
+    ops = [row["op"] for row in signalled.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r"] * 4
+
+
+@pytest.mark.feature("BLK-03", "BLK-04", "SIG-09")
+def test_signals_with_filters_and_with_names_that_mean_nothing(signalled: Place):
+    orders = f"{signalled.database}.dbo.orders"
+    filters = [{"data-collection": orders, "filter": "SELECT * FROM dbo.orders WHERE name <> 'one'"}]
+    wanted = [
+        {"type": "blocking", "data-collections": [orders], "additional-conditions": filters},
+        {"type": "blocking", "data-collections": [f"{signalled.database}.dbo.no_such_table"]},
+        {"type": "incremental", "data-collections": [orders]},
+    ]
+    for number, data in enumerate(wanted):
+        signalled.signal(f"s{number}", **data)
+    for _ in range(2):
+        assert signalled.catch_up() == 0
+    assert signalled.check() == 0
+    reads = signalled.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _pos", "orders", "changes")
+    assert [row["id"] for row in reads] == [1, 2, 2]
+    signals = own_rows(signalled, "signals", "SELECT id, status, result FROM t ORDER BY id")
+    assert [row["status"] for row in signals] == ["requested", "ignored", "ignored"]
+    assert "no_such_table" in str(signals[1]["result"])
+    assert "not implemented yet" in str(signals[2]["result"])
+    skipped = own_rows(signalled, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
+    assert [row["id"] for row in skipped] == ["s1"]
+
+
+def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:
+    """Rows of one of the database's own tables."""
+    uri = f"{place.warehouse}/shop/{place.database}/_{name}"
+    found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()
+    columns = {n: found[n].to_pylist() for n in found.schema.names}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@pytest.mark.feature("TXN-04", "TXN-07", "NOT-03")
+def test_transactions_and_notifications_are_written_once(place: Place):
+    place.configure(provide_transaction_metadata="true")
+    for table in ("orders", "people"):
+        place.create(table, "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql(
+        "BEGIN TRAN; INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three'); "
+        "INSERT INTO dbo.people VALUES (1, N'Ann'); UPDATE dbo.orders SET id = 9 WHERE id = 1; COMMIT"
+    )
+    for _ in range(2):
+        assert place.catch_up() == 0
+    (transaction,) = own_rows(place, "transactions", "SELECT event_count, data_collections FROM t")
+    assert transaction["event_count"] == 5
+    assert dict(transaction["data_collections"]) == {
+        f"{place.database}.dbo.orders": 4,
+        f"{place.database}.dbo.people": 1,
+    }
+    kinds = [row["type"] for row in own_rows(place, "notifications", "SELECT type FROM t")]
+    assert kinds.count("STARTED") == kinds.count("COMPLETED") == 1
+    assert kinds.count("TABLE_SCAN_COMPLETED") == 2
