@@ -16,6 +16,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.exec.application_locks import SessionOwner
 from mssql_cdc.sandbox.exec.flow import Steps
 from mssql_cdc.sandbox.exec.handles import PreparedStatements
 from mssql_cdc.sandbox.exec.language import Language
@@ -77,6 +78,7 @@ class SessionState:
     def _start(self) -> None:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
+        self.application_owner = SessionOwner(self.spid)
         self.temporary = TemporaryTables(self.server)
         self.cursors: dict[str, Any] = {}
         self.routines: OrderedDict[Any, Routine] = OrderedDict()
@@ -101,6 +103,7 @@ class SessionState:
         self.bulk: BulkTarget | None = None
 
     def _end_transaction(self) -> None:
+        self.server.locks.release_all(self.application_owner)
         current = self.transactions.current
         if current is not None and current.state == "active":
             current.rollback()

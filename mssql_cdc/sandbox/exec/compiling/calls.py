@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.engine.functions.definition import KEYWORD, Call, ScalarF
 from mssql_cdc.sandbox.engine.product import require_function
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.compiling import statefunctions
+from mssql_cdc.sandbox.exec.compiling import application_locks, statefunctions
 from mssql_cdc.sandbox.exec.compiling.methods import of_column
 from mssql_cdc.sandbox.exec.compiling.partitions import partition_number
 from mssql_cdc.sandbox.exec.compiling.user_functions import scalar_function
@@ -113,6 +113,7 @@ _SPECIALS: dict[str, Special] = {
     "CHOOSE": _choose,
     "UPDATE": _update,
     **statefunctions.SPECIALS,
+    **application_locks.SPECIALS,
 }
 
 
