@@ -114,7 +114,7 @@ class SourceParser(ExpressionParser):
         else:
             name = self.name()
         if self.text == "(" and not self._old_style_hints():
-            arguments = self.in_spaces(name[-1] if len(name) > 1 else "", self.call_arguments())
+            arguments = self.in_spaces("".join(name[1:][-1:]), self.call_arguments())
             schema = self._json_schema() if name[-1].upper() == "OPENJSON" and self.accept("WITH") else ()
             alias, columns = self.table_alias()
             return ast.FunctionTable(name, arguments, alias, columns, schema, line)
