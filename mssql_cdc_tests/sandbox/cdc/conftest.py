@@ -21,6 +21,15 @@ def local_world() -> Iterator[LocalWorld]:
 
 
 @pytest.fixture
+def tracking(local_world: LocalWorld) -> LocalWorld:
+    """A sandbox in this process whose table t is tracked; the capture job has met it."""
+    local_world.execute("CREATE TABLE dbo.t (id int PRIMARY KEY, a int)")
+    local_world.enable("t")
+    local_world.pass_time(0)
+    return local_world
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """A fresh database on whatever server the tests run against."""
     address = connection_string()
