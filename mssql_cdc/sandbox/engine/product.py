@@ -147,13 +147,15 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
         "concat_ws", "string_agg", "translate", "trim", "sys.dm_os_host_info",
         *_of_columns("graph_type", "graph_type_desc"), "sys.tables.is_node", "sys.tables.is_edge",
         "sys.indexes.suppress_dup_key_messages", "sys.indexes.auto_created", "sys.sequences.last_used_value",
+        "sys.dm_exec_requests.is_resumable",
         *_of_databases("is_temporal_history_retention_enabled"),
     )),
     ((15,), (
         "approx_count_distinct", "sys.indexes.optimize_for_sequential_key", "sys.sql_modules.inline_type",
         "sys.sql_modules.is_inlineable", "sys.index_columns.column_store_order_ordinal",
         "sys.stats.has_persisted_sample", "sys.stats.stats_generation_method", "sys.stats.stats_generation_method_desc",
-        "sys.views.has_snapshot", *_of_columns("is_data_deletion_filter_column"),
+        "sys.views.has_snapshot", "sys.dm_exec_requests.page_resource", "sys.dm_exec_requests.page_server_reads",
+        "sys.dm_exec_sessions.page_server_reads", *_of_columns("is_data_deletion_filter_column"),
         *_of_databases(
             "catalog_collation_type", "catalog_collation_type_desc", "physical_database_name",
             "is_result_set_caching_on", "is_accelerated_database_recovery_on", "is_tempdb_spill_to_remote_store",
@@ -163,7 +165,8 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     ((16,), (
         "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
         "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
-        "set_bit", *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
+        "set_bit", "sys.dm_exec_requests.dist_statement_id",
+        *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
         *(f"sys.tables.{name}" for name in (
             "data_retention_period", "data_retention_period_unit", "data_retention_period_unit_desc", "ledger_type",
             "ledger_type_desc", "ledger_view_id", "is_dropped_ledger_table",

@@ -56,6 +56,38 @@ PUBLISHED = {
     "is_cursor_ref has_default_value is_xml_document default_value xml_collection_id is_readonly is_nullable "
     "encryption_type encryption_type_desc encryption_algorithm_name column_encryption_key_id "
     "column_encryption_key_database_name",
+    "sys.dm_exec_requests": "session_id request_id start_time status command sql_handle statement_start_offset "
+    "statement_end_offset plan_handle database_id user_id connection_id blocking_session_id wait_type wait_time "
+    "last_wait_type wait_resource open_transaction_count open_resultset_count transaction_id context_info "
+    "percent_complete estimated_completion_time cpu_time total_elapsed_time scheduler_id task_address reads writes "
+    "logical_reads text_size language date_format date_first quoted_identifier arithabort ansi_null_dflt_on "
+    "ansi_defaults ansi_warnings ansi_padding ansi_nulls concat_null_yields_null transaction_isolation_level "
+    "lock_timeout deadlock_priority row_count prev_error nest_level granted_query_memory executing_managed_code "
+    "group_id query_hash query_plan_hash statement_sql_handle statement_context_id dop parallel_worker_count "
+    "external_script_request_id is_resumable page_resource page_server_reads dist_statement_id",
+    "sys.dm_tran_active_transactions": "transaction_id name transaction_begin_time transaction_type transaction_uow "
+    "transaction_state transaction_status transaction_status2 dtc_state dtc_status dtc_isolation_level "
+    "filestream_transaction_id",
+    "sys.dm_tran_database_transactions": "transaction_id database_id "
+    "{0}begin_time {0}type {0}state {0}status {0}status2 {0}log_record_count {0}replicate_record_count "
+    "{0}log_bytes_used {0}log_bytes_reserved {0}log_bytes_used_system {0}log_bytes_reserved_system {0}begin_lsn "
+    "{0}last_lsn {0}most_recent_savepoint_lsn {0}commit_lsn {0}last_rollback_lsn {0}next_undo_lsn".format(
+        "database_transaction_"
+    ),
+    "sys.dm_tran_locks": "resource_type resource_subtype resource_database_id resource_description "
+    "resource_associated_entity_id resource_lock_partition request_mode request_type request_status "
+    "request_reference_count request_lifetime request_session_id request_exec_context_id request_request_id "
+    "request_owner_type request_owner_id request_owner_guid request_owner_lockspace_id lock_owner_address",
+    "sys.sysusers": "uid status name sid roles createdate updatedate altuid password gid environ hasdbaccess islogin "
+    "isntname isntgroup isntuser issqluser isaliased issqlrole isapprole",
+    "sys.syscolumns": "name id xtype typestat xusertype length xprec xscale colid xoffset bitpos reserved colstat "
+    "cdefault domain number colorder autoval offset collationid status type usertype printfmt prec scale iscomputed "
+    "isoutparam isnullable collation",
+    "sys.systypes": "name xtype status xusertype length xprec xscale tdefault domain uid reserved collationid "
+    "usertype variable allownulls type printfmt prec scale collation",
+    "sys.sysindexes": "id status first indid root minlen keycnt groupid dpages reserved used rowcnt rowmodctr "
+    "reserved3 reserved4 xmaxlen maxirow OrigFillFactor StatVersion reserved2 FirstIAM impid lockflags pgmodctr keys "
+    "name statblob maxlen rows",
     "sys.messages": "message_id language_id severity is_event_logged text",
     "INFORMATION_SCHEMA.COLUMNS": TABLE + SHAPE,
     "INFORMATION_SCHEMA.ROUTINE_COLUMNS": TABLE + SHAPE,
@@ -72,6 +104,19 @@ PUBLISHED = {
 def test_views_have_their_published_columns(world: World, name: str) -> None:
     """[doc] of SQL Server 2022; the order of sys.columns and sys.databases [sys]."""
     assert world.execute(f"SELECT * FROM {name} WHERE 1 = 0").names == [PUBLISHED[name].split()]
+
+
+FILLED = (*(name for name in PUBLISHED if ".dm_" in name or ".sys" in name), "sys.sysdatabases", "sys.syscomments")
+
+
+@pytest.mark.parametrize("name", [*FILLED, "sys.all_views"])
+def test_views_have_rows_of_their_columns(world: World, name: str) -> None:
+    """A row has as many values as the view has columns, of their types."""
+    world.execute("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, name nvarchar(20), price decimal(9, 2))")
+    world.execute("CREATE VIEW dbo.v AS SELECT id FROM dbo.t")
+    world.execute("BEGIN TRANSACTION; INSERT dbo.t VALUES (1, N'a', 1)")
+    assert world.rows(f"SELECT * FROM {name}")
+    world.execute("ROLLBACK")
 
 
 STANDARD = (
@@ -102,6 +147,7 @@ NEW = {
     "sys.indexes.optimize_for_sequential_key": "2019",
     "sys.tables.ledger_type": "2022",
     "sys.partitions.xml_compression": "2022",
+    "sys.dm_exec_requests.is_resumable": "2017",
 }
 YEARS = ("2016", "2017", "2019", "2022", "2025")
 

@@ -46,5 +46,5 @@ _VIEWS = (
     *unused.VIEWS,
     *usage.VIEWS,
 )
-VIEWS = (*_VIEWS, system.listing(_VIEWS))
+VIEWS = (*_VIEWS, *system.listing(_VIEWS))
 TABLE_FUNCTIONS = {item.name.casefold(): item for item in (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 
 SYSTEM_SESSIONS = 50
+NOBODY = uuid.UUID(int=0)
 
 
 def sessions(scope: Scope) -> Iterator[Any]:
@@ -55,21 +57,33 @@ def _connections(scope: Scope) -> Iterator[tuple]:
 def _requests(scope: Scope) -> Iterator[tuple]:
     now = scope.server.clock.local_datetime()
     waiting = {row.spid: row for row in scope.server.locks.rows() if row.status != "GRANT"}
+    transactions = {transaction.spid: transaction.id for transaction in scope.server.transactions.active.values()}
     for session in sessions(scope):
         blocked = waiting.get(session.spid)
         if blocked is None and session is not scope.session:
             continue
+        wait = None if blocked is None else f"LCK_M_{blocked.mode.value}"
+        resource = "" if blocked is None else _wait_resource(blocked.resource)
+        options = session.options
         yield (
-            session.spid,
-            now,
-            "suspended" if blocked is not None else "running",
-            "SELECT",
-            session.current_database.id,
-            blocked.blocking_spid if blocked is not None else 0,
-            f"LCK_M_{blocked.mode.value}" if blocked is not None else None,
-            open_transactions(scope, session.spid),
-            int(session.transactions.isolation),
-        )
+            session.spid, now, "running" if blocked is None else "suspended", session.current_database.id,
+            0 if blocked is None else blocked.blocking_spid, wait, wait or "MISCELLANEOUS", resource,
+            open_transactions(scope, session.spid), transactions.get(session.spid, 0), session.context_info or b"",
+            options.text_size, options.language, options.date_format, options.date_first,
+            int(options.quoted_identifier), int(options.arithabort), int(options.ansi_null_default),
+            int(options.ansi_warnings), int(options.ansi_padding), int(options.ansi_nulls), int(options.concat_null),
+            int(session.transactions.isolation), options.lock_timeout, options.deadlock_priority, session.row_count,
+            session.last_error, NOBODY,
+        )  # fmt: skip
+
+
+def _wait_resource(resource: Any) -> str:
+    """`OBJECT: 5:581577110:0`, `KEY: 5:… (…)`, `DATABASE: 5:0`."""
+    if resource.kind == "OBJECT":
+        return f"OBJECT: {resource.database_id}:{resource.object_id}:0"
+    if resource.kind in ("RID", "KEY"):
+        return f"KEY: {resource.database_id}:{resource.object_id} ({resource.key})"
+    return f"{resource.kind}: {resource.database_id}:{resource.object_id}"
 
 
 def _processes(scope: Scope) -> Iterator[tuple]:
@@ -121,10 +135,25 @@ VIEWS = (
     ),
     view(
         "sys.dm_exec_requests",
-        "session_id smallint, request_id int = 0, start_time datetime, status nvarchar(30), command nvarchar(32), "
-        "database_id smallint, blocking_session_id smallint?, wait_type nvarchar(60)?, wait_time int = 0, "
-        "open_transaction_count int, transaction_isolation_level smallint, percent_complete real = 0, "
-        "total_elapsed_time int = 0",
+        "session_id smallint, request_id int = 0, start_time datetime, status nvarchar(30), "
+        "command nvarchar(32) = 'SELECT', sql_handle varbinary(64)? = NULL, statement_start_offset int? = 0, "
+        "statement_end_offset int? = -1, plan_handle varbinary(64)? = NULL, database_id smallint, user_id int = 1, "
+        "connection_id uniqueidentifier? = NULL, blocking_session_id smallint?, wait_type nvarchar(60)?, "
+        "wait_time int = 0, last_wait_type nvarchar(60), wait_resource nvarchar(256), open_transaction_count int, "
+        "open_resultset_count int = 1, transaction_id bigint, context_info varbinary(128)?, "
+        "percent_complete real = 0, estimated_completion_time bigint = 0, cpu_time int = 0, "
+        "total_elapsed_time int = 0, scheduler_id int? = 0, task_address varbinary(8)? = NULL, reads bigint = 0, "
+        "writes bigint = 0, logical_reads bigint = 0, text_size int, language nvarchar(128)?, "
+        "date_format nvarchar(3)?, date_first smallint, quoted_identifier bit, arithabort bit, "
+        "ansi_null_dflt_on bit, ansi_defaults bit = 0, ansi_warnings bit, ansi_padding bit, ansi_nulls bit, "
+        "concat_null_yields_null bit, transaction_isolation_level smallint, lock_timeout int, deadlock_priority int, "
+        "row_count bigint, prev_error int, nest_level int = 0, granted_query_memory int = 0, "
+        "executing_managed_code bit = 0, group_id int = 2, query_hash binary(8)? = NULL, "
+        "query_plan_hash binary(8)? = NULL, statement_sql_handle varbinary(64)? = NULL, "
+        "statement_context_id bigint? = NULL, dop int = 1, parallel_worker_count int? = NULL, "
+        "external_script_request_id uniqueidentifier? = NULL, is_resumable bit = 0, "
+        "page_resource binary(8)? = NULL, page_server_reads bigint = 0, "
+        "dist_statement_id uniqueidentifier",
         _requests,
     ),
     view(
