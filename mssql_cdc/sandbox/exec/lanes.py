@@ -36,19 +36,36 @@ _OWN = frozenset({
 """What a lane never takes from its session."""
 
 
+class Plans(OrderedDict[Any, Any]):
+    """Compiled texts of a lane or its session: what makes one forget them makes all forget theirs."""
+
+    def __init__(self, family: list[Plans]) -> None:
+        super().__init__()
+        self.family = family
+        family.append(self)
+
+    def clear(self) -> None:
+        """Forget the plans of the whole family: a table, a right or a setting has changed."""
+        for plans in self.family:
+            OrderedDict.clear(plans)
+
+
 class Lanes:
     """The lanes of one session: which run a request, and which one lets no other run in between."""
 
-    __slots__ = ("free", "holder", "home", "running")
+    __slots__ = ("free", "holder", "home", "plans", "running")
 
     def __init__(self, home: Session) -> None:
         self.home = home
+        self.plans: list[Plans] = []
         self.running: set[Lane] = set()
         self.holder: Lane | None = None
         self.free = asyncio.Event()
 
     def open(self) -> Lane:
         """A further lane."""
+        if not isinstance(self.home.routines, Plans):
+            self.home.routines = Plans(self.plans)
         return Lane(self)
 
     def hold(self, lane: Lane, *, hold: bool) -> None:
@@ -94,7 +111,7 @@ class Lane(Session):
         self._parameteriser = Parameteriser()
         self._cancelled = False
         self._waiting = None
-        self.routines = OrderedDict()
+        self.routines = Plans(lanes.plans)
         self.pending = []
         self.trigger_stack = []
         self.bulk = None
@@ -115,14 +132,17 @@ class Lane(Session):
 
     def reset(self, *, keep_transaction: bool) -> None:
         """Bring the whole session back to the state after login."""
+        plans = self._home.routines
+        plans.clear()
         self._home.reset(keep_transaction=keep_transaction)
-        self.routines.clear()
+        self._home.routines = plans
 
     def close(self) -> None:
         """End the request; the session itself goes on."""
         self.cancel()
         self._lanes.running.discard(self)
         self._lanes.hold(self, hold=False)
+        self._lanes.plans[:] = [plans for plans in self._lanes.plans if plans is not self.routines]
 
     # ---- running -------------------------------------------------------------------------------------------
 

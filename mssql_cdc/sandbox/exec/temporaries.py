@@ -25,29 +25,39 @@ class TemporaryTables:
         """The session's own table of this name."""
         return self._own.get(self._database.collation.key(name))
 
-    def add(self, table: Table) -> None:
-        """Keep an own table; 2714 if the name is taken."""
+    def add(self, table: Table, transaction: Transaction) -> None:
+        """Keep an own table, unless the transaction is rolled back; 2714 if the name is taken."""
         key = self._database.collation.key(table.name)
         if key in self._own:
             raise error(2714, name=table.name)
+        self._keep(key, table)
+        transaction.on_undo(lambda: self._forget(key))
+
+    def _keep(self, key: object, table: Table) -> None:
         self._own[key] = table
         self._database.temporary[table.object_id] = table
+
+    def _forget(self, key: object) -> Table | None:
+        table = self._own.pop(key, None)
+        if table is not None:
+            self._database.temporary.pop(table.object_id, None)
+        return table
 
     def add_shared(self, table: Table) -> None:
         """Remember a `##` table that this session has made."""
         self._shared.append(table)
 
-    def drop(self, name: str) -> None:
-        """Forget an own table."""
-        table = self._own.pop(self._database.collation.key(name), None)
+    def drop(self, name: str, transaction: Transaction) -> None:
+        """Forget an own table, unless the transaction is rolled back."""
+        key = self._database.collation.key(name)
+        table = self._forget(key)
         if table is not None:
-            self._database.temporary.pop(table.object_id, None)
+            transaction.on_undo(lambda: self._keep(key, table))
 
     def drop_all(self) -> None:
         """Forget own tables and drop shared ones, as the end of the session does."""
-        for table in self._own.values():
-            self._database.temporary.pop(table.object_id, None)
-        self._own.clear()
+        for key in list(self._own):
+            self._forget(key)
         transaction = self._database.server.transactions.begin(spid=0)
         for table in self._shared:
             if self._database.table("dbo", table.name) is table:
@@ -63,4 +73,4 @@ class TemporaryTables:
             yield
         finally:
             for key in self._own.keys() - before:
-                self._database.temporary.pop(self._own.pop(key).object_id, None)
+                self._forget(key)

@@ -146,3 +146,15 @@ def test_a_request_starts_with_the_settings_that_the_last_one_left(lanes: Callab
         assert (await all_of(two.batch("SELECT @@LOCK_TIMEOUT; SELECT i FROM #shared"))).sets == [[(7,)], []]
 
     run(work())
+
+
+def test_a_temporary_table_that_one_request_makes_anew_is_new_to_all(lanes: Callable[[], Lane]) -> None:
+    async def work() -> None:
+        one, two = lanes(), lanes()
+        query = "SELECT * FROM #again"
+        await all_of(one.batch("CREATE TABLE #again (i int); INSERT #again VALUES (1)"))
+        assert (await all_of(two.batch(query))).rows == [(1,)]
+        await all_of(one.batch("DROP TABLE #again; CREATE TABLE #again (s varchar(5)); INSERT #again VALUES ('a')"))
+        assert (await all_of(two.batch(query))).rows == [("a",)]
+
+    run(work())
