@@ -50,9 +50,10 @@ typing: $(STAMP)  ## pyright
 bench: $(ORACLE)  ## benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
 
-# Needs Maven and a JDK; Maven fetches Debezium's test jars.
+# Maven fetches Debezium's test jars.
 CLASSES ?= fast
 debezium-its: $(STAMP)  ## Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
+	@./tools/setup.sh --maven
 	@$(PYTHON) -m mssql_cdc_tests.conformance.debezium_its --classes "$(CLASSES)" $(ARGS)
 
 clean:  ## remove the virtual environment and everything that was generated

@@ -1,9 +1,29 @@
 #!/usr/bin/env bash
 # Sets up all that the project needs on this machine: system packages (through apt, only what is missing, sudo only
 # when not root), a virtual environment with the locked Python packages, and Delta's two jars.
-# usage: tools/setup.sh [VENV]
+# With --maven instead: Maven and a JDK, which only Debezium's own integration tests need.
+# usage: tools/setup.sh [VENV | --maven]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+apt_install() {
+  if ! command -v apt-get >/dev/null; then
+    echo "Please install these first, under your system's names for them: $*" >&2
+    return 2
+  fi
+  echo "Installing with apt: $*"
+  local sudo=""; [ "$(id -u)" -eq 0 ] || sudo="sudo"
+  export DEBIAN_FRONTEND=noninteractive
+  $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+if [ "${1:-}" = "--maven" ]; then
+  missing=()
+  command -v mvn >/dev/null || missing+=(maven)
+  command -v javac >/dev/null || missing+=(openjdk-17-jdk-headless)
+  [ "${#missing[@]}" -eq 0 ] || apt_install "${missing[@]}" || echo "Not installed: ${missing[*]}" >&2
+  exit 0
+fi
 venv="${1:-.venv}"
 
 python=""
@@ -24,16 +44,10 @@ have_java="$(java_version || true)"
 if [ -z "$have_java" ] || [ "$have_java" -lt 17 ]; then missing+=(openjdk-17-jre-headless); fi
 
 if [ "${#missing[@]}" -gt 0 ]; then
-  if ! command -v apt-get >/dev/null; then
-    echo "Please install these first, under your system's names for them: ${missing[*]}" >&2
+  apt_install "${missing[@]}" || {
     echo "(Python 3.11 or newer with venv, unixODBC's libodbc.so.2, the FreeTDS ODBC driver, Java 17)" >&2
     exit 2
-  fi
-  echo "Installing with apt: ${missing[*]}"
-  sudo=""; [ "$(id -u)" -eq 0 ] || sudo="sudo"
-  export DEBIAN_FRONTEND=noninteractive
-  $sudo apt-get update -qq
-  $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  }
   [ -n "$python" ] || python=python3
 fi
 

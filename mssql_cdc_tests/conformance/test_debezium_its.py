@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc_tests.conformance.debezium_its import jars
-from mssql_cdc_tests.conformance.debezium_its.__main__ import chosen
+from mssql_cdc_tests.conformance.debezium_its.__main__ import chosen, main
 from mssql_cdc_tests.conformance.debezium_its.jars import ItsUnavailableError, prepare
 from mssql_cdc_tests.conformance.debezium_its.results import ClassResult, TestResult, read_tests, table
 
@@ -69,6 +69,16 @@ def test_without_maven_one_line_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ItsUnavailableError, match="needs Maven and a JDK"):
         prepare("3.3.1.Final", tmp_path / "its")
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 2), (["--optional"], 0)])
+def test_a_build_that_goes_on_without_the_tests_is_told_why(
+    options: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["debezium-its", "--folder", str(tmp_path / "its"), *options])
+    assert main() == code
+    assert "not run: needs Maven and a JDK" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

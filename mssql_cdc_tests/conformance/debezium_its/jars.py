@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PACKAGE = "io.debezium.connector.sqlserver."
-MAVEN_SECONDS = 1800
+MAVEN_SECONDS = 300
 _MARKS = re.compile(r"\x1b\[[0-9;]*m|\[ERROR\]")
 _NO_NETWORK = re.compile(r"Could not transfer|Unknown host|UnknownHost|Connection (?:refused|timed out)|offline mode")
 
@@ -59,7 +59,10 @@ def _run_maven(version: str, folder: Path, stamp: Path) -> None:
         "mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", f"--file={HERE / 'pom.xml'}", *_choices(version),
         f"-Dbuild.folder={folder}", f"-Dmdep.outputFile={found}", "compile", "dependency:build-classpath",
     ]  # fmt: skip
-    made = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS)
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS)
+    except subprocess.TimeoutExpired as late:
+        raise ItsUnavailableError(f"Maven has not fetched Debezium {version} within {MAVEN_SECONDS} s") from late
     if made.returncode != 0:
         raise ItsUnavailableError(_reason(version, made.stdout + made.stderr))
     found.rename(stamp)
