@@ -19,6 +19,7 @@ from mssql_cdc.sandbox.cdc.names import split_column_list
 from mssql_cdc.sandbox.cdc_messages import cdc_error
 from mssql_cdc.sandbox.engine.storage import index_changes
 from mssql_cdc.sandbox.engine.storage.columns import Column
+from mssql_cdc.sandbox.engine.storage.columnstore import clustered_columnstore
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.objects import Principal
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -82,9 +83,9 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
             10794, "The feature 'Change Data Capture' is not supported with memory optimized tables.",
             procedure=PROCEDURE,
         )  # fmt: skip
-    columnstore = table.properties.get("clustered columnstore")
-    if columnstore:
-        raise error(35353, feature="Change data capture", index=columnstore, table=table.name)
+    columnstore = clustered_columnstore(table)
+    if columnstore is not None:
+        raise error(35353, feature="Change data capture", index=columnstore.name, table=table.name)
     return table
 
 

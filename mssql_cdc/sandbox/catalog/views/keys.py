@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, view
 from mssql_cdc.sandbox.catalog.views.columns import CONSTRAINT
+from mssql_cdc.sandbox.engine.storage.columnstore import columnstores
 from mssql_cdc.sandbox.engine.storage.documents import xml_indexes
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.storage.view_indexes import view_indexes
@@ -24,14 +25,13 @@ def column_id(table: Table, name: str) -> int:
 
 def _indexes(scope: Scope) -> Iterator[tuple]:
     for table in scope.tables():
-        columnstores = table.properties.get("columnstores", {})
         partitioned = table.properties.get("partitioned")
         space = 1 if partitioned is None else partitioned.scheme.data_space_id
-        if table.clustered is None and not any(clustered for _, clustered in columnstores.values()):
+        if table.clustered is None and not any(each.clustered for each in columnstores(table)):
             yield (table.object_id, None, 0, 0, "HEAP", 0, space, 0, 0, 0, 0, 0, None)
-        for name, (index_id, clustered) in columnstores.items():
-            kind = (5, "CLUSTERED COLUMNSTORE") if clustered else (6, "NONCLUSTERED COLUMNSTORE")
-            yield (table.object_id, name, index_id, *kind, 0, space, 0, 0, 0, 0, 0, None)
+        for each in columnstores(table):
+            kind = (5, "CLUSTERED COLUMNSTORE") if each.clustered else (6, "NONCLUSTERED COLUMNSTORE")
+            yield (table.object_id, each.name, each.index_id, *kind, 0, space, 0, 0, 0, 0, 0, None)
         for each in xml_indexes(table):
             yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
@@ -76,6 +76,9 @@ def _index_columns(scope: Scope) -> Iterator[tuple]:
             for name in index.included:
                 number += 1
                 yield (table.object_id, index.index_id, number, column_id(table, name), 0, 0, 0, 1)
+        for each in columnstores(table):
+            for number, column in enumerate(each.columns, 1):
+                yield (table.object_id, each.index_id, number, column, 0, 0, 0, 1)
 
 
 def _key_constraints(scope: Scope) -> Iterator[tuple]:

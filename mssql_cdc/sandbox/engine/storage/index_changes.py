@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from mssql_cdc.sandbox.engine.storage import references, schema_change
+from mssql_cdc.sandbox.engine.storage.columnstore import free_index_id
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.sorted_keys import SortedKeys
 from mssql_cdc.sandbox.engine.storage.table import Table
@@ -20,8 +21,7 @@ def add_index(table: Table, transaction: Transaction, index: Index) -> None:
     _check_index(table, index)
     schema_change.begin_ddl(table, transaction)
     if index.index_id == 0:
-        taken = {other.index_id for other in table.indexes}
-        index.index_id = 1 if index.clustered else next(n for n in range(2, 2000) if n not in taken)
+        index.index_id = 1 if index.clustered else free_index_id(table)
     index.bind(table.columns)
     build(table, index, check=True)
     table.indexes.append(index)

@@ -1,21 +1,14 @@
-"""Columnstore indexes: names and facts for the catalogue. Rows are kept as ever."""
+"""CREATE and DROP of columnstore indexes, and what they refuse."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mssql_cdc.sandbox.engine.storage.columnstore import Columnstore, columnstores, free_index_id, keep
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.tsql import statements as st
-
-CLUSTERED = "clustered columnstore"
-KEPT = "columnstores"
-
-
-def kept(table: Table) -> dict[str, tuple[int, bool]]:
-    """Columnstore indexes of a table: name to (index id, clustered)."""
-    return table.properties.get(KEPT, {})
 
 
 def add(
@@ -25,9 +18,9 @@ def add(
 
     35354 for a clustered one on a captured table.
     """
-    before = dict(kept(table))
+    before = columnstores(table)
     replaces = any(name == "DROP_EXISTING" and value.upper() == "ON" for name, value in options)
-    if table.index(node.name) is not None or (node.name in before and not replaces):
+    if table.index(node.name) is not None or (any(each.name == node.name for each in before) and not replaces):
         raise error(1913, index=node.name, table=table.full_name)
     if node.clustered and table.tracked:
         raise SqlError(
@@ -40,30 +33,21 @@ def add(
         raise error(1902, table=table.full_name, index=clustered.name)
     if before and not replaces:
         raise SqlError(35339, "Multiple columnstore indexes are not supported.")
+    columns = list(table.columns) if node.clustered else []
     for key in node.columns:
-        if table.column(key.name) is None:
+        column = table.column(key.name)
+        if column is None:
             raise error(1911, column=key.name)
-    taken = {index.index_id for index in table.indexes}
-    index_id = 1 if node.clustered else next(number for number in range(2, 2000) if number not in taken)
-    _put(table, {node.name: (index_id, node.clustered)})
-    transaction.on_undo(lambda: _put(table, before))
+        columns.append(column)
+    index_id = 1 if node.clustered else free_index_id(table)
+    ids = tuple(column.column_id for column in columns)
+    keep(table, transaction, (Columnstore(node.name, index_id, node.clustered, ids),))
 
 
 def drop(table: Table, transaction: Transaction, name: str) -> bool:
     """DROP INDEX of a columnstore; False when the name is none."""
-    before = dict(kept(table))
-    found = next((own for own in before if own.lower() == name.lower()), None)
-    if found is None:
+    left = tuple(each for each in columnstores(table) if each.name.lower() != name.lower())
+    if len(left) == len(columnstores(table)):
         return False
-    _put(table, {own: facts for own, facts in before.items() if own != found})
-    transaction.on_undo(lambda: _put(table, before))
+    keep(table, transaction, left)
     return True
-
-
-def _put(table: Table, indexes: dict[str, tuple[int, bool]]) -> None:
-    table.properties[KEPT] = indexes
-    clustered = next((name for name, (_, is_clustered) in indexes.items() if is_clustered), None)
-    if clustered is None:
-        table.properties.pop(CLUSTERED, None)
-    else:
-        table.properties[CLUSTERED] = clustered
