@@ -76,3 +76,11 @@ def test_a_method_of_a_column_can_stand_in_a_join_condition(sql: Client) -> None
         UNION ALL SELECT h.n FROM h INNER JOIN up ON h.n = up.n.GetAncestor(1)) SELECT n.ToString() FROM up"""
     assert sql(query).rows == [("/1/",), ("/",)]
     assert sql("SELECT nothing.n.GetLevel() FROM h").errors == [4104]
+
+
+def test_the_folder_of_the_logs_is_told(sql: Client) -> None:
+    server = sql.session.server
+    server.catalog = Catalog(server)
+    query = "SELECT LEFT(path, 1), is_enabled FROM sys.dm_os_server_diagnostics_log_configurations"
+    assert sql(query).rows == [("/", 1)]
+    server.catalog.close()

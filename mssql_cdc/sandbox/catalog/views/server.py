@@ -122,7 +122,17 @@ _FILE = (
     "backup_lsn numeric(25, 0)? = NULL"
 )
 
+
+def _diagnostics_log(_scope: Scope) -> Iterator[tuple]:
+    yield (1, "/var/opt/mssql/log/", 100, 10)
+
+
 VIEWS = (
+    view(
+        "sys.dm_os_server_diagnostics_log_configurations",
+        "is_enabled bit, path nvarchar(260), max_size int, max_files int",
+        _diagnostics_log,
+    ),
     view(
         "sys.configurations",
         "configuration_id int, name nvarchar(35), value sql_variant?, minimum sql_variant?, maximum sql_variant?, "
