@@ -197,7 +197,8 @@ class ControlParser(ModuleParser):
     def _transaction_name(self) -> str | ast.Expression:
         if self.token.kind == "v":
             return ast.Variable(self.variable())
-        return self.identifier() if self.at_name() and not self.starts_bare_call() else ""
+        named = self.at_name() and not self.at_label() and not self.starts_bare_call()
+        return self.identifier() if named else ""
 
     def starts_bare_call(self) -> bool:
         """Whether an unreserved word opens a statement (given more exactly by `Parser`)."""

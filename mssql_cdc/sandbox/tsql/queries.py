@@ -5,9 +5,7 @@ from __future__ import annotations
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql.query_tails import TailParser
 
-_LATE_INTO = (
-    "SELECT INTO must be the first query in a SQL statement containing a UNION, INTERSECT or EXCEPT operator."
-)
+_LATE_INTO = "SELECT INTO must be the first query in a SQL statement containing a UNION, INTERSECT or EXCEPT operator."
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 
 
@@ -191,4 +189,5 @@ class QueryParser(TailParser):
 
     def starts_statement(self) -> bool:
         """Whether an unreserved word opens a statement here, so that it is no alias."""
-        return self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
+        opens = self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
+        return opens or self.at_label()

@@ -197,7 +197,7 @@ class SourceParser(ExpressionParser):
     def _alias_only(self) -> str:
         if self.accept("AS"):
             return self.identifier()
-        if self.text == "WINDOW" and self.peek(2).text == "AS":
+        if self.at_label() or (self.text == "WINDOW" and self.peek(2).text == "AS"):
             return ""
         if self.at_name() and not (self.token.kind == "w" and self.text in ("THROW", "DISABLE", "ENABLE")):
             return self.identifier()

@@ -117,6 +117,10 @@ class TokenStream:
         """Whether an identifier is next."""
         return self.token.kind == "q" or (self.token.kind == "w" and self.text not in RESERVED)
 
+    def at_label(self) -> bool:
+        """Whether a label is next: a name and a colon, which belong to no statement before them."""
+        return self.peek().text == ":" and self.at_name()
+
     def identifier(self) -> str:
         """An identifier, bare or quoted."""
         if not self.at_name():

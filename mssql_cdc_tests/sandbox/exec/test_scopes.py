@@ -78,3 +78,21 @@ def test_rows_of_another_width_are_error_500(sql: Client) -> None:
     sql(TAKE)
     value = TableValue(("pairs",), (t.INT,), [(1,)])
     assert sql.rpc("dbo.take", RpcParameter("@rows", TABLE_TYPE, value)).errors == [500]
+
+
+@pytest.mark.parametrize(
+    ("before", "value"),
+    [
+        ("SELECT 1 AS x FROM (SELECT 1 AS a) t", 9),
+        ("SELECT 1", 9),
+        ("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", 9),
+        ("IF @@TRANCOUNT > 0 COMMIT TRAN", 9),
+    ],
+)
+def test_a_label_is_no_name_of_what_stands_before_it(sql: Client, before: str, value: int) -> None:
+    answer = sql(f"GOTO finish\n{before}\nfinish:\nSELECT {value}")
+    assert (answer.errors, answer.rows) == ([], [(value,)])
+
+
+def test_a_label_may_stand_last(sql: Client) -> None:
+    assert sql("GOTO finish\nIF @@TRANCOUNT > 0 ROLLBACK TRANSACTION\nfinish:").errors == []
