@@ -119,3 +119,12 @@ def test_drivers_see_the_columns_of_views(world: World) -> None:
         world.execute(statement)
     rows = world.rows("EXEC sp_columns_100 @table_name = N'v'")
     assert [(row[3], row[5], row[10]) for row in rows] == [("id", "int", 0), ("ua", "nvarchar", 1), ("d", "decimal", 0)]
+
+
+def test_a_views_column_over_an_identity_column_is_one_in_sys_columns_only(world: World) -> None:
+    """[wire] SQLAlchemy's reflection of views expects it."""
+    world.execute("CREATE TABLE dbo.numbered (id int IDENTITY (1, 1), a int)")
+    world.execute("CREATE VIEW dbo.seen AS SELECT * FROM dbo.numbered")
+    flags = "SELECT name FROM sys.columns WHERE object_id = OBJECT_ID('dbo.seen') AND is_identity = 1"
+    assert world.rows(flags) == [("id",)]
+    assert world.rows("SELECT name FROM sys.identity_columns WHERE object_id = OBJECT_ID('dbo.seen')") == []

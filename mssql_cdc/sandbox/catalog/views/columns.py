@@ -89,7 +89,8 @@ def _columns(scope: Scope) -> Iterator[tuple]:
         else:
             for number, shown in enumerate(columns_of(scope.session, scope.database, item), 1):
                 own = _leading(scope.database, item.object_id, shown, number)
-                yield (*own, 0, 0, 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
+                # A view's column over an identity column is one, though sys.identity_columns lists tables' only.
+                yield (*own, 0, int(bool(shown.identity)), 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
 
 
 def _masked_columns(scope: Scope) -> Iterator[tuple]:
