@@ -59,7 +59,16 @@ _PROCEDURES: dict[tuple[str, str], SystemProcedure] = {
     )
 }
 _TABLE_FUNCTIONS = {**views.TABLE_FUNCTIONS, **described.TABLE_FUNCTIONS}
-_SYS_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in cdc_functions.FUNCTIONS}
+_HEXADECIMAL: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.SYSTEM_FUNCTIONS}
+_SYS_FUNCTIONS: dict[str, SystemFunction] = {
+    **{item.name.casefold(): item for item in cdc_functions.FUNCTIONS},
+    **_HEXADECIMAL,
+}
+_DBO_FUNCTIONS: dict[str, dict[str, SystemFunction]] = {
+    "master": _HEXADECIMAL,
+    _AGENT: {item.name.casefold(): item for item in msdb.FUNCTIONS},
+}
+"""Functions of schema `dbo` in system databases."""
 _METADATA_FUNCTIONS: dict[str, SystemFunction] = {item.name.casefold(): item for item in metadata_functions.FUNCTIONS}
 
 
@@ -238,7 +247,12 @@ class Catalog:
 
     def function(self, database: Database, schema: str, name: str) -> BoundFunction | None:
         """`sys.fn_…` with schema, metadata functions such as OBJECT_ID without."""
-        table = _METADATA_FUNCTIONS if not schema else _SYS_FUNCTIONS if schema.casefold() == "sys" else {}
+        named = {
+            "": _METADATA_FUNCTIONS,
+            "sys": _SYS_FUNCTIONS,
+            "dbo": _DBO_FUNCTIONS.get(database.name.casefold(), {}),
+        }
+        table = named.get(schema.casefold(), {})
         found = table.get(name.casefold())
         if found is None:
             return None

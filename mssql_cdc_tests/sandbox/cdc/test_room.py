@@ -41,3 +41,18 @@ def test_pages_of_change_tables_are_found_over_their_partitions(captured: World)
     pages = captured.value("""SELECT SUM(a.total_pages) FROM cdc.change_tables c
 JOIN sys.partitions p ON p.object_id = c.object_id JOIN sys.allocation_units a ON a.container_id = p.hobt_id""")
     assert pages > 0
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("sys.fn_varbintohexstr(0x00AB)", "0x00ab"),
+        ("master.dbo.fn_varbintohexstr(0x00AB)", "0x00ab"),
+        ("sys.fn_varbintohexsubstring(0, 0x0102AB, 2, 0)", "02ab"),
+        ("sys.fn_varbintohexsubstring(1, 0x0102AB, 2, 1)", "0x02"),
+        ("CONVERT(varchar(19), msdb.dbo.agent_datetime(20240102, 30405), 120)", "2024-01-02 03:04:05"),
+        ("CONVERT(varchar(19), msdb.dbo.agent_datetime(20240102, 0), 120)", "2024-01-02 00:00:00"),
+    ],
+)
+def test_lsns_and_times_of_jobs_are_made_readable(world: World, expression: str, text: str) -> None:
+    assert world.value(f"SELECT {expression}") == text
