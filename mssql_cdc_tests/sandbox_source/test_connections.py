@@ -60,6 +60,6 @@ def test_a_database_that_does_not_exist_is_the_configurations_fault(shop: Shop) 
 def test_a_server_that_does_not_answer_is_tried_again(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        nobody = replace(shop.connection, port=free.getsockname()[1])
+        nobody = replace(shop.connection, port=free.getsockname()[1], login_timeout_s=1)
     with pytest.raises(SourceUnavailableError), open_bulk(nobody, shop.catalog, by_rows=by_rows):
         pass

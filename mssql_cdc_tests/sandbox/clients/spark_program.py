@@ -27,6 +27,7 @@ def main(port: str, password: str, jar: str) -> dict[str, Any]:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jar)
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
