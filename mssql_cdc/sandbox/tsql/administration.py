@@ -56,6 +56,9 @@ class AdministrationParser(DatabaseParser):
             return st.Maintenance("drop statistics", tuple(".".join(name) for name in names), line=line)
         if self.accept("PARTITION"):
             return st.Drop(f"partition {self.expect_one('FUNCTION', 'SCHEME').lower()}", (self.name(),), line=line)
+        if self.accept("SECURITY", "POLICY"):
+            if_exists = self.accept("IF", "EXISTS")
+            return st.Drop("security policy", (self.name(),), if_exists, line=line)
         kind = "role" if self.accept("SERVER", "ROLE") else _DROPPABLE[self.expect_one(*_DROPPABLE)]
         if_exists = self.accept("IF", "EXISTS")
         names = [self.name()]

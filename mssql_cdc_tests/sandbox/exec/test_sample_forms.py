@@ -84,3 +84,10 @@ def test_the_folder_of_the_logs_is_told(sql: Client) -> None:
     query = "SELECT LEFT(path, 1), is_enabled FROM sys.dm_os_server_diagnostics_log_configurations"
     assert sql(query).rows == [("/", 1)]
     server.catalog.close()
+
+
+def test_security_policies_are_not_there(sql: Client) -> None:
+    """Scripts drop them before they load; CREATE is refused, for rows would not be filtered."""
+    assert sql("DROP SECURITY POLICY IF EXISTS dbo.p").errors == []
+    assert sql("DROP SECURITY POLICY dbo.p").errors == [3701]
+    assert sql("CREATE SECURITY POLICY dbo.p ADD FILTER PREDICATE dbo.f(id) ON dbo.t WITH (STATE = ON)").errors == [102]

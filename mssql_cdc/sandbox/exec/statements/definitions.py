@@ -125,6 +125,7 @@ def _replace(transaction: Transaction, found: SchemaObject, code: str, definitio
 _CODES = {
     "table": ("U", "S"), "view": ("V",), "procedure": ("P",), "function": ("FN", "IF", "TF"), "trigger": ("TR",),
     "type": ("TYPE", "TT"), "sequence": ("SO",), "synonym": ("SN",),
+    "security policy": ("SP",),
 }  # fmt: skip
 
 
