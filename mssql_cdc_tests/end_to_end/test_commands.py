@@ -39,6 +39,7 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
         "database.port": "1",
         "database.user": "sa",
         "database.password": "secret-of-the-test",
+        "driver.loginTimeout": "1",
         "database.names": "shop",
     }
     path = tmp_path / "shop.json"
