@@ -67,7 +67,8 @@ def _return(frame: Frame, node: st.Return) -> Steps:
     if node.value is not None:
         expr = frame.compiled(node, lambda compiler: compiler.value(node.value))  # type: ignore[arg-type]
         value = yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)))
-        frame.returned = value if value is not None else 0
+        # Functions begin with no value and may return NULL; a procedure's status is a number.
+        frame.returned = 0 if value is None and frame.returned is not None else value  # type: ignore[assignment]
     return Jump("return")
 
 
