@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
-_ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3960, 8114, 8169, 8170, 3961})
+_ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3609, 3960, 8114, 8169, 8170, 3961})
 
 
 _TERMINATING = frozenset({220, 232, 512, 515, 547, 550, 1505, 2601, 2627, 2628, 3960, 8115, 8134, 8152, 8672})

@@ -91,6 +91,14 @@ def test_raiserror_in_a_trigger_only_tells(
     assert bool(table("SELECT id FROM t WHERE id = 9").rows) is stays
 
 
+def test_a_transaction_that_ends_in_a_trigger_ends_the_batch(table: Client) -> None:
+    """3609 says so itself: The transaction ended in the trigger. The batch has been aborted."""
+    table("CREATE TRIGGER tr ON t AFTER INSERT AS ROLLBACK")
+    answer = table("BEGIN TRAN; INSERT t (id) VALUES (9); SELECT 'not reached'")
+    assert (answer.errors, answer.sets) == ([3609], [])
+    assert table("SELECT @@TRANCOUNT").rows == [(0,)]
+
+
 def test_insert_execute_takes_a_procedures_rows(table: Client) -> None:
     table("CREATE PROCEDURE p @x int AS SELECT @x, N'from p', @x * 2")
     table("INSERT t EXEC p 9")
