@@ -28,9 +28,14 @@ _DAYS = frozenset({"date", "datetime", "smalldatetime", "datetime2", "datetimeof
 _NUMBERS = t.INTEGERS | t.EXACT | {"money", "smallmoney", "float", "real"}
 _TAKES = {"default": None, "email": _TEXTS, "partial": _TEXTS, "random": _NUMBERS, "datetime": _DAYS}
 _ARGUMENTS = {"default": 0, "email": 0, "partial": 3, "random": 2, "datetime": 1}
-_UNITS: dict[str, dict[str, int]] = {
-    "Y": {"year": 2000}, "M": {"month": 1}, "D": {"day": 1}, "h": {"hour": 0}, "m": {"minute": 0}, "s": {"second": 0},
-}  # fmt: skip
+_UNITS: dict[str, Callable[[datetime], datetime]] = {
+    "Y": lambda moment: moment.replace(year=2000),
+    "M": lambda moment: moment.replace(month=1),
+    "D": lambda moment: moment.replace(day=1),
+    "h": lambda moment: moment.replace(hour=0),
+    "m": lambda moment: moment.replace(minute=0),
+    "s": lambda moment: moment.replace(second=0),
+}
 """What `datetime("Y")` and its like put in the place of a part; fractions of seconds go with all of them."""
 
 
@@ -154,11 +159,11 @@ def _random(mask: Mask, type_: SqlType) -> Conceal:
 
 def _datetime(mask: Mask, type_: SqlType) -> Conceal:
     whole = t.make_type("datetime2", 7)
-    parts = _UNITS[mask.arguments[0]]
+    masked = _UNITS[mask.arguments[0]]
 
     def show(value: Any, _random: Random) -> Any:
         ticks = convert(value, type_, whole)
-        moment = (datetime(1, 1, 1) + timedelta(seconds=ticks // 10**7)).replace(**parts)  # noqa: DTZ001
+        moment = masked(datetime(1, 1, 1) + timedelta(seconds=ticks // 10**7))  # noqa: DTZ001
         return convert(moment.isoformat(sep=" "), t.varchar(30), type_)
 
     return show

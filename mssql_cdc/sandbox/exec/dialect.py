@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mssql_cdc.sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
 from mssql_cdc.sandbox.exec.calls import procedures
 from mssql_cdc.sandbox.exec.calls.foreach import FOREACH_PROCEDURES
+from mssql_cdc.sandbox.exec.calls.old_principals import OLD_PRINCIPALS
 from mssql_cdc.sandbox.exec.calls.prepared import PREPARED_PROCEDURES
 from mssql_cdc.sandbox.exec.compiling.nodes import EXPRESSIONS
 from mssql_cdc.sandbox.exec.language import Language, RunStatement
@@ -76,5 +77,5 @@ TSQL = Language(
     plan_query=plan_query,
     statements=STATEMENTS,
     descriptions=DESCRIPTIONS,
-    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **FOREACH_PROCEDURES},
+    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **FOREACH_PROCEDURES, **OLD_PRINCIPALS},
 )

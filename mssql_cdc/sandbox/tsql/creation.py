@@ -94,9 +94,13 @@ class CreationParser(DocumentParser):
     def alter_authorization(self, line: int) -> st.Statement:
         """AUTHORIZATION ON anything TO owner; ALTER AUTHORIZATION has been read."""
         self.expect("ON")
-        while not self.accept("TO"):
-            self.advance()
-        return st.Maintenance("alter authorization", (self.identifier(),), line=line)
+        words = []
+        if self.peek().text == "::" or self.peek(2).text == "::":
+            while not self.accept("::"):
+                words.append(self.word())
+        name = self.name()
+        self.expect("TO")
+        return st.AlterAuthorization(" ".join(words), name, self.identifier(), line=line)
 
 
 _Reader = Callable[[CreationParser, int], st.Statement]

@@ -188,6 +188,15 @@ class ExecuteAs(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterAuthorization(Statement):
+    """ALTER AUTHORIZATION ON [class::]name TO owner."""
+
+    securable_class: str
+    name: Name
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Maintenance(Statement):
     """Statements without effect on data here: CHECKPOINT, DBCC, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
 

@@ -57,6 +57,7 @@ from mssql_cdc.sandbox.tsql.flow_nodes import (
     While,
 )
 from mssql_cdc.sandbox.tsql.object_nodes import (
+    AlterAuthorization,
     AlterDatabase,
     AlterPartitionFunction,
     AlterPartitionScheme,
@@ -97,6 +98,7 @@ from mssql_cdc.sandbox.tsql.table_nodes import (
 
 __all__ = [
     "CHANGED",
+    "AlterAuthorization",
     "AlterColumn",
     "AlterDatabase",
     "AlterIndex",

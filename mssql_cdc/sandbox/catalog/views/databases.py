@@ -89,10 +89,11 @@ def _shown(scope: Scope) -> Iterator[Database]:
 def _databases(scope: Scope) -> Iterator[tuple]:
     for database in _shown(scope):
         waits = database.log.capturing
+        owner = scope.server.logins.get(database.owner)
         yield (
             database.name,
             database.id,
-            b"\x01",
+            b"\x01" if owner is None else owner.sid,
             database.create_date,
             database.options.compatibility_level,
             database.collation.name,
