@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LONGEST = ("spark", "end_to_end", "dagster", "conformance")
-_INTERPRETED = {
+_FEW_ROWS = {
+    # For a few rows the Java that Spark generates takes longer to compile than everything else; results are the same.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Room for what each query leaves behind: fewer collections.
+    "spark.driver.defaultJavaOptions": "-Xms1g -Xmn512m",
 }
-"""Spark's results are the same; for a few rows its generated Java takes longer to compile than everything else."""
+"""What lets a session that lives for hundreds of tests spend its time on them."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -39,6 +42,6 @@ def spark() -> Iterator[SparkSession]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own start-up warns about unclosed sockets.
-        session = start_session(SparkSettings.from_environment(confs=_INTERPRETED))
+        session = start_session(SparkSettings.from_environment(confs=_FEW_ROWS))
     yield session
     session.stop()
