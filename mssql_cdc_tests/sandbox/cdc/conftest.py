@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from mssql_cdc.sandbox.engine.clock import Clock
+from mssql_cdc.sandbox.engine.product import VERSIONS
+from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
 from mssql_cdc_tests.sandbox.cdc.remote import VARIABLE, connection_string, remote_world
+
+Make = Callable[[str], LocalWorld]
 
 
 @pytest.fixture
@@ -27,6 +32,20 @@ def tracking(local_world: LocalWorld) -> LocalWorld:
     local_world.enable("t")
     local_world.pass_time(0)
     return local_world
+
+
+@pytest.fixture
+def of_version() -> Iterator[Make]:
+    """Makes sandboxes of any version in this process."""
+    made: list[LocalWorld] = []
+
+    def make(version: str) -> LocalWorld:
+        made.append(LocalWorld(Server(clock=Clock(), version=VERSIONS[version])))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
 
 
 @pytest.fixture

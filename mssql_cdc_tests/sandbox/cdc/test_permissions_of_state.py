@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from mssql_cdc.sandbox.engine.clock import Clock
-from mssql_cdc.sandbox.engine.product import VERSIONS
-from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
+from mssql_cdc_tests.sandbox.cdc.conftest import Make
 
 USER = "connector"
 STATES = {
@@ -26,30 +22,24 @@ STATES = {
 }
 
 
-Make = Callable[[str], LocalWorld]
-
-
 @pytest.fixture
-def of_version() -> Iterator[Make]:
-    """Sandboxes of any version with a user who may nothing."""
-    made: list[LocalWorld] = []
+def tracked(of_version: Make) -> Make:
+    """Databases of any version under CDC, with a user who may nothing."""
 
     def make(version: str) -> LocalWorld:
-        made.append(LocalWorld(Server(clock=Clock(), version=VERSIONS[version])))
-        made[-1].enable()
-        made[-1].add_user(USER)
-        return made[-1]
+        world = of_version(version)
+        world.enable()
+        world.add_user(USER)
+        return world
 
-    yield make
-    for world in made:
-        world.close()
+    return make
 
 
 @pytest.mark.parametrize("version", STATES)
-def test_state_is_for_those_who_may_view_it(of_version: Make, version: str) -> None:
+def test_state_is_for_those_who_may_view_it(tracked: Make, version: str) -> None:
     """[doc] two errors: one names the permission, 297 ends the statement. 2022 has finer permissions."""
     server, database, finer = STATES[version]
-    world = of_version(version)
+    world = tracked(version)
     for statement, number, text in (
         ("SELECT * FROM sys.dm_server_services", 300, server),
         ("SELECT * FROM sys.dm_cdc_log_scan_sessions", 262, database),
@@ -68,9 +58,9 @@ def test_state_is_for_those_who_may_view_it(of_version: Make, version: str) -> N
 
 
 @pytest.mark.parametrize("version", STATES)
-def test_the_older_permissions_count_everywhere(of_version: Make, version: str) -> None:
+def test_the_older_permissions_count_everywhere(tracked: Make, version: str) -> None:
     """[doc] VIEW SERVER STATE covers the databases and the finer permissions."""
-    world = of_version(version)
+    world = tracked(version)
     world.execute(f"USE master; GRANT VIEW SERVER STATE TO {USER}; USE testdb")
     for view in ("sys.dm_server_services", "sys.dm_cdc_errors"):
         assert world.send(f"SELECT * FROM {view}", login=USER).errors == []

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from mssql_cdc.sandbox.engine.clock import Clock
 from mssql_cdc.sandbox.engine.product import SINCE, VERSIONS, exists
-from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc_tests.sandbox.cdc.client import LocalWorld
+from mssql_cdc_tests.sandbox.cdc.conftest import Make
 
 TABLE = "CREATE TABLE dbo.t (id int PRIMARY KEY, a int)"
-Make = Callable[[str], LocalWorld]
-
-
-@pytest.fixture
-def of_version() -> Iterator[Make]:
-    """Sandboxes of any version."""
-    made: list[LocalWorld] = []
-
-    def make(version: str) -> LocalWorld:
-        made.append(LocalWorld(Server(clock=Clock(), version=VERSIONS[version])))
-        return made[-1]
-
-    yield make
-    for world in made:
-        world.close()
 
 
 def captured(world: LocalWorld) -> LocalWorld:
