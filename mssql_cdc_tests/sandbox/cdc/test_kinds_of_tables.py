@@ -40,18 +40,18 @@ def test_sparse_columns_are_captured_as_others(world: World) -> None:
     assert world.rows("SELECT id, a, b FROM cdc.dbo_s_CT") == [(1, 5, None)]
 
 
-def test_masked_columns_are_captured_with_their_values(local_world: LocalWorld) -> None:
-    local_world.execute("CREATE TABLE m (id int PRIMARY KEY, e varchar(30) MASKED WITH (FUNCTION = 'email()'))")
-    local_world.enable("m")
-    local_world.stop_capture()
-    local_world.execute("INSERT m VALUES (1, 'ann@x.org')")
-    local_world.capture()
-    local_world.add_user("reader", "db_datareader")
+def test_masked_columns_are_captured_with_their_values(world: World) -> None:
+    world.execute("CREATE TABLE m (id int PRIMARY KEY, e varchar(30) MASKED WITH (FUNCTION = 'email()'))")
+    world.enable("m")
+    world.stop_capture()
+    world.execute("INSERT m VALUES (1, 'ann@x.org')")
+    world.capture()
+    world.add_user("reader", "db_datareader")
     query = "SELECT e FROM cdc.dbo_m_CT"
-    assert local_world.value(query) == "ann@x.org"
-    assert local_world.value(query, login="reader") == "aXXX@XXXX.com"
-    local_world.execute("GRANT UNMASK TO reader")
-    assert local_world.value(query, login="reader") == "ann@x.org"
+    assert world.value(query) == "ann@x.org"
+    assert world.value(query, login="reader") == "aXXX@XXXX.com"
+    world.execute("GRANT UNMASK TO reader")
+    assert world.value(query, login="reader") == "ann@x.org"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from mssql_cdc_tests.sandbox.cdc.client import World
 from mssql_cdc_tests.sandbox.cdc.rules import CAPTURE, TRACKED, WAIT, Rule, T, check, prepare
 
-STOPPED = (*TRACKED, CAPTURE, "EXEC sys.sp_cdc_stop_job")
+STOPPED = (*TRACKED, "EXEC sys.sp_cdc_stop_job", CAPTURE)
 NEW = ("INSERT t VALUES (1, 0, 0)", "INSERT t VALUES (2, 0, 0)")
 DONE = "EXEC sp_repldone @xactid = {}, @xact_seqno = {}, @numtrans = 0, @time = 0, @reset = {}"
 ALL = DONE.format("NULL", "NULL", 1)
