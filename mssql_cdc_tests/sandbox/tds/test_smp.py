@@ -38,12 +38,12 @@ class MarsClient(RawClient):
         writer.add(HEADERS + sql.encode("utf-16-le"))
         self.put(Flag.DATA, session, sequence, window, bytes(writer.finish(PacketType.BATCH)))
 
-    def take(self) -> Packet | None:
-        """The next SMP packet; None once the server has hung up."""
+    def take(self) -> Packet:
+        """The next SMP packet; EOFError once the server has hung up."""
         while not self._arrived:
             data = self.socket.recv(65536)
             if not data:
-                return None
+                raise EOFError
             self._arrived.extend(self._frames.feed(data))
         return self._arrived.pop(0)
 
@@ -52,8 +52,7 @@ class MarsClient(RawClient):
         probe = 99
         self.put(Flag.SYN, probe, 0, WINDOW)
         self.ask(probe, "SELECT 1")
-        answer = self.take()
-        return answer is not None and answer.session == probe
+        return self.take().session == probe
 
 
 @pytest.fixture
@@ -132,7 +131,8 @@ WRONG = {
 @pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
 def test_what_breaks_the_rules_ends_the_connection(client: MarsClient, data: bytes) -> None:
     client.socket.sendall(data)
-    assert client.take() is None
+    with pytest.raises(EOFError):
+        client.take()
 
 
 def test_data_beyond_the_window_is_an_error() -> None:
