@@ -98,3 +98,10 @@ def test_a_function_may_return_null_and_a_procedure_may_not(sql: Client) -> None
     assert sql("SELECT dbo.f(NULL), dbo.f(7)").rows == [(None, "7")]
     sql("CREATE PROCEDURE dbo.p AS DECLARE @n int RETURN @n")
     assert sql("DECLARE @s int EXEC @s = dbo.p SELECT @s").rows == [(0,)]
+
+
+def test_conditions_read_table_variables(sql: Client) -> None:
+    loop = """DECLARE @t TABLE (i int) INSERT @t VALUES (1), (2)
+    WHILE EXISTS (SELECT * FROM @t WHERE i > 0) DELETE TOP (1) FROM @t
+    IF NOT EXISTS (SELECT * FROM @t) SELECT 'empty'"""
+    assert sql(loop).sets == [[("empty",)]]

@@ -67,6 +67,7 @@ class SourcePlanner:
             return self._named(source)
         if isinstance(source, ast.VariableTable):
             slot = self.compiler.variables.table(source.name)
+            self.compiler.reads_tables = True
             return Leaf(table_fields(slot.table, (source.alias or source.name,)), table=slot.table)
         if isinstance(source, ast.DerivedTable):
             refuse_order(source.query)
