@@ -53,7 +53,7 @@ def error(number: int, *, state: int | None = None, severity: int | None = None,
 
 def call_error(number: int, procedure: str, *, state: int | None = None, **values: object) -> SqlError:
     """An error of calling a procedure: wrong arguments, a wrong @@TRANCOUNT at its end."""
-    made = error(number, state=state, **values)
+    made = error(number, state=state, severity=None, **values)
     made.procedure, made.line = procedure, AT_CALL
     return made
 

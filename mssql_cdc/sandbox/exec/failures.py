@@ -23,7 +23,9 @@ _CHANGES = (
     st.Insert, st.Update, st.Delete, st.Merge, st.CreateIndex, st.AlterColumn, st.Execute, st.InsertBulk,
 )  # fmt: skip
 """Statements that change rows: the server says that it has terminated them."""
-_FOLLOWERS = dict.fromkeys((1753, 1757, 1759, 1763, 1767, 1769, 1770, 1774, 1776, 1778, 1779, 1785), 1750)
+_FOLLOWERS: dict[int, int] = dict.fromkeys(
+    (1753, 1757, 1759, 1763, 1767, 1769, 1770, 1774, 1776, 1778, 1779, 1785), 1750
+)
 """Errors that another one follows: of the constraint that could not be made."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mssql_cdc.sandbox.errors import error
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.query.limits import refuse_order
 from mssql_cdc.sandbox.exec.scope import Field
 from mssql_cdc.sandbox.exec.variables import walk
@@ -86,7 +86,7 @@ def _steps(statements: Sequence[st.Statement], *, looping: bool) -> Iterator[tup
             yield from _steps((*node.body, *node.handler), looping=looping)
 
 
-def _at(node: st.Statement, number: int, **values: object) -> Exception:
-    failure = error(number, **values)
+def _at(node: st.Statement, number: int, **values: str) -> SqlError:
+    failure = error(number, state=None, severity=None, **values)
     failure.line = node.line
     return failure
