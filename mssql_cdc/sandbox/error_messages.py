@@ -52,6 +52,7 @@ MESSAGES: Mapping[int, Template] = {
     174: T("The {name} function requires {count} argument(s).", 15),
     178: T("A RETURN statement with a return value cannot be used in this context.", 15),
     189: T("The {name} function requires {low} to {high} arguments.", 15),
+    191: T("Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries.", 15),
     195: T("'{name}' is not a recognized {kind}.", 15, 10),
     201: T("Procedure or function '{name}' expects parameter '{parameter}', which was not supplied.", 16, 4),
     205: T("All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal number of expressions in their target lists."),

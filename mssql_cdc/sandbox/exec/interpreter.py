@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mssql_cdc.sandbox.errors import SqlError
+from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import ordered_faults
 from mssql_cdc.sandbox.exec.failures import consequences, followed, locate, only_told, report
-from mssql_cdc.sandbox.exec.flow import Abort, Steps
+from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.tsql import statements as st
 
@@ -63,8 +63,8 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         if session.server.catalog is not None and session.server.catalog.faults.statements:
             yield from ordered_faults.strike(session, node)
         jump = yield from handler(frame, node)
-    except SqlError as reason:
-        failure = followed(reason)
+    except (SqlError, RecursionError) as reason:
+        failure = followed(reason) if isinstance(reason, SqlError) else CompileError(error(191), frame.routine)
         locate(frame, node, failure)
         if failure.severity > 10:
             session.last_error = failure.number

@@ -144,6 +144,8 @@ class Frame:
             if failure.number in _PERMISSIONS:
                 raise
             raise CompileError(failure, self.routine) from None
+        except RecursionError:
+            raise CompileError(error(191), self.routine) from None
         self.routine.plans[id(node)] = (compiler.names.dependencies, session.current_database, plan)
         return plan
 

@@ -77,17 +77,15 @@ def check_readonly(name: str, *, readonly: bool) -> None:
 
 def walk(node: Any) -> Iterator[Any]:
     """All syntax nodes within a node, itself first, in the order of writing; modules' bodies are their own world."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from walk(part)
-    elif dataclasses.is_dataclass(node):
-        yield node
-        if isinstance(node, st.CreateModule):
-            return
-        for part in node.__slots__:  # type: ignore[union-attr]
-            value = getattr(node, part)
-            if isinstance(value, tuple) or dataclasses.is_dataclass(value):
-                yield from walk(value)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, tuple):
+            waiting.extend(reversed(found))
+        elif dataclasses.is_dataclass(found):
+            yield found
+            if not isinstance(found, st.CreateModule):
+                waiting.extend([getattr(found, part) for part in reversed(found.__slots__)])  # type: ignore[union-attr]
 
 
 def uses(node: Any) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from mssql_cdc.sandbox.errors import error
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.creation import CreationParser
@@ -189,10 +190,14 @@ def parse(text: str, *, quoted_identifier: bool = True) -> tuple[st.Statement, .
     """Statements of a batch, cached by text unless it is long: long texts carry data and hardly ever come again.
 
     Raises:
-        SqlError: level 15, with the line, for anything that is not T-SQL known to this server.
+        SqlError: level 15, with the line, for anything that is not T-SQL known to this server; 191 for what is
+            nested too deeply.
     """
     parse_text = _parsed if len(text) <= LONG_TEXT else _parsed.__wrapped__
-    return parse_text(text, quoted_identifier=quoted_identifier)
+    try:
+        return parse_text(text, quoted_identifier=quoted_identifier)
+    except RecursionError:
+        raise error(191) from None
 
 
 @lru_cache(maxsize=2048)

@@ -66,6 +66,15 @@ class SetOperation(QueryBody):
     left: QueryBody
     right: QueryBody
 
+    def chain(self) -> tuple[QueryBody, list[tuple[str, QueryBody]]]:
+        """The leftmost operand, and what is combined with it step by step: a long chain is no deep nesting."""
+        steps: list[tuple[str, QueryBody]] = []
+        first: QueryBody = self
+        while isinstance(first, SetOperation):
+            steps.append((first.operator, first.right))
+            first = first.left
+        return first, steps[::-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Values(QueryBody):

@@ -14,16 +14,16 @@ from mssql_cdc.sandbox.exec.query.operators import Operator, Projection
 from mssql_cdc.sandbox.exec.scope import Field
 
 
-def aligned(left: Operator, right: Operator) -> tuple[Operator, Operator]:
-    """Both sides with the common types of a set operation and the names of the left one; 205."""
-    if len(left.fields) != len(right.fields):
+def common_fields(left: Sequence[Field], right: Sequence[Field]) -> list[Field]:
+    """The columns of a set operation: common types, and the names of the left side; 205."""
+    if len(left) != len(right):
         raise error(205)
     fields = []
-    for first, second in zip(left.fields, right.fields, strict=True):
+    for first, second in zip(left, right, strict=True):
         type_ = _union_type(first, second)
         nullable = first.nullable or second.nullable
         fields.append(Field(first.name, type_, nullable, masking=common_mask(first, second)))
-    return as_types(left, fields), as_types(right, fields)
+    return fields
 
 
 def _union_type(first: Field, second: Field) -> t.SqlType:

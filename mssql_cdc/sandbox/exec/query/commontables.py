@@ -108,7 +108,7 @@ def _mentions(compiler: Compiler, query: ast.Query, name: str) -> bool:
 def _recursive(compiler: Compiler, table: CommonTable) -> Operator:
     """Anchor members, then recursive members over the rows of the round before, until no rows come."""
     body = table.node.query.body
-    members = list(_members(body))
+    members = _members(body)
     name = table.node.name
     anchors = [m for m in members if not _body_mentions(compiler, m, name)]
     steps = [m for m in members if _body_mentions(compiler, m, name)]
@@ -151,12 +151,13 @@ def _recursive(compiler: Compiler, table: CommonTable) -> Operator:
     return Rows([replace(field, nullable=True) for field in fields], rows)
 
 
-def _members(body: ast.QueryBody) -> Iterable[ast.QueryBody]:
-    if isinstance(body, ast.SetOperation) and body.operator == "UNION ALL":
-        yield from _members(body.left)
-        yield from _members(body.right)
-    else:
-        yield body
+def _members(body: ast.QueryBody) -> list[ast.QueryBody]:
+    """The operands of the UNION ALLs at the end of a chain; a UNION before them is one operand."""
+    later = []
+    while isinstance(body, ast.SetOperation) and body.operator == "UNION ALL":
+        later.append(body.right)
+        body = body.left
+    return [body, *reversed(later)]
 
 
 def _body_mentions(compiler: Compiler, body: ast.QueryBody, name: str) -> bool:

@@ -7,13 +7,13 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_cdc.sandbox.exec.expressions.values import unified
 from mssql_cdc.sandbox.exec.query import commontables
-from mssql_cdc.sandbox.exec.query.alignment import aligned
+from mssql_cdc.sandbox.exec.query.combining import Combination
 from mssql_cdc.sandbox.exec.query.limits import limited
 from mssql_cdc.sandbox.exec.query.masks import concealed
-from mssql_cdc.sandbox.exec.query.operators import Concatenation, Operator, Rows
+from mssql_cdc.sandbox.exec.query.operators import Operator, Rows
 from mssql_cdc.sandbox.exec.query.select import plan_select
 from mssql_cdc.sandbox.exec.query.serialise import serialised
-from mssql_cdc.sandbox.exec.query.sorting import Difference, Distinct, Sort, SortKey, order_key
+from mssql_cdc.sandbox.exec.query.sorting import Sort, SortKey, order_key
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.tsql import ast
 
@@ -53,15 +53,11 @@ def plan_body(compiler: Compiler, body: ast.QueryBody, parent: Scope | None) -> 
 
 
 def _set_operation(compiler: Compiler, node: ast.SetOperation, parent: Scope | None) -> Operator:
-    left = plan_body(compiler, node.left, parent)
-    right = plan_body(compiler, node.right, parent)
-    left, right = aligned(left, right)
-    fields = left.fields
-    if node.operator == "UNION ALL":
-        return Concatenation([left, right], fields)
-    if node.operator == "UNION":
-        return Distinct(Concatenation([left, right], fields))
-    return Difference(left, right, fields, keep=node.operator == "INTERSECT")
+    first, steps = node.chain()
+    combined = Combination(plan_body(compiler, first, parent))
+    for operator, operand in steps:
+        combined.add(operator, plan_body(compiler, operand, parent))
+    return combined.plan()
 
 
 def plan_values(compiler: Compiler, node: ast.Values, parent: Scope | None) -> Operator:
@@ -111,8 +107,8 @@ def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope, body: a
 
 def _first_select(body: ast.QueryBody) -> tuple[ast.SelectItem, ...]:
     """The select list that names the columns of a set operation; none where `*` hides their number."""
-    while isinstance(body, ast.SetOperation):
-        body = body.left
+    if isinstance(body, ast.SetOperation):
+        body, _ = body.chain()
     if not isinstance(body, ast.Select) or any(isinstance(item.expression, ast.Star) for item in body.items):
         return ()
     return body.items

@@ -64,14 +64,18 @@ def _column(field: Field) -> Column:
 
 def into_of(body: ast.QueryBody) -> ast.Name:
     """The table that a query is to make; in set operations the first SELECT says it. Empty: none."""
-    while isinstance(body, ast.SetOperation):
-        body = body.left
+    if isinstance(body, ast.SetOperation):
+        body, _ = body.chain()
     return body.into if isinstance(body, ast.Select) else ()
 
 
 def _without_into(body: ast.QueryBody) -> ast.QueryBody:
     if isinstance(body, ast.SetOperation):
-        return replace(body, left=_without_into(body.left))
+        first, steps = body.chain()
+        found = _without_into(first)
+        for operator, operand in steps:
+            found = ast.SetOperation(operator, found, operand)
+        return found
     return replace(body, into=()) if isinstance(body, ast.Select) else body
 
 
