@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec import ordered_faults
@@ -13,6 +13,12 @@ from mssql_cdc.sandbox.tsql import statements as st
 
 _RUN_WHILE_DESCRIBING = (st.SetOption, st.Block, st.TryCatch, st.Execute, st.ExecuteString)
 _KEEPS_ERROR = frozenset({st.If, st.While, st.Block, st.TryCatch, st.RaiseError, st.Execute, st.ExecuteString})
+_QUIET: Mapping[type, str] = {
+    **dict.fromkeys((st.Print, st.SetVariable, st.WaitFor, st.DeclareCursor, st.CursorAction), "select"),
+    **dict.fromkeys((st.SetOption, st.SetIsolation, st.SetIdentityInsert), "set"),
+    st.Use: "use",
+}
+"""Statements whose end nothing else tells, and what they are called then."""
 
 
 def run_batch(frame: Frame) -> Steps:
@@ -76,4 +82,6 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         return None
     if type(node) not in _KEEPS_ERROR:
         session.last_error = 0
+    if type(node) in _QUIET:
+        yield from session.ended(frame, _QUIET[type(node)])
     return jump

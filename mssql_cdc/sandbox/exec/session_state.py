@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,15 @@ class SessionState:
         """The end of a statement; NOCOUNT hides the count."""
         shown = None if self.options.nocount else count
         return Done(shown, command, self.transactions.current is not None, frame.events_in_procedure, error)
+
+    def ended(self, frame: Frame, command: str = "select") -> Iterator[Done]:
+        """The end of a statement without rows and count; modules keep it to themselves under NOCOUNT.
+
+        Every statement but the declaration of variables ends so, each test of IF and WHILE too [doc: MS-TDS 2.2.7.6,
+        SET NOCOUNT; wire: go-mssqldb's own tests count them].
+        """
+        if not (frame.events_in_procedure and self.options.nocount):
+            yield self.done(frame, None, command)
 
     def use(self, name: str) -> Steps:
         """USE: 911 for an unknown database, 916 where the login has no user."""

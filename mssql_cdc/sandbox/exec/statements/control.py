@@ -28,8 +28,16 @@ def _holds(frame: Frame, condition: Any) -> StepsTo[bool]:
     )
 
 
+def _tested(frame: Frame, condition: Any) -> StepsTo[bool]:
+    """The same as a statement of its own, which ends."""
+    holds = yield from _holds(frame, condition)
+    yield from frame.session.ended(frame)
+    return holds
+
+
 def _if(frame: Frame, node: st.If) -> Steps:
-    if (yield from _holds(frame, node.condition)):
+    holds = yield from _tested(frame, node.condition)
+    if holds:
         return (yield from run_one(frame, node.then))
     if node.otherwise is not None:
         return (yield from run_one(frame, node.otherwise))
@@ -37,7 +45,7 @@ def _if(frame: Frame, node: st.If) -> Steps:
 
 
 def _while(frame: Frame, node: st.While) -> Steps:
-    while (yield from _holds(frame, node.condition)):
+    while (yield from _tested(frame, node.condition)):
         jump = yield from run_one(frame, node.body)
         yield from frame.session.breathe()
         if jump is None or jump.kind == "continue":

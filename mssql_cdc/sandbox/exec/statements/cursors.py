@@ -147,6 +147,7 @@ def _fetch(frame: Frame, node: st.Fetch) -> Steps:
             if slot.type is None:
                 raise error(137, name=name)
             frame.values[slot.place] = None if value is None else convert(value, column.type, slot.type)
+    yield from session.ended(frame)
     return None
 
 

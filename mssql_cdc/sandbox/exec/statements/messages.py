@@ -63,6 +63,7 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     if severity <= 10:
         session.last_error = number if "SETERROR" in node.options else 0
         yield Message(number, state, max(severity, 0), text, frame.routine.name, node.line)
+        yield from session.ended(frame)
         return None
     failure = SqlError(number, text, severity=severity, state=state, line=node.line)
     failure.raised = True  # type: ignore[attr-defined]
