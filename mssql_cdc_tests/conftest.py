@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +22,10 @@ _FEW_ROWS = {
     "spark.driver.defaultJavaOptions": "-Xms1g -Xmn512m",
 }
 """What lets a session that lives for hundreds of tests spend its time on them."""
+
+# How long an example takes says how busy the machine is, and is no rule.
+settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(trylast=True)
