@@ -104,9 +104,9 @@ class ExecuteParser(AlterTableParser):
         token = self.token
         if token.kind == "w" and self.at_name():
             # A bare word is a string constant here.
-            value: ast.Expression = ast.Literal(str(self.advance().value), "string")
+            value: ast.Expression = ast.Literal(str(self.advance().value), "nstring")
         elif token.kind == "q":
-            value = ast.Literal(str(self.advance().value), "string")
+            value = ast.Literal(str(self.advance().value), "nstring")
         else:
             value = self.constant()
         output = bool(self.accept_one("OUTPUT", "OUT"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc.sandbox.engine import types as t
-from mssql_cdc.sandbox.engine.events import TABLE_TYPE, RpcParameter, TableValue
+from mssql_cdc.sandbox.engine.events import TABLE_TYPE, Message, RpcParameter, TableValue
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 
 
@@ -96,3 +96,10 @@ def test_a_label_is_no_name_of_what_stands_before_it(sql: Client, before: str, v
 
 def test_a_label_may_stand_last(sql: Client) -> None:
     assert sql("GOTO finish\nIF @@TRANCOUNT > 0 ROLLBACK TRANSACTION\nfinish:").errors == []
+
+
+def test_bare_words_as_arguments_are_national_text(sql: Client) -> None:
+    sql("CREATE PROCEDURE p @n int = 0, @s varchar(10) = NULL AS SELECT @s")
+    assert sql("EXEC p @s = hello").rows == [("hello",)]
+    (message,) = [event for event in sql("EXEC p hello").events if isinstance(event, Message)]
+    assert (message.number, message.text) == (8114, "Error converting data type nvarchar to int.")
