@@ -167,6 +167,7 @@ MESSAGES: Mapping[int, Template] = {
     2738: T("A table can only have one timestamp column. Because table '{table}' already has one, the column '{column}' cannot be added.", 16, 2),
     2739: T("The text, ntext, and image data types are invalid for local variables."),
     2744: T("Multiple identity columns specified for table '{table}'. Only one identity column per table is allowed.", 16, 2),
+    2745: T("Process ID {spid} has raised user error {raised}, severity {level}. SQL Server is terminating this process.", 16, 2),
     2748: T("Cannot specify {type} data type (parameter {ordinal}) as a substitution parameter."),
     2749: T("Identity column '{column}' must be of data type int, bigint, smallint, tinyint, or decimal or numeric with a scale of 0, unencrypted, and constrained to be nonnullable.", 16, 2),
     2750: T("Column or parameter #{ordinal}: Specified column precision {precision} is greater than the maximum precision of 38."),

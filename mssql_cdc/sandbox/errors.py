@@ -36,6 +36,8 @@ class SqlError(Exception):
         return f"Msg {self.number}, Level {self.severity}, State {self.state}: {self.message}"
 
 
+FATAL_SEVERITY = 20
+"""The severity from which on an error ends the connection."""
 AT_CALL = -1
 """The line of errors that a call itself makes: they are reported in the called procedure, at line 0."""
 

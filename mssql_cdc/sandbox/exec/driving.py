@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from mssql_cdc.sandbox.engine.events import Event
+from mssql_cdc.sandbox.engine.events import Event, Message
 from mssql_cdc.sandbox.exec.flow import Cancelled, Pause, Steps
 from mssql_cdc.sandbox.exec.session_state import SessionState
 
@@ -47,7 +47,8 @@ class DrivenSession(SessionState):
                 yield event
             self.pending.clear()
         except Cancelled:
-            pass
+            if self.killed:
+                yield Message(596, 1, 21, "Cannot continue the execution because the session is in the kill state.")
         finally:
             steps.close()
             self.try_depth = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mssql_cdc.sandbox.engine.events import EnvChange, Message
@@ -51,12 +52,16 @@ def only_told(session: SessionState, failure: SqlError) -> bool:
 
 def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
     """Tell the client of an error, and that the statement ended with it."""
-    for part in (*failure.before, failure):
-        yield message_of(part)
+    yield from told(failure)
     if failure.number in _TERMINATING and isinstance(node, _CHANGES):
         yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
     yield frame.session.done(frame, None, "error", error=True)
     return None
+
+
+def told(failure: SqlError) -> Iterator[Message]:
+    """An error, behind those that come before it."""
+    return map(message_of, (*failure.before, failure))
 
 
 def message_of(failure: SqlError) -> Message:

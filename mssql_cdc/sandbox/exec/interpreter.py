@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import FATAL_SEVERITY, SqlError, error
 from mssql_cdc.sandbox.exec import ordered_faults
 from mssql_cdc.sandbox.exec.failures import consequences, followed, locate, only_told, report
 from mssql_cdc.sandbox.exec.flow import Abort, CompileError, Steps
@@ -75,7 +75,7 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         if failure.severity > 10:
             session.last_error = failure.number
             session.row_count = 0
-        if failure.severity >= 20 or (session.try_depth and not only_told(session, failure)):
+        if failure.severity >= FATAL_SEVERITY or (session.try_depth and not only_told(session, failure)):
             raise failure from None
         yield from report(frame, node, failure)
         yield from consequences(session, failure)

@@ -12,7 +12,7 @@ from mssql_cdc.sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_cdc.sandbox.exec.calls import remote
 from mssql_cdc.sandbox.exec.dialect import TSQL
 from mssql_cdc.sandbox.exec.driving import DrivenSession
-from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of
+from mssql_cdc.sandbox.exec.failures import end_of_batch, told
 from mssql_cdc.sandbox.exec.flow import Abort, Steps
 from mssql_cdc.sandbox.exec.handles import PreparedStatements
 from mssql_cdc.sandbox.exec.interpreter import run_batch
@@ -63,7 +63,7 @@ class Session(DrivenSession):
                 routine.active = False
         except SqlError as failure:
             self.last_error = failure.number
-            yield message_of(failure)
+            yield from told(failure)
             yield Done(None, "error", self.transaction_descriptor != 0, False, True)
         except Abort:
             pass
@@ -87,7 +87,7 @@ class Session(DrivenSession):
             yield from bulk_load(self, data)
         except SqlError as failure:
             self.last_error = failure.number
-            yield message_of(failure)
+            yield from told(failure)
             yield Done(None, "insert bulk", self.transaction_descriptor != 0, False, True)
 
     def reset(self, *, keep_transaction: bool) -> None:
@@ -103,11 +103,15 @@ class Session(DrivenSession):
         self.transactions.current, self.transactions.count = kept, count
 
     def kill(self) -> None:
-        """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut."""
+        """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut.
+
+        A request that waits is told so with error 596, which ends its connection.
+        """
+        waits = self._waiting is not None
         self.cancel()
         self._end_transaction()
         self.killed = True
-        if self.on_kill is not None:
+        if self.on_kill is not None and not waits:
             self.on_kill()
 
     def close(self) -> None:

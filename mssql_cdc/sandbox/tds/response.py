@@ -20,13 +20,13 @@ from mssql_cdc.sandbox.engine.events import (
     Rows,
     Sources,
 )
+from mssql_cdc.sandbox.errors import FATAL_SEVERITY
 from mssql_cdc.sandbox.tds import tokens
 from mssql_cdc.sandbox.tds.packets import PacketWriter
 from mssql_cdc.sandbox.tds.row_encoder import RowEncoder, row_encoder
 from mssql_cdc.sandbox.tds.tokens import DoneStatus, DoneToken, EnvironmentType
 
 SLICE_BYTES = 256 * 1024
-FATAL_SEVERITY = 20
 
 _TEXT_CHANGES: Mapping[str, EnvironmentType] = {
     "database": EnvironmentType.DATABASE,
@@ -86,11 +86,19 @@ class Response:
 
     def end_call(self, *, in_transaction: bool) -> None:
         """A remote procedure call ends: make sure that its last token is DONEPROC."""
-        if self._held is None or self._held[0] is not DoneToken.DONEPROC:
+        if not self.fatal and (self._held is None or self._held[0] is not DoneToken.DONEPROC):
             self._hold_procedure(error=self._failed, in_transaction=in_transaction)
 
     def finish(self, *, in_transaction: bool) -> None:
-        """The response is complete: release the last DONE, or add one."""
+        """The response is complete: release the last DONE, or add one.
+
+        Behind a fatal error that is DONE_SRVERROR [doc: MS-TDS 2.2.7.6, instead of DONE_ERROR]: clients add "a severe
+        error occurred on the current command" and give the connection up [wire: SqlClient, go-mssqldb].
+        """
+        if self.fatal:
+            self._release(_MORE)
+            self._writer.add(tokens.done(DoneToken.DONEPROC if self._rpc else DoneToken.DONE, DoneStatus.SEVERE))
+            return
         if self._held is None or self._held[0] is DoneToken.DONEINPROC:
             if self._rpc:
                 self._hold_procedure(error=self._failed, in_transaction=in_transaction)

@@ -33,6 +33,7 @@ class DoneStatus(enum.IntFlag):
     IN_TRANSACTION = 0x04
     COUNT = 0x10
     ATTENTION = 0x20
+    SEVERE = 0x100
 
 
 class EnvironmentType(enum.IntEnum):

@@ -27,7 +27,7 @@ from mssql_cdc.sandbox.tds.wire import b_varchar, us_varchar
 from mssql_cdc_tests.sandbox.tds.raw_client import done
 
 DONE, DONEPROC, DONEINPROC = 0xFD, 0xFE, 0xFF
-MORE, ERROR, INXACT, COUNT = 1, 2, 4, 16
+MORE, ERROR, INXACT, COUNT, SEVERE = 1, 2, 4, 16, 0x100
 X = Columns((ResultColumn("x", types.INT),))
 FAILURE = Message(208, 1, 16, "Invalid object name 't'.")
 
@@ -60,6 +60,16 @@ def test_empty_answer_still_ends_with_done() -> None:
 def test_error_without_a_done_of_its_own_ends_in_an_error_done() -> None:
     assert answer(FAILURE).endswith(done(DONE, ERROR))
     assert answer(Done(1), FAILURE).endswith(done(DONE, ERROR))
+
+
+@pytest.mark.parametrize("rpc", [False, True])
+def test_fatal_error_is_followed_by_nothing_but_the_end_that_says_so(rpc: bool) -> None:  # noqa: FBT001
+    fatal = Message(50000, 1, 20, "gone")
+    text = answer(Done(1), fatal, rpc=rpc)
+    token, last = (DONEINPROC, DONEPROC) if rpc else (DONE, DONE)
+    assert text.startswith(done(token, MORE | COUNT, count=1, command=0xC1) + b"\xaa")
+    assert text[15:].endswith(done(last, SEVERE))
+    assert len(text) == 2 * 13 + 3 + struct.unpack_from("<H", text, 14)[0]
 
 
 def test_information_after_the_last_statement_does_not_end_as_an_error() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.calls.procedures import call_by_text
-from mssql_cdc.sandbox.exec.failures import end_of_batch, message_of
+from mssql_cdc.sandbox.exec.failures import end_of_batch, told
 from mssql_cdc.sandbox.exec.flow import Abort, Steps
 from mssql_cdc.sandbox.exec.session_state import SessionState
 
@@ -25,7 +25,7 @@ def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> St
     except SqlError as failure:
         session.last_error = failure.number
         failed = True
-        yield message_of(failure)
+        yield from told(failure)
     except Abort:
         failed = True
     yield from end_of_batch(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import FATAL_SEVERITY, SqlError, error
 from mssql_cdc.sandbox.exec.failures import doom
 from mssql_cdc.sandbox.exec.flow import CompileError, Jump, Steps, StepsTo
 from mssql_cdc.sandbox.exec.interpreter import run_list, run_one
@@ -88,7 +88,7 @@ def _try(frame: Frame, node: st.TryCatch) -> Steps:
         jump = yield from run_list(frame, node.body)
     except SqlError as failure:
         session.try_depth = depth
-        if failure.severity >= 20 or (isinstance(failure, CompileError) and _own(frame, failure)):
+        if failure.severity >= FATAL_SEVERITY or (isinstance(failure, CompileError) and _own(frame, failure)):
             raise
         caught = failure
     else:

@@ -10,7 +10,7 @@ from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import Message
 from mssql_cdc.sandbox.engine.ticks import DAY_TICKS, SECOND_TICKS
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import FATAL_SEVERITY, SqlError, after, error
 from mssql_cdc.sandbox.exec.expressions.base import coerce
 from mssql_cdc.sandbox.exec.flow import Pause, Steps
 from mssql_cdc.sandbox.exec.message_texts import formatted
@@ -66,6 +66,8 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
         yield from session.ended(frame)
         return None
     failure = SqlError(number, text, severity=severity, state=state, line=node.line)
+    if severity >= FATAL_SEVERITY:
+        failure = after(error(2745, spid=session.spid, raised=number, level=severity), failure)
     failure.raised = True  # type: ignore[attr-defined]
     raise failure
 
