@@ -87,7 +87,7 @@ class QueryParser(TailParser):
             left = self._combined("INTERSECT", left, self._operand())
         return left
 
-    def _combined(self, operator: str, left: ast.QueryBody, right: ast.QueryBody) -> ast.SetOperation:
+    def _combined(self, operator: ast.SetOperator, left: ast.QueryBody, right: ast.QueryBody) -> ast.SetOperation:
         """A set operation; its operands have no ORDER BY of their own (156), and only the first may have INTO (196)."""
         if any(isinstance(operand, ast.Nested) and operand.query.order for operand in (left, right)):
             raise self.error(156, "Incorrect syntax near the keyword 'ORDER'.")

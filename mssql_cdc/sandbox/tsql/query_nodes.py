@@ -58,17 +58,20 @@ class Select(QueryBody):
     windows: tuple[tuple[str, Over], ...] = ()
 
 
+SetOperator = OneOf["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]
+
+
 @dataclass(frozen=True, slots=True)
 class SetOperation(QueryBody):
     """UNION [ALL], EXCEPT, INTERSECT."""
 
-    operator: OneOf["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]
+    operator: SetOperator
     left: QueryBody
     right: QueryBody
 
-    def chain(self) -> tuple[QueryBody, list[tuple[str, QueryBody]]]:
+    def chain(self) -> tuple[QueryBody, list[tuple[SetOperator, QueryBody]]]:
         """The leftmost operand, and what is combined with it step by step: a long chain is no deep nesting."""
-        steps: list[tuple[str, QueryBody]] = []
+        steps: list[tuple[SetOperator, QueryBody]] = []
         first: QueryBody = self
         while isinstance(first, SetOperation):
             steps.append((first.operator, first.right))

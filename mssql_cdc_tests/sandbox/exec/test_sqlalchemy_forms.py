@@ -41,3 +41,9 @@ def test_the_target_of_an_update_is_the_table_without_an_alias(tables: Client) -
 
 def test_a_target_that_stands_twice_under_aliases_is_ambiguous(tables: Client) -> None:
     assert tables("UPDATE b SET t = 'z' FROM b AS one, b AS other").errors == [8154]
+
+
+@pytest.mark.parametrize("count", ["31", "32", "-32", "9223372036854775807"])
+def test_bits_shifted_out_are_gone(sql: Client, count: str) -> None:
+    expected = -(2**31) if count == "31" else 0
+    assert sql(f"SELECT LEFT_SHIFT(1, {count})").rows == [(expected,)]

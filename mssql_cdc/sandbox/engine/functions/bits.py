@@ -48,6 +48,8 @@ def _shift(name: str, direction: int) -> None:
 
         def shift(value: Any, count: int) -> Any:
             number, moved = _as_number(value, width), direction * count
+            if abs(moved) >= width:
+                return _as_value(0, type_, width)
             shifted = number << moved if moved >= 0 else number >> -moved
             return _as_value(shifted & ((1 << width) - 1), type_, width)
 
