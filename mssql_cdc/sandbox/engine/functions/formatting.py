@@ -17,7 +17,8 @@ from mssql_cdc.sandbox.engine.types import DATES, NUMBERS, SqlType, nvarchar
 from mssql_cdc.sandbox.errors import error
 
 registry = Registry()
-_WIDE = Context(prec=76)
+_WIDE = Context(prec=420)
+"""Digits of the largest float in front of the point, and of 99 behind it."""
 _CULTURES = frozenset({"en-us", "en", ""})
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip

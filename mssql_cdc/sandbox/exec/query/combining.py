@@ -14,7 +14,7 @@ class Combination:
     """Operands that were combined from left to right: the last run of UNION or UNION ALL is still open."""
 
     def __init__(self, first: Operator) -> None:
-        self._parts = [first]
+        self._parts: list[Operator] = [first]
         self._fields: Sequence[Field] = ()
         self._distinct = False
 

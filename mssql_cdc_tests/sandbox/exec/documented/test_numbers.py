@@ -165,6 +165,7 @@ CASES: list[tuple[str, str | int | None]] = [
     ("TRY_CONVERT(int,'5')", "5"),
     ("TRY_CAST('1' AS xml)", "1"),
     ("FORMAT(1234567.891,'N2')", "1,234,567.89"),
+    ("LEN(FORMAT(-1e308,'F2'))", "313"),
     ("FORMAT(1234.5,'C','en-US')", "$1,234.50"),
     ("FORMAT(0.256,'P1')", "25.6%"),
     ("FORMAT(255,'X')", "FF"),
