@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mssql_cdc.sandbox.engine.storage.objects import is_private
 from mssql_cdc.sandbox.engine.types import ResultColumn
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.calls.module_runs import module_routine
 from mssql_cdc.sandbox.exec.compiler import Compiler
-from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.routine import Routine
 from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.exec.statements.changes import compile_delete, compile_update

@@ -59,12 +59,13 @@ def all_objects(database: Database) -> Iterator[ObjectRow]:
     for item in database.objects():
         if item.type_code == "TYPE":
             continue  # types of CREATE TYPE … FROM are no objects: sys.types has them
-        yield _row_of(item)
+        yield row_of(item)
         if isinstance(item, Table):
             yield from constraint_rows(item)
 
 
-def _row_of(item: SchemaObject) -> ObjectRow:
+def row_of(item: SchemaObject) -> ObjectRow:
+    """An object, of whatever kind."""
     return ObjectRow(
         item.listed_name,
         item.object_id,
@@ -156,7 +157,7 @@ def find_object(database: Database, schemas: list[str], name: str) -> ObjectRow 
     for schema in schemas:
         item = database.find(schema, name)
         if item is not None:
-            return _row_of(item)
+            return row_of(item)
     wanted = [key(schema) for schema in schemas]
     for row in all_objects(database):
         if key(row.name) == key(name) and key(row.schema.name) in wanted:
@@ -168,5 +169,5 @@ def object_by_id(database: Database, object_id: int) -> ObjectRow | None:
     """The object or constraint with this id."""
     item = database.object_by_id(object_id)
     if item is not None:
-        return _row_of(item)
+        return row_of(item)
     return next((row for row in all_objects(database) if row.object_id == object_id), None)

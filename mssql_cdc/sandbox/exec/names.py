@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.sandbox.engine.product import refuse_other_database
 from mssql_cdc.sandbox.engine.storage.database import Database
-from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject, is_private
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.tsql.ast import Name
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from mssql_cdc.sandbox.exec.session_state import SessionState
 
 Dependency = tuple[Any, str, Any, Any, Any]
-
-
-def is_private(name: str) -> bool:
-    """Whether it is the name of a session's own temporary table; `##` ones are everybody's."""
-    return name.startswith("#") and not name.startswith("##")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from mssql_cdc.sandbox.exec.handles import PreparedStatements
 from mssql_cdc.sandbox.exec.language import Language
 from mssql_cdc.sandbox.exec.options import SessionOptions
 from mssql_cdc.sandbox.exec.security import user_of
-from mssql_cdc.sandbox.exec.temporaries import TemporaryTables
+from mssql_cdc.sandbox.exec.temporaries import TemporaryObjects
 from mssql_cdc.sandbox.exec.transactions import SessionTransactions
 from mssql_cdc.sandbox.tsql.statements import Statement, VariableDeclaration
 
@@ -79,7 +79,7 @@ class SessionState:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
         self.application_owner = SessionOwner(self.spid)
-        self.temporary = TemporaryTables(self.server)
+        self.temporary = TemporaryObjects(self.server)
         self.cursors: dict[str, Any] = {}
         self.routines: OrderedDict[Any, Routine] = OrderedDict()
         self.identity_insert: Table | None = None

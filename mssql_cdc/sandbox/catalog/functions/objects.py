@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
-from mssql_cdc.sandbox.catalog.names import ObjectRow, find_object, object_by_id, split_name
+from mssql_cdc.sandbox.catalog.names import ObjectRow, find_object, object_by_id, row_of, split_name
 from mssql_cdc.sandbox.catalog.views.columns import type_ids
 from mssql_cdc.sandbox.catalog.visibility import visible
 from mssql_cdc.sandbox.engine.storage.database import Database
@@ -42,12 +42,8 @@ def resolve_object(scope: Scope, name: str | None) -> tuple[Database, ObjectRow]
     if parts[-1].startswith("##"):
         parts[0] = "tempdb"
     elif parts[-1].startswith("#"):
-        table = scope.session.temporary.find(parts[-1])
-        tempdb = scope.server.database("tempdb")
-        if table is None:
-            return None
-        row = ObjectRow(table.name, table.object_id, table.schema, 0, "U", table.create_date, table.create_date, False)
-        return tempdb, row
+        item = scope.session.temporary.find(parts[-1])
+        return None if item is None else (scope.server.database("tempdb"), row_of(item))
     database = scope.server.databases.get(parts[0]) if parts[0] else scope.database
     if database is None:
         return None

@@ -59,7 +59,7 @@ class Database:
         self.schemas: NameMap[Schema] = NameMap(collation)
         self.principals: NameMap[Principal] = NameMap(collation)
         self.properties: dict[str, Any] = {}
-        self.temporary: dict[int, Table] = {}
+        self.temporary: dict[int, Table | SchemaObject] = {}
         """tempdb's tables that belong to one session each, by id: the catalogue lists them, no schema has them."""
         self._next_object_id = 245_575_913
         self._next_schema_id = 5

@@ -71,6 +71,16 @@ class NameMap(Generic[T]):
         self._items = {collation.key(name): (name, item) for name, item in self._items.values()}
 
 
+def is_private(name: str) -> bool:
+    """Whether it is the name of a session's own temporary object; `##` ones are everybody's."""
+    return name.startswith("#") and not name.startswith("##")
+
+
+def private_listing(name: str, object_id: int) -> str:
+    """The name in tempdb's catalogue: several sessions may have temporary objects of one name."""
+    return f"{name:_<116}{object_id:012X}"
+
+
 @dataclass(slots=True, eq=False)
 class SchemaObject:
     """An object in a schema: view (V), procedure (P), function (FN, IF, TF), sequence (SO), trigger (TR), synonym (SN).
@@ -92,8 +102,8 @@ class SchemaObject:
 
     @property
     def listed_name(self) -> str:
-        """The name in the catalogue; tables may have another there."""
-        return self.name
+        """The name in the catalogue; temporary objects have another there."""
+        return private_listing(self.name, self.object_id) if is_private(self.name) else self.name
 
 
 @dataclass(slots=True, eq=False)

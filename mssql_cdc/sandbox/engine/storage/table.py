@@ -16,7 +16,7 @@ from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
 from mssql_cdc.sandbox.engine.storage.constraints import Check, ForeignKey
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.large_values import is_large_object
-from mssql_cdc.sandbox.engine.storage.objects import Schema
+from mssql_cdc.sandbox.engine.storage.objects import Schema, private_listing
 from mssql_cdc.sandbox.engine.storage.rows import StoredRows
 from mssql_cdc.sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_cdc.sandbox.engine.storage.views import ReadView, row_view
@@ -109,8 +109,8 @@ class Table(StoredRows):
 
     @property
     def listed_name(self) -> str:
-        """The name in tempdb's catalogue: several sessions may have a temporary table of one name."""
-        return f"{self.name:_<116}{self.object_id:012X}" if self.kind == "temporary" else self.name
+        """The name in the catalogue; temporary tables have another there."""
+        return private_listing(self.name, self.object_id) if self.kind == "temporary" else self.name
 
     @property
     def long_name(self) -> str:

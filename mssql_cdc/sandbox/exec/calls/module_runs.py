@@ -45,7 +45,8 @@ def call_procedure(session: SessionState, found: SchemaObject, parameters: Seque
     if session.nest_level >= MAX_NESTING:
         raise error(217)
     routine = module_routine(session, found)
-    require(session, found.definition.database, "EXECUTE", found.schema.name, found.name)
+    if not found.name.startswith("#"):
+        require(session, found.definition.database, "EXECUTE", found.schema.name, found.name)
     frame = Frame(session, routine, in_procedure=True)
     declared = found.definition.node.parameters
     outside, session.current_database = session.current_database, found.definition.database

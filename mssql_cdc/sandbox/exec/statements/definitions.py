@@ -8,7 +8,7 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.storage import schema_change
 from mssql_cdc.sandbox.engine.storage.database import Database
-from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
+from mssql_cdc.sandbox.engine.storage.objects import SchemaObject, is_private
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
@@ -23,6 +23,7 @@ from mssql_cdc.sandbox.exec.statements import indexed_views, places
 from mssql_cdc.sandbox.exec.statements.administration import drop_principal
 from mssql_cdc.sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_cdc.sandbox.exec.statements.small_objects import new_object
+from mssql_cdc.sandbox.exec.statements.temporary_modules import new_temporary, refuse_temporary
 from mssql_cdc.sandbox.exec.text_rules import check_flow, check_function, check_view
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
@@ -41,14 +42,18 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
     def work(transaction: Transaction) -> None:
         code = _module_code(node)
-        require_create(
-            session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
-        )
-        place = compiler.names.place(node.name)
+        temporary = node.name[-1].startswith("#") and node.kind != "trigger"
+        if temporary:
+            refuse_temporary(node)
+        else:
+            require_create(
+                session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
+            )
+        database = session.current_database if temporary else compiler.names.place(node.name).database
         found = None if node.form == "create" else compiler.names.find(node.name)
         if found is None and node.form == "alter":
             raise error(208, name=".".join(node.name))
-        definition = Module(node, place.database, frozenset(node.events))
+        definition = Module(node, database, frozenset(node.events))
         check_module(compiler, node)
         check_flow(node.body, returns_values=node.kind in ("procedure", "function"))
         if node.kind == "function":
@@ -64,6 +69,9 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             if found.type_code == "V":
                 indexed_views.forget(compiler, transaction, found)
             _replace(transaction, found, code, definition, node.text)
+            return
+        if temporary:
+            new_temporary(compiler, transaction, node.name[-1], code, definition, node.text)
             return
         parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
         item = new_object(compiler, transaction, node.name, code, definition, node.text,
@@ -169,7 +177,7 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             3701, f"Cannot drop the {node.kind} '{'.'.join(name)}', because it does not exist or you do not have "
             "permission.", severity=11, state=5,
         )  # fmt: skip
-    if isinstance(found, Table) and found.private:
+    if is_private(found.name):
         session.temporary.drop(found.name, transaction)
         transaction.on_undo(session.routines.clear)
         session.routines.clear()

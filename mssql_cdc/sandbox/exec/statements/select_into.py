@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.storage.columns import Column, Identity
+from mssql_cdc.sandbox.engine.storage.objects import is_private
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.query.masks import concealed
 from mssql_cdc.sandbox.exec.query.operators import gather
 from mssql_cdc.sandbox.exec.routine import Frame

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mssql_cdc.sandbox.engine.storage.objects import is_private
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
 from mssql_cdc.sandbox.exec import temporal
 from mssql_cdc.sandbox.exec.definition_rights import require_create
 from mssql_cdc.sandbox.exec.flow import Steps
-from mssql_cdc.sandbox.exec.names import is_private
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import places
