@@ -11,7 +11,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mssql_cdc.sandbox.engine import conversion_binary, conversion_dates, conversion_numbers, conversion_strings
+from mssql_cdc.sandbox.engine import (
+    conversion_binary,
+    conversion_dates,
+    conversion_numbers,
+    conversion_strings,
+    hierarchy,
+)
 from mssql_cdc.sandbox.engine.conversion_pairs import FORBIDDEN
 from mssql_cdc.sandbox.engine.types import (
     BINARIES,
@@ -28,6 +34,7 @@ from mssql_cdc.sandbox.engine.types import (
 from mssql_cdc.sandbox.errors import SqlError, error
 
 Converter = Callable[[Any], Any]
+_CHARACTERS = SINGLE_BYTE | NATIONAL
 
 
 def convert(value: object, source: SqlType, target: SqlType, *, style: int | None = None, try_: bool = False) -> Any:
@@ -67,6 +74,11 @@ def converter(source: SqlType, target: SqlType, style: int | None = None) -> Con
 
 
 def _build(source: SqlType, target: SqlType, style: int | None) -> Converter | None:
+    if target.name == "hierarchyid" and source.name in _CHARACTERS:
+        return hierarchy.from_text
+    if source.name == "hierarchyid" and target.name in _CHARACTERS:
+        fit = conversion_strings.fitter(target)
+        return lambda value: fit(hierarchy.to_text(value))
     if target.name in STRINGS:
         return conversion_strings.to_string(source, target, style)
     if target.name in BINARIES:

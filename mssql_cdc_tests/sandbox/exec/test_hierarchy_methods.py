@@ -22,6 +22,16 @@ def test_places_in_a_tree(sql: Client) -> None:
     ]
 
 
+def test_texts_convert_to_hierarchyid_and_back(sql: Client) -> None:
+    """As Parse and ToString do, implicitly too [doc: hierarchyid, "Converting"; wire: go-mssqldb's own tests]."""
+    assert sql("SELECT CAST('/' AS hierarchyid), CAST(CAST(N'/1/2/' AS hierarchyid) AS varchar(9))").rows == [
+        (b"", "/1/2/")
+    ]
+    sql("CREATE TABLE h (n hierarchyid); INSERT h VALUES ('/3/')")
+    assert sql("SELECT n.ToString(), CONVERT(nchar(4), n) FROM h").rows == [("/3/", "/3/ ")]
+    assert sql("SELECT CAST('3' AS hierarchyid)").errors == [6522]
+
+
 @pytest.mark.parametrize(
     ("expression", "number"),
     [("hierarchyid::Parse('x')", 6522), ("hierarchyid::Nothing()", 6506), ("geography::Point(1, 2, 4326)", 6506)],

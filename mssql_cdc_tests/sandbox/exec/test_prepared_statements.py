@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import pytest
+
 from mssql_cdc.sandbox.engine import types as t
-from mssql_cdc.sandbox.engine.events import RpcParameter
+from mssql_cdc.sandbox.engine.events import OutputParameter, RpcParameter
 from mssql_cdc_tests.sandbox.exec.conftest import Client
 
 
@@ -32,6 +36,31 @@ def test_prepexec_releases_an_incoming_handle(table: Client) -> None:
     assert isinstance(old, int)
     table.rpc("sp_prepexec", _int(old, output=True), _text("@a int"), _text("SELECT @a + 1"), _int(1))
     assert table.rpc("sp_execute", _int(old), _int(1)).errors == [8179]
+
+
+@pytest.mark.parametrize(
+    ("declared", "set_to", "sent", "value"),
+    [
+        ("bit", "5", t.BIGINT, 1),
+        ("int", "1", t.nvarchar(10), "1"),
+        ("varchar(10)", "'abc'", t.nvarchar(2), "ab"),
+        ("decimal(9, 3)", "1.25", t.decimal(38, 1), Decimal("1.3")),
+    ],
+)
+@pytest.mark.parametrize("call", ["procedure", "text"])
+def test_outputs_come_back_in_the_type_in_which_the_client_sent_them(
+    sql: Client, call: str, declared: str, set_to: str, sent: t.SqlType, value: object
+) -> None:
+    body = f"SET @p = {set_to}"
+    given = RpcParameter("@p", sent, None, output=True)
+    if call == "procedure":
+        sql(f"CREATE PROCEDURE dbo.giving @p {declared} OUTPUT AS {body}")
+        answer = sql.rpc("dbo.giving", given)
+    else:
+        texts = [RpcParameter("", t.nvarchar(100), text) for text in (body, f"@p {declared} OUTPUT")]
+        answer = sql.rpc("sp_executesql", *texts, given)
+    (output,) = [event for event in answer.events if isinstance(event, OutputParameter)]
+    assert (output.type.name, output.value) == (sent.name, value)
 
 
 def test_executesql_gives_output_parameters_back(sql: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mssql_cdc.sandbox.engine.conversion import convert
 from mssql_cdc.sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_cdc.sandbox.errors import SqlError
 from mssql_cdc.sandbox.exec.calls.procedures import call_by_text
@@ -11,7 +12,11 @@ from mssql_cdc.sandbox.exec.session_state import SessionState
 
 
 def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> Steps:
-    """Run one call: result sets, return status, output parameters, end."""
+    """Run one call: result sets, return status, output parameters, end.
+
+    Outputs come back in the types in which the client sent their parameters, as into variables [wire: go-mssqldb's own
+    tests; doc: SqlParameter.Size cuts the values of outputs].
+    """
     special = session.language.procedures.get(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))
     failed = False
     try:
@@ -21,7 +26,10 @@ def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> St
             status, outputs = yield from call_by_text(session, name, parameters)
         yield ReturnStatus(status)
         for ordinal, out_name, type_, value in outputs:
-            yield OutputParameter(out_name, ordinal, type_, value)
+            wanted = parameters[ordinal].type
+            yield OutputParameter(
+                out_name, ordinal, wanted, value if type_ == wanted else convert(value, type_, wanted)
+            )
     except SqlError as failure:
         session.last_error = failure.number
         failed = True
