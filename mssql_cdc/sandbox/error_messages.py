@@ -244,6 +244,7 @@ MESSAGES: Mapping[int, Template] = {
     8102: T("Cannot update identity column '{column}'."),
     8106: T("Table '{table}' does not have the identity property. Cannot perform SET operation."),
     8107: T("IDENTITY_INSERT is already ON for table '{table}'. Cannot perform SET operation for table '{other}'."),
+    8110: T("Cannot add multiple PRIMARY KEY constraints to table '{table}'.", 16, 0),
     8111: T("Cannot define PRIMARY KEY constraint on nullable column in table '{table}'."),
     8114: T("Error converting data type {source} to {target}.", 16, 5),
     8115: T("Arithmetic overflow error converting {source} to data type {target}.", 16, 2),

@@ -24,16 +24,20 @@ _CHANGES = (
     st.Insert, st.Update, st.Delete, st.Merge, st.CreateIndex, st.AlterColumn, st.Execute, st.InsertBulk,
 )  # fmt: skip
 """Statements that change rows: the server says that it has terminated them."""
-_FOLLOWERS: dict[int, int] = dict.fromkeys(
-    (1753, 1757, 1759, 1763, 1767, 1769, 1770, 1774, 1776, 1778, 1779, 1785), 1750
-)
-"""Errors that another one follows: of the constraint that could not be made."""
+_MADE_NONE = frozenset({1752, 1753, 1757, 1759, 1763, 1767, 1769, 1770, 1773, 1774, 1776, 1778, 1779, 1781, 1785, 8111})
+"""Errors of constraints: 1750 follows, which says that the constraint could not be made."""
 
 
 def followed(failure: SqlError) -> SqlError:
     """The error that TRY sees: the last one of the statement."""
-    follower = _FOLLOWERS.get(failure.number)
-    return failure if follower is None else after(failure, error(follower))
+    return after(failure, error(1750)) if failure.number in _MADE_NONE else failure
+
+
+def _terminated(failure: SqlError, node: st.Statement) -> bool:
+    """Whether the server says that it has terminated the statement; of duplicates among a new key's rows always."""
+    if any(part.number == 1505 for part in failure.before):
+        return True
+    return failure.number in _TERMINATING and isinstance(node, _CHANGES)
 
 
 def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
@@ -53,7 +57,7 @@ def only_told(session: SessionState, failure: SqlError) -> bool:
 def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
     """Tell the client of an error, and that the statement ended with it."""
     yield from told(failure)
-    if failure.number in _TERMINATING and isinstance(node, _CHANGES):
+    if _terminated(failure, node):
         yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
     yield frame.session.done(frame, None, "error", error=True)
     return None

@@ -14,7 +14,7 @@ from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.index import Index
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.engine.transaction import Transaction
-from mssql_cdc.sandbox.errors import SqlError, error
+from mssql_cdc.sandbox.errors import SqlError, after, error
 from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.expressions.base import coerce
@@ -127,8 +127,11 @@ class TableBuilder:
     def add_constraint(self, table: Table, transaction: Transaction, node: st.Constraint, column: str = "") -> None:
         """Add a key, check or foreign key."""
         if node.kind in ("primary", "unique"):
-            key = self.key(table, node)
-            index_changes.add_index(table, transaction, key)
+            try:
+                key = self.key(table, node)
+                index_changes.add_index(table, transaction, key)
+            except SqlError as failure:
+                raise after(failure, error(1750)) from None
             if key.clustered:
                 place_table(table, node.options)
         elif node.kind == "check":
@@ -253,6 +256,8 @@ def finish_table(
     nodes += [(constraint, "") for constraint in definition.constraints]
     if any(constraint.kind == "default" for constraint, _ in nodes):
         raise SqlError(142, "Incorrect syntax for definition of the 'TABLE' constraint.", severity=15)
+    if sum(constraint.kind == "primary" for constraint, _ in nodes) > 1:
+        raise error(8110, table=table.name)
     order = {"primary": 0, "unique": 1, "check": 2, "foreign": 3}
     clustered_first = sorted(nodes, key=lambda n: (order[n[0].kind], n[0].clustered is not True))
     for constraint, column_name in clustered_first:
