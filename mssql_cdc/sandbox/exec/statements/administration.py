@@ -1,4 +1,4 @@
-"""Logins, users, roles, permissions, KILL, EXECUTE AS, and statements that only administer."""
+"""Logins, users, roles, permissions, KILL, EXECUTE AS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.objects import Principal
-from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc.sandbox.errors import SqlError, error
 from mssql_cdc.sandbox.exec.definition_rights import (
     require_principals,
@@ -19,7 +18,6 @@ from mssql_cdc.sandbox.exec.routine import Frame, forget_plans
 from mssql_cdc.sandbox.exec.session_state import SessionState
 from mssql_cdc.sandbox.exec.statements import databases
 from mssql_cdc.sandbox.tsql import statements as st
-from mssql_cdc.sandbox.tsql.parser import Parser
 
 
 def drop_principal(frame: Frame, node: st.Drop) -> Steps:
@@ -218,71 +216,10 @@ def _execute_as(frame: Frame, node: st.ExecuteAs) -> Steps:
     yield
 
 
-def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
-    """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect; CHECKIDENT has one."""
-    if node.kind == "dbcc":
-        verb, argument = (*node.words, "", "")[:2]
-        if verb not in _DBCC:
-            raise SqlError(
-                2526, "Incorrect DBCC statement. Check the documentation for the correct DBCC syntax and options."
-            )
-        if verb == "CHECKIDENT":
-            _check_identity(frame, argument)
-        elif verb in ("TRACEON", "TRACEOFF"):
-            _switch_traces(frame.session.server, argument, on=verb == "TRACEON")
-    yield frame.session.done(frame, None, node.kind)
-    return None
-
-
-_DBCC = frozenset(
-    [
-        "CHECKALLOC",
-        "CHECKCATALOG",
-        "CHECKCONSTRAINTS",
-        "CHECKDB",
-        "CHECKFILEGROUP",
-        "CHECKIDENT",
-        "CHECKTABLE",
-        "CLEANTABLE",
-        "DBREINDEX",
-        "DROPCLEANBUFFERS",
-        "FLUSHAUTHCACHE",
-        "FREEPROCCACHE",
-        "FREESESSIONCACHE",
-        "FREESYSTEMCACHE",
-        "INDEXDEFRAG",
-        "SHRINKDATABASE",
-        "SHRINKFILE",
-        "TRACEOFF",
-        "TRACEON",
-        "UPDATEUSAGE",
-    ]
-)
-"""What has an effect here, or none that anybody could see; those that send result sets are not known."""
-
-
-def _switch_traces(server: Server, text: str, *, on: bool) -> None:
-    """DBCC TRACEON, TRACEOFF: flags count for all sessions, with or without -1."""
-    flags = {int(part) for part in text.split(",") if part.strip().lstrip("-").isdigit()} - {-1}
-    server.trace_flags = server.trace_flags | flags if on else server.trace_flags - flags
-
-
-def _check_identity(frame: Frame, text: str) -> None:
-    parts = [part.strip().strip("'\"") for part in text.split(",")]
-    table = frame.compiler().names.table(Parser(parts[0]).name())
-    identity = table.identity
-    if identity is None:
-        raise SqlError(7997, f"'{table.name}' does not contain an identity column.")
-    if len(parts) >= 3 and parts[1].upper() == "RESEED":
-        value = int(parts[2])
-        identity.last = value if table.row_count or identity.last is not None else value - identity.increment
-
-
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     **databases.HANDLERS,
     st.Principal: _principal,
     st.Permission: _permission,
     st.Kill: _kill,
     st.ExecuteAs: _execute_as,
-    st.Maintenance: _maintenance,
 }
