@@ -129,7 +129,10 @@ VERSIONS: Mapping[str, ProductVersion] = MappingProxyType({
 })  # fmt: skip
 DEFAULT = "2022"
 
-_COLUMN_VIEWS = ("sys.columns", *(f"sys.{name}_columns" for name in ("all", "computed", "identity", "masked")))
+_COLUMN_VIEWS = (
+    "sys.columns",
+    *(f"sys.{name}_columns" for name in ("all", "computed", "identity", "masked", "system")),
+)
 
 
 def _of_columns(*names: str) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ _COLUMN_REST = (
     "is_dropped_ledger_column bit = 0, vector_dimensions smallint? = NULL, vector_base_type tinyint? = NULL, "
     "vector_base_type_desc nvarchar(10)? = NULL"
 )
+COLUMN = _COLUMN + _COLUMN_REST
+"""The columns of `sys.columns` and its relatives."""
 
 
 def type_ids(type_: SqlType, database: Database | None = None) -> tuple[int, int]:
@@ -81,16 +83,24 @@ def _every_value(table: Table, column: Column) -> tuple:
     )
 
 
-def _columns(scope: Scope) -> Iterator[tuple]:
+def user_columns(scope: Scope) -> Iterator[tuple]:
+    """The rows of `sys.columns`."""
     for item in scope.objects():
         if isinstance(item, Table):
             for column in item.columns:
                 yield _every_value(item, column)
         else:
             for number, shown in enumerate(columns_of(scope.session, scope.database, item), 1):
-                own = _leading(scope.database, item.object_id, shown, number)
-                # A view's column over an identity column is one, though sys.identity_columns lists tables' only.
-                yield (*own, 0, int(bool(shown.identity)), 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
+                yield shown_column(scope.database, item.object_id, shown, number)
+
+
+def shown_column(database: Database, object_id: int, shown: ResultColumn, number: int) -> tuple:
+    """The row of `sys.columns` for a column that no table has, of a view or function.
+
+    A view's column over an identity column is one, though sys.identity_columns lists tables' only.
+    """
+    own = _leading(database, object_id, shown, number)
+    return (*own, 0, int(bool(shown.identity)), 0, 0, 0, 0, 0, *_GENERATED[""], 0, 0)
 
 
 def _masked_columns(scope: Scope) -> Iterator[tuple]:
@@ -196,11 +206,10 @@ CONSTRAINT = (
 )
 
 VIEWS = (
-    view("sys.columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
-    view("sys.all_columns", _COLUMN + _COLUMN_REST, _columns, about="object_id"),
+    view("sys.columns", COLUMN, user_columns, about="object_id"),
     view(
         "sys.masked_columns",
-        _COLUMN + _COLUMN_REST + ", masking_function nvarchar(4000)?",
+        COLUMN + ", masking_function nvarchar(4000)?",
         _masked_columns,
         about="object_id",
     ),
@@ -214,14 +223,14 @@ VIEWS = (
     ),
     view(
         "sys.identity_columns",
-        _COLUMN + _COLUMN_REST + ", seed_value sql_variant?, increment_value sql_variant?, "
+        COLUMN + ", seed_value sql_variant?, increment_value sql_variant?, "
         "last_value sql_variant?, is_not_for_replication bit?",
         _identity_columns,
         about="object_id",
     ),
     view(
         "sys.computed_columns",
-        _COLUMN + _COLUMN_REST + ", definition nvarchar(max)?, uses_database_collation bit = 1, is_persisted bit",
+        COLUMN + ", definition nvarchar(max)?, uses_database_collation bit = 1, is_persisted bit",
         _computed_columns,
         about="object_id",
     ),

@@ -32,7 +32,8 @@ def object_values(row: ObjectRow) -> tuple:
     )
 
 
-def _objects(scope: Scope) -> Iterator[tuple]:
+def user_objects(scope: Scope) -> Iterator[tuple]:
+    """The rows of `sys.objects`."""
     for row in all_objects(scope.database):
         yield object_values(row)
 
@@ -180,8 +181,7 @@ _MODULE = (
 )
 
 VIEWS = (
-    view("sys.objects", OBJECT, _objects),
-    view("sys.all_objects", OBJECT, _objects),
+    view("sys.objects", OBJECT, user_objects),
     view(
         "sys.tables",
         OBJECT + ", lob_data_space_id int = 0, filestream_data_space_id int? = NULL, max_column_id_used int, "
