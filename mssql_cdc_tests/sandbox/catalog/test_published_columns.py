@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from mssql_cdc.sandbox.engine.clock import Clock
-from mssql_cdc.sandbox.engine.product import VERSIONS
-from mssql_cdc.sandbox.engine.storage.server import Server
 from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
 
 OBJECT = (
@@ -130,11 +127,6 @@ def test_information_schema_is_whole(world: World) -> None:
     """[doc] its 21 views."""
     rows = world.rows("SELECT name FROM sys.system_views WHERE schema_id = SCHEMA_ID('INFORMATION_SCHEMA')")
     assert {name for (name,) in rows} >= set(STANDARD.split())
-
-
-@pytest.fixture
-def of_version() -> Callable[[str], LocalWorld]:
-    return lambda version: LocalWorld(Server(clock=Clock(), version=VERSIONS[version]))
 
 
 NEW = {

@@ -1,13 +1,11 @@
-"""The catalogue's own views are objects with columns, apart from the database's [doc: sys.system_objects and others]."""
+"""The catalogue's own views are objects with columns, apart from the database's [doc: sys.system_objects and more]."""
 
 from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.sandbox.engine.clock import Clock
-from mssql_cdc.sandbox.engine.product import VERSIONS
-from mssql_cdc.sandbox.engine.storage.server import Server
-from mssql_cdc_tests.sandbox.cdc.client import LocalWorld, World
+from mssql_cdc_tests.sandbox.cdc.client import World
+from mssql_cdc_tests.sandbox.cdc.conftest import Make
 
 COLUMNS_OF_SCHEMAS = (
     "SELECT c.name FROM {columns} c JOIN {objects} o ON o.object_id = c.object_id "
@@ -48,10 +46,9 @@ def test_ids_of_system_objects_are_below_zero_and_their_own(world: World) -> Non
 
 
 @pytest.mark.parametrize(("version", "found"), [("2016", 0), ("2022", 1)])
-def test_what_a_version_does_not_have_it_does_not_list(version: str, found: int) -> None:
-    older = LocalWorld(Server(clock=Clock(), version=VERSIONS[version]))
+def test_what_a_version_does_not_have_it_does_not_list(of_version: Make, version: str, found: int) -> None:
     query = (
         "SELECT COUNT(*) FROM sys.system_columns c JOIN sys.system_views v ON v.object_id = c.object_id "
         "WHERE v.name = 'databases' AND c.name = 'is_ledger_on'"
     )
-    assert older.rows(query) == [(found,)]
+    assert of_version(version).rows(query) == [(found,)]
