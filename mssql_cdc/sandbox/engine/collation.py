@@ -16,44 +16,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mssql_cdc.sandbox.engine import collation_keys
+from mssql_cdc.sandbox.engine.collation_families import FAMILIES, SQL_FAMILIES
 from mssql_cdc.sandbox.errors import error
 
 Key = Callable[[str], str | bytes]
 
-_FAMILIES: dict[str, tuple[int, int]] = {
-    "Albanian": (0x041C, 1250), "Arabic": (0x0401, 1256), "Chinese_Hong_Kong_Stroke": (0x0C04, 950),
-    "Chinese_PRC": (0x0804, 936), "Chinese_PRC_Stroke": (0x20804, 936), "Chinese_Simplified_Pinyin": (0x0804, 936),
-    "Chinese_Taiwan_Bopomofo": (0x30404, 950), "Chinese_Taiwan_Stroke": (0x0404, 950), "Croatian": (0x041A, 1250),
-    "Cyrillic_General": (0x0419, 1251), "Czech": (0x0405, 1250), "Danish_Greenlandic": (0x0406, 1252),
-    "Danish_Norwegian": (0x0406, 1252), "Estonian": (0x0425, 1257), "Finnish_Swedish": (0x040B, 1252),
-    "French": (0x040C, 1252), "German_PhoneBook": (0x10407, 1252), "Greek": (0x0408, 1253), "Hebrew": (0x040D, 1255),
-    "Hungarian": (0x040E, 1250), "Icelandic": (0x040F, 1252), "Japanese": (0x0411, 932),
-    "Japanese_XJIS": (0x0411, 932), "Japanese_Unicode": (0x10411, 932), "Korean": (0x0412, 949),
-    "Korean_Wansung": (0x0412, 949), "Latin1_General": (0x0409, 1252), "Latvian": (0x0426, 1257),
-    "Lithuanian": (0x0427, 1257), "Macedonian_FYROM": (0x042F, 1251), "Modern_Spanish": (0x0C0A, 1252),
-    "Norwegian": (0x0414, 1252), "Polish": (0x0415, 1250), "Romanian": (0x0418, 1250), "Slovak": (0x041B, 1250),
-    "Slovenian": (0x0424, 1250), "Thai": (0x041E, 874), "Traditional_Spanish": (0x040A, 1252),
-    "Turkish": (0x041F, 1254), "Ukrainian": (0x0422, 1251), "Vietnamese": (0x042A, 1258),
-}  # fmt: skip
-_SQL_FAMILIES: dict[str, tuple[int, int, dict[str, int]]] = {
-    "SQL_Latin1_General_CP1": (0x0409, 1252, {"CS_AS": 51, "CI_AS": 52, "CI_AI": 54}),
-    "SQL_Latin1_General_Pref_CP1": (0x0409, 1252, {"CI_AS": 53}),
-    "SQL_Latin1_General_CP437": (0x0409, 437, {"BIN": 30, "BIN2": 30, "CS_AS": 31, "CI_AS": 32, "CI_AI": 34}),
-    "SQL_Latin1_General_CP850": (0x0409, 850, {"BIN": 40, "BIN2": 40, "CS_AS": 41, "CI_AS": 42, "CI_AI": 44}),
-    "SQL_1xCompat_CP850": (0x0409, 850, {"CI_AS": 49}),
-    "SQL_Latin1_General_CP1250": (0x0409, 1250, {"CS_AS": 81, "CI_AS": 82}),
-    "SQL_Latin1_General_CP1251": (0x0419, 1251, {"CS_AS": 105, "CI_AS": 106}),
-    "SQL_Latin1_General_CP1253": (0x0408, 1253, {"CS_AS": 113, "CI_AS": 114, "CI_AI": 124}),
-    "SQL_Latin1_General_CP1254": (0x041F, 1254, {"CS_AS": 129, "CI_AS": 130}),
-    "SQL_Latin1_General_CP1255": (0x040D, 1255, {"CS_AS": 137, "CI_AS": 138}),
-    "SQL_Latin1_General_CP1256": (0x0401, 1256, {"CS_AS": 145, "CI_AS": 146}),
-    "SQL_Latin1_General_CP1257": (0x0425, 1257, {"CS_AS": 153, "CI_AS": 154}),
-    "SQL_Scandinavian_CP850": (0x0406, 850, {"CS_AS": 55, "CI_AS": 59}),
-    "SQL_SwedishStd_Pref_CP1": (0x040B, 1252, {"CI_AS": 185}),
-    "SQL_Czech_CP1250": (0x0405, 1250, {"CS_AS": 83, "CI_AS": 84}),
-    "SQL_Hungarian_CP1250": (0x040E, 1250, {"CS_AS": 85, "CI_AS": 86}),
-    "SQL_Polish_CP1250": (0x0415, 1250, {"CS_AS": 87, "CI_AS": 88}),
-}
 _NAME = re.compile(
     r"^(?P<family>\w+?)(?:_(?P<version>90|100|140|160))?_(?:(?P<binary>BIN2?)|(?P<case>C[IS])_(?P<accent>A[IS])"
     r"(?P<kana>_KS)?(?P<width>_WS)?(?P<variation>_VSS)?(?P<sc>_SC)?)(?P<utf8>_UTF8)?$",
@@ -165,7 +132,7 @@ def _named(name: str) -> Collation | None:
     match = _NAME.match(name)
     if match is None:
         return None
-    families = {known.lower(): known for known in (*_FAMILIES, *_SQL_FAMILIES)}
+    families = {known.lower(): known for known in (*FAMILIES, *SQL_FAMILIES)}
     family = families.get(match["family"].lower())
     if family is None:
         return None
@@ -173,13 +140,13 @@ def _named(name: str) -> Collation | None:
     flags = f"{match['case']}_{match['accent']}".upper() if not binary else ""
     version = int(match["version"] or 80)
     sort_id = 0
-    if family in _SQL_FAMILIES:
-        lcid, code_page, ids = _SQL_FAMILIES[family]
+    if family in SQL_FAMILIES:
+        lcid, code_page, ids = SQL_FAMILIES[family]
         if (binary or flags) not in ids or match["version"] or match["utf8"]:
             return None
         sort_id = ids[binary or flags]
     else:
-        lcid, code_page = _FAMILIES[family]
+        lcid, code_page = FAMILIES[family]
     suffixes = "".join((match[part] or "").upper() for part in ("kana", "width", "variation", "sc", "utf8"))
     number = f"_{match['version']}" if match["version"] else ""
     rules = collation_keys.Rules(
@@ -195,7 +162,7 @@ def _named(name: str) -> Collation | None:
         case_sensitive=rules.case_sensitive,
         accent_sensitive=rules.accent_sensitive,
         binary=bool(binary),
-        sql_order=family in _SQL_FAMILIES,
+        sql_order=family in SQL_FAMILIES,
         code_page=65001 if match["utf8"] else code_page,
         lcid=lcid,
         sort_id=sort_id,
@@ -234,12 +201,12 @@ def collation_named(name: str) -> Collation:
 
 
 def known_collations() -> list[Collation]:
-    """Common collations of every family, for sys.fn_helpcollations."""
+    """Common collations of every family: each locale and sort order has some."""
     names = [
-        f"{family}_{flags}" for family in _FAMILIES for flags in ("BIN", "BIN2", "CI_AI", "CI_AS", "CS_AI", "CS_AS")
+        f"{family}_{flags}" for family in FAMILIES for flags in ("BIN", "BIN2", "CI_AI", "CI_AS", "CS_AI", "CS_AS")
     ]
     names += [
         f"Latin1_General_100_{flags}" for flags in ("BIN2", "CI_AI", "CI_AS", "CS_AS", "CI_AS_SC", "CI_AS_SC_UTF8")
     ]
-    names += [f"{family}_{flags}" for family, (_, _, ids) in _SQL_FAMILIES.items() for flags in ids]
+    names += [f"{family}_{flags}" for family, (_, _, ids) in SQL_FAMILIES.items() for flags in ids]
     return [collation_named(name) for name in sorted(names)]

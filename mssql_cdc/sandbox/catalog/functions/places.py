@@ -8,7 +8,7 @@ import secrets
 from mssql_cdc.sandbox.catalog.definitions import Scope, function
 from mssql_cdc.sandbox.catalog.functions.properties import variant
 from mssql_cdc.sandbox.catalog.views.spaces import filegroups
-from mssql_cdc.sandbox.engine.collation import collation_named
+from mssql_cdc.sandbox.engine.collation import Collation, collation_named
 from mssql_cdc.sandbox.engine.system_types import TYPES
 from mssql_cdc.sandbox.engine.types import parse_type
 from mssql_cdc.sandbox.errors import SqlError
@@ -55,12 +55,26 @@ def _type_property(_scope: Scope, name: str | None, key: str | None) -> int | No
     }.get((key or "").casefold())  # fmt: skip
 
 
+_COLLATION_VERSIONS = (80, 90, 100, 140, 160)
+
+
+def _comparison_style(collation: Collation) -> int:
+    """What comparisons ignore: case 1, accents 2, types of kana 65536, width 131072 [doc: COLLATIONPROPERTY]."""
+    sensitive = (collation.case_sensitive, collation.accent_sensitive, collation.kana_sensitive,
+                 collation.width_sensitive)  # fmt: skip
+    return sum(bit for given, bit in zip(sensitive, (1, 2, 65536, 131072), strict=True) if not given)
+
+
 def _collation_property(_scope: Scope, name: str | None, key: str | None) -> object:
     try:
         collation = collation_named(name or "")
     except SqlError:
         return None
-    known = {"codepage": collation.code_page, "lcid": collation.lcid, "tdscollation": collation_bytes(collation)}
+    known = {
+        "codepage": collation.code_page, "lcid": collation.lcid, "tdscollation": collation_bytes(collation),
+        "comparisonstyle": _comparison_style(collation), "version": _COLLATION_VERSIONS.index(collation.version),
+        "sortid": collation.sort_id,
+    }  # fmt: skip
     found = known.get((key or "").casefold())
     return None if found is None else variant(found)
 

@@ -1,6 +1,7 @@
 """System views and system table functions, by family."""
 
 from mssql_cdc.sandbox.catalog.views import (
+    collations,
     columns,
     compatibility,
     databases,
@@ -47,4 +48,5 @@ _VIEWS = (
     *usage.VIEWS,
 )
 VIEWS = (*_VIEWS, *system.listing(_VIEWS))
-TABLE_FUNCTIONS = {item.name.casefold(): item for item in (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)}
+_TABLE_FUNCTIONS = (*collations.TABLE_FUNCTIONS, *server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)
+TABLE_FUNCTIONS = {item.name.casefold(): item for item in _TABLE_FUNCTIONS}

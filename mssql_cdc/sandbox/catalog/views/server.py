@@ -29,12 +29,6 @@ def _configurations(scope: Scope) -> Iterator[tuple]:
         yield (number, name, *variants, name, dynamic, advanced)
 
 
-def _collations(scope: Scope) -> Iterator[tuple]:
-    names = {scope.server.collation.name} | {db.collation.name for db in scope.server.databases.values()}
-    for name in sorted(names):
-        yield (name, name)
-
-
 def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
     yield (0, "mdy", 7, 0, "us_english", "English", 1033, 1033)
 
@@ -139,7 +133,6 @@ VIEWS = (
         "value_in_use sql_variant?, description nvarchar(255), is_dynamic bit, is_advanced bit",
         _configurations,
     ),
-    view("sys.fn_helpcollations", "name sysname, description nvarchar(1000)", _collations),
     view(
         "sys.syslanguages",
         "langid smallint, dateformat nchar(3), datefirst tinyint, upgrade int, name sysname, alias sysname, lcid int, "
