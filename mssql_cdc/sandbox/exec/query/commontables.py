@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.exec.compiler import Compiler
 from mssql_cdc.sandbox.exec.context import Context
 from mssql_cdc.sandbox.exec.query.alignment import as_types
 from mssql_cdc.sandbox.exec.query.limits import refuse_order
-from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, Slices, gather
+from mssql_cdc.sandbox.exec.query.operators import Operator, Rows, Slice, Slices, Whole, gather
 from mssql_cdc.sandbox.exec.scope import Field, Scope
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
@@ -50,8 +50,8 @@ def with_common_tables(compiler: Compiler, ctes: Sequence[ast.CommonTable]) -> I
         compiler.common_tables = outside
 
 
-def plan_common(compiler: Compiler, table: CommonTable, alias: str) -> Operator:
-    """The plan of one reference to a common table expression."""
+def plan_common(compiler: Compiler, table: CommonTable, alias: str, parent: Scope | None) -> Operator:
+    """The plan of one reference to a common table expression, in a query whose enclosing scope is `parent`."""
     if table.rows is not None:
         fields = [replace(field, qualifier=(alias,)) for field in table.rows.fields]
         return Renamed(table.rows, fields)
@@ -63,6 +63,8 @@ def plan_common(compiler: Compiler, table: CommonTable, alias: str) -> Operator:
             plan = _recursive(compiler, table)
         else:
             plan = compiler.query(table.node.query, table.scope)
+        if parent is not None and table.scope is None:
+            plan = Kept(plan)
     finally:
         compiler.common_tables = inside
     return Renamed(plan, named(plan.fields, table.node.columns, alias, table.node.name))
@@ -80,6 +82,21 @@ def named(fields: Sequence[Field], columns: Sequence[str], alias: str, table: st
             raise SqlError(8155, f"No column name was specified for column {place + 1} of '{table}'.", state=2)
         result.append(replace(field, name=name, qualifier=(alias,), hidden=False))
     return result
+
+
+class Kept:
+    """Rows of a plan that depends on no outer row, made once per statement for the subqueries that read them again."""
+
+    __slots__ = ("_plan", "fields", "order")
+
+    def __init__(self, plan: Operator) -> None:
+        self._plan = plan
+        self.fields = plan.fields
+        self.order = plan.order
+
+    def open(self, context: Context) -> Slices:
+        """The rows of the first time."""
+        return Whole(lambda: context.once(self, lambda: gather(self._plan.open(context))))
 
 
 class Renamed:

@@ -101,7 +101,7 @@ class SourcePlanner:
         if len(name) == 1:
             common = compiler.common_tables.get(compiler.fold(name[0]))
             if common is not None:
-                plan = commontables.plan_common(compiler, common, alias or name[0])
+                plan = commontables.plan_common(compiler, common, alias or name[0], self.parent)
                 return Leaf(plan.fields, operator=plan)
             virtual = compiler.virtual_tables.get(name[0].lower())
             if virtual is not None:
