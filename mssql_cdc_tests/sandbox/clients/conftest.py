@@ -3,10 +3,18 @@
 import shutil
 from collections.abc import Iterator
 
+import py4j.java_gateway
+import py4j.protocol
 import pytest
 
 from mssql_cdc_tests.sandbox.clients.jars import VERSIONS, jdbc_jar
 from mssql_cdc_tests.sandbox.clients.jvm import Jdbc, jdbc_machine
+
+
+@pytest.fixture(autouse=True)
+def _errors_of_java_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark session in this process makes py4j ask Spark about errors of all JVMs; those here know no Spark."""
+    monkeypatch.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
 
 
 @pytest.fixture(scope="session", params=VERSIONS)

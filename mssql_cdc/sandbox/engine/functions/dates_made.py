@@ -39,6 +39,10 @@ registry = Registry()
 add = registry.add
 _DAY_1900 = 693_595
 _BUCKETS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"})
+_TOO_EARLY = (
+    "An invalid date value was encountered: The date value is less than the minimum date value allowed for the data "
+    "type."
+)
 
 
 @add("DATETRUNC", 2, result=lambda call: dated(call, 1), environment=True, keywords=(0,))
@@ -57,7 +61,10 @@ def _datetrunc(call: Call) -> Callable[..., Any]:
             "month": days(when.year, when.month, 1), "week": point.day - (when.isoweekday() - env.date_first) % 7,
             "iso_week": point.day - when.weekday(),
         }.get(part, point.day)  # fmt: skip
-        return from_moment(Moment(day, 0, point.offset), type_)
+        try:
+            return from_moment(Moment(day, 0, point.offset), type_)
+        except OutOfRangeError:
+            raise SqlError(9837, _TOO_EARLY) from None
 
     return datetrunc
 
@@ -80,11 +87,22 @@ def _date_bucket(call: Call) -> Callable[..., Any]:
         point = moment(value(given), type_)
         start = Moment(_DAY_1900, 0, point.offset) if origin_of is None else moment(origin_of(origin), type_)
         whole = difference(part, start, point)
-        if shift(part, whole, start) > point:
+        if not _reached(part, whole, start, point):
             whole -= 1
-        return from_moment(shift(part, whole // width * width, start), type_)
+        try:
+            return from_moment(shift(part, whole // width * width, start), type_)
+        except OutOfRangeError:
+            raise error(517, type=reported_name(type_)) from None
 
     return bucket
+
+
+def _reached(part: str, number: int, start: Moment, point: Moment) -> bool:
+    """Whether `number` parts after the start are not later than a moment; what no type can hold is later."""
+    try:
+        return shift(part, number, start) <= point
+    except OutOfRangeError:
+        return number < 0
 
 
 @add("EOMONTH", 1, 2, result=DATE)

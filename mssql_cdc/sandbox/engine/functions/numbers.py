@@ -31,6 +31,9 @@ from mssql_cdc.sandbox.errors import error
 registry = Registry()
 add = registry.add
 _WIDE = Context(prec=76)
+_MOST_DIGITS = 325
+"""Digits that a float has before the point, or after it."""
+_FLOATS = Context(prec=2 * _MOST_DIGITS)
 
 
 def _numeric(call: Call, place: int = 0) -> SqlType:
@@ -100,6 +103,12 @@ add("CEILING", 1, result=_whole)(_round_to_whole(ROUND_CEILING, math.ceil))
 add("FLOOR", 1, result=_whole)(_round_to_whole(ROUND_FLOOR, math.floor))
 
 
+def _rounded(number: Decimal, places: int, mode: str) -> Decimal:
+    if abs(places) > _MOST_DIGITS:
+        return number if places > 0 else Decimal(0)
+    return number.quantize(Decimal(1).scaleb(-places), mode, _FLOATS)
+
+
 @add("ROUND", 2, 3, result=_numeric)
 def _round(call: Call) -> Callable[..., Any]:
     type_ = _numeric(call)
@@ -109,7 +118,7 @@ def _round(call: Call) -> Callable[..., Any]:
         mode = ROUND_HALF_UP if not function else ROUND_DOWN
         n, wanted = number(value), places(digits)
         exact = Decimal(repr(n)) if isinstance(n, float) else Decimal(n)
-        result = exact.quantize(Decimal(1).scaleb(-wanted), mode, _WIDE) if abs(wanted) < 38 else exact
+        result = _rounded(exact, wanted, mode)
         if type_.name in INTEGERS:
             return _checked(int(result), type_)
         if type_.name == "float":

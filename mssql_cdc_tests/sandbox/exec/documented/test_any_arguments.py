@@ -1,5 +1,7 @@
 """Functions, operators and conversions over any values: a value comes, or an error of the server's; never a fault."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,13 @@ TYPES = (
 )  # fmt: skip
 PARTS = ("year", "month", "day", "week", "iso_week", "hour", "nanosecond", "tzoffset", "weekday", "nonsense")
 NAMES = sorted(name for name in SCALARS if " " not in name)
-MANY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(
+    # The same examples each time; SANDBOX_EXAMPLES=20000 looks at as many others.
+    max_examples=int(os.environ.get("SANDBOX_EXAMPLES", "250")),
+    derandomize="SANDBOX_EXAMPLES" not in os.environ,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @MANY

@@ -169,6 +169,8 @@ CASES: list[tuple[str, str | int | None]] = [
     ("SWITCHOFFSET(CAST('2024-07-01 12:00 +02:00' AS datetimeoffset(0)),'+15:00')", 9812),
     ("TODATETIMEOFFSET('2024-01-01',330)", "2024-01-01 00:00:00.0000000 +05:30"),
     ("DATETRUNC(month,CAST('2024-05-17' AS date))", "2024-05-01"),
+    ("DATETRUNC(week,CAST('0001-01-01' AS datetime2))", 9837),
+    ("DATE_BUCKET(year,2147483647,CAST('0001-01-01' AS datetime2))", 517),
     ("DATETRUNC(hour,CAST('2024-05-17 13:45:10.123' AS datetime2(3)))", "2024-05-17 13:00:00.000"),
     ("DATETRUNC(week,CAST('2024-05-17' AS date))", "2024-05-12"),
     ("DATETRUNC(iso_week,CAST('2024-05-17' AS date))", "2024-05-13"),
