@@ -94,7 +94,7 @@ def user_columns(scope: Scope) -> Iterator[tuple]:
                 yield shown_column(scope.database, item.object_id, shown, number)
 
 
-def shown_column(database: Database, object_id: int, shown: ResultColumn, number: int) -> tuple:
+def shown_column(database: Database, object_id: int, shown: Column | ResultColumn, number: int) -> tuple:
     """The row of `sys.columns` for a column that no table has, of a view or function.
 
     A view's column over an identity column is one, though sys.identity_columns lists tables' only.
