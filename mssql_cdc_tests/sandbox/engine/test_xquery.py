@@ -11,7 +11,7 @@ from mssql_cdc.sandbox.engine.xml.queries import fragment
 from mssql_cdc.sandbox.engine.xml.query_parser import parse_query
 
 DOCUMENT = '<r at="5"><a id="1">x</a><a id="2">y &amp; z</a><b><a id="3"/><!--c--><?p i?></b></r>'
-SPACES = '<root xmlns="urn:a" xmlns:p="urn:p"><c p:x="1"><p:d/></c></root>'
+SPACES = '<top xmlns="urn:a" xmlns:p="urn:p"><c p:x="1"><p:d/></c></top>'
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_queries_find(query: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("/root", ""),
-        ("/*:root/*:c/*:d", '<p:d xmlns:p="urn:p"/>'),
-        ('declare default element namespace "urn:a"; count(/root/c)', "1"),
+        ("/top", ""),
+        ("/*:top/*:c/*:d", '<p:d xmlns:p="urn:p"/>'),
+        ('declare default element namespace "urn:a"; count(/top/c)', "1"),
         ('declare namespace q="urn:p"; data(//@q:x)', "1"),
-        ('declare namespace a="urn:a"; /a:root/a:c', '<p1:c xmlns:p1="urn:a" xmlns:p="urn:p" p:x="1"><p:d/></p1:c>'),
+        ('declare namespace a="urn:a"; /a:top/a:c', '<p1:c xmlns:p1="urn:a" xmlns:p="urn:p" p:x="1"><p:d/></p1:c>'),
         ('declare namespace q="urn:p"; <q:n/>', '<q:n xmlns:q="urn:p"/>'),
     ],
 )
