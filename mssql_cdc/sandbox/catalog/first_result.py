@@ -18,7 +18,7 @@ from mssql_cdc.sandbox.exec.routine import Routine
 from mssql_cdc.sandbox.exec.session import Session
 from mssql_cdc.sandbox.exec.statements.changes import compile_delete, compile_update
 from mssql_cdc.sandbox.exec.statements.inserts import compile_insert
-from mssql_cdc.sandbox.exec.statements.queries import compile_select
+from mssql_cdc.sandbox.exec.statements.queries import compile_select, gives_rows
 from mssql_cdc.sandbox.exec.variables import walk
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
@@ -66,8 +66,7 @@ def _statement(describer: _Describer, node: st.Statement) -> Columns:
 
 
 def _select(describer: _Describer, node: st.SelectStatement) -> Columns:
-    body = node.query.body
-    if isinstance(body, ast.Select) and (body.into or any(item.assign for item in body.items)):
+    if not gives_rows(node.query):
         return ()
     _refuse_temporary(describer, node)
     return compile_select(describer.compiler(), node.query).columns

@@ -45,6 +45,7 @@ def first(sql: Client, text: str, *more: str) -> Answer:
         ("DELETE dbo.t OUTPUT deleted.id AS gone", [("gone", "int")]),
         ("EXEC dbo.p 1", [("id", "int"), ("x", "nvarchar(20)")]),
         ("SELECT id INTO dbo.other FROM dbo.t", []),
+        ("SELECT id INTO dbo.other FROM dbo.t UNION ALL SELECT id FROM dbo.t", []),
         ("UPDATE dbo.t SET price = 1", []),
     ],
 )

@@ -24,6 +24,7 @@ from mssql_cdc.sandbox.exec.flow import Answer, Outputs, Steps, StepsTo
 from mssql_cdc.sandbox.exec.language import CallProcedure
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
+from mssql_cdc.sandbox.exec.statements.queries import gives_rows
 from mssql_cdc.sandbox.tsql import ast
 from mssql_cdc.sandbox.tsql import statements as st
 from mssql_cdc.sandbox.tsql.parser import parse_parameters
@@ -62,10 +63,7 @@ def _cursor_query(frame: Frame) -> ast.Query | None:
     if len(statements) != 1 or not isinstance(statements[0], st.SelectStatement):
         return None
     query = statements[0].query
-    body = query.body
-    if isinstance(body, ast.Select) and (body.into or any(item.assign for item in body.items)):
-        return None
-    return query
+    return query if gives_rows(query) else None
 
 
 def _open(

@@ -63,6 +63,13 @@ def result_columns_of(fields: Iterable[Field]) -> tuple[ResultColumn, ...]:
     return tuple(found)
 
 
+def gives_rows(query: ast.Query) -> bool:
+    """Whether a query has rows for the client: it neither makes a table of them nor sets variables."""
+    body = query.body
+    sets = isinstance(body, ast.Select) and any(item.assign for item in body.items)
+    return not sets and not into_of(body)
+
+
 def compile_select(compiler: Compiler, query: ast.Query) -> SelectPlan:
     """Compile a query; 141 when it both sets variables and gives rows."""
     body = query.body
