@@ -12,7 +12,14 @@ from mssql_cdc.sandbox.engine.events import Message
 from mssql_cdc.sandbox.engine.storage.database import Database
 from mssql_cdc.sandbox.engine.storage.table import Table
 from mssql_cdc.sandbox.errors import SqlError, error
-from mssql_cdc.sandbox.exec.security import is_member, is_owner, is_server_role_member, is_sysadmin, may
+from mssql_cdc.sandbox.exec.security import (
+    is_member,
+    is_owner,
+    is_server_role_member,
+    is_sysadmin,
+    may,
+    server_permissions,
+)
 from mssql_cdc.sandbox.exec.session_state import SessionState
 
 State = Literal["server", "database"]
@@ -85,14 +92,14 @@ def require_new_database(session: SessionState) -> None:
     Raises:
         SqlError: 262.
     """
-    login = session.server.logins.get(session.login)
-    held = {name.upper() for name in login.permissions} if login is not None else set()
-    if (
-        not is_server_role_member(session, "dbcreator")
-        and not is_sysadmin(session)
-        and "CREATE ANY DATABASE" not in held
-    ):
+    if not _may_on_server(session, "dbcreator", "CREATE ANY DATABASE"):
         raise error(262, permission="CREATE DATABASE", database="master")
+
+
+def _may_on_server(session: SessionState, role: str, *permissions: str) -> bool:
+    """Whether the login is in sysadmin or in the server role, or was given one of the permissions."""
+    member = is_sysadmin(session) or is_server_role_member(session, role)
+    return member or bool(server_permissions(session) & set(permissions))
 
 
 def require_sysadmin(session: SessionState) -> None:
@@ -111,13 +118,7 @@ def require_bulk(session: SessionState) -> None:
     Raises:
         SqlError: 4834.
     """
-    login = session.server.logins.get(session.login)
-    held = {name.upper() for name in login.permissions} if login is not None else set()
-    if (
-        not is_server_role_member(session, "bulkadmin")
-        and not is_sysadmin(session)
-        and not held & {"ADMINISTER BULK OPERATIONS", "CONTROL SERVER"}
-    ):
+    if not _may_on_server(session, "bulkadmin", "ADMINISTER BULK OPERATIONS", "CONTROL SERVER"):
         raise SqlError(4834, "You do not have permission to use the bulk load statement.", state=4)
 
 
@@ -127,8 +128,7 @@ def may_view_state(session: SessionState, database: Database, state: State) -> b
     if is_sysadmin(session):
         return True
     ending = session.server.version.view_state
-    held = {name.upper() for name in login.permissions} if login is not None else set()
-    if held & {"CONTROL SERVER", "VIEW SERVER STATE", f"VIEW SERVER {ending}"}:
+    if server_permissions(session) & {"CONTROL SERVER", "VIEW SERVER STATE", f"VIEW SERVER {ending}"}:
         return True
     if login is not None and SERVER_READERS & {role.casefold() for role in login.server_roles}:
         return True

@@ -31,6 +31,19 @@ def run_batch(frame: Frame) -> Steps:
         return None
 
 
+def run_inside(frame: Frame) -> Steps:
+    """Run a routine's statements as a part of what runs already, one level deeper."""
+    session, routine = frame.session, frame.routine
+    session.nest_level += 1
+    routine.active = True
+    try:
+        yield from run_batch(frame)
+    finally:
+        routine.active = False
+        session.nest_level -= 1
+    return None
+
+
 def run_list(frame: Frame, statements: Sequence[st.Statement]) -> Steps:
     """Run statements one after the other."""
     position = 0
@@ -82,6 +95,7 @@ def run_one(frame: Frame, node: st.Statement) -> Steps:
         return None
     if type(node) not in _KEEPS_ERROR:
         session.last_error = 0
-    if type(node) in _QUIET:
-        yield from session.ended(frame, _QUIET[type(node)])
+    quiet = _QUIET.get(type(node))
+    if quiet is not None:
+        yield from session.ended(frame, quiet)
     return jump

@@ -129,12 +129,17 @@ _SEEING = frozenset({"db_datareader", "db_datawriter", "db_ddladmin", "db_owner"
 _SEEING_SERVER = frozenset({"CONTROL SERVER", "VIEW ANY DEFINITION"})
 
 
+def server_permissions(session: SessionState) -> set[str]:
+    """Names of the permissions on the server that the session's login was given, in upper case."""
+    login = session.server.logins.get(session.login)
+    return set() if login is None else {name.upper() for name in login.permissions}
+
+
 def sees_everything(session: SessionState, database: Database) -> bool:
     """Whether no object of the database is hidden from the session."""
     if database.is_system or is_owner(session, database):
         return True
-    login = session.server.logins.get(session.login)
-    return login is not None and bool(_SEEING_SERVER & {name.upper() for name in login.permissions})
+    return bool(_SEEING_SERVER & server_permissions(session))
 
 
 def sees_object(session: SessionState, database: Database, item: SchemaObject) -> bool:

@@ -13,6 +13,7 @@ from mssql_cdc.sandbox.exec.security import (
     may,
     may_select,
     roles_of,
+    server_permissions,
     user_of,
 )
 
@@ -103,9 +104,8 @@ def _has_perms(scope: Scope, securable: str | None, kind: str | None, permission
     session, database = scope.session, scope.database
     wanted = (kind or "SERVER").casefold()
     if wanted == "server":
-        login = scope.server.logins.get(session.login)
-        granted = {name.casefold() for name in login.permissions} if login is not None else set()
-        return int(is_sysadmin(session) or permission.casefold() in granted or permission.casefold() == "connect sql")
+        granted = server_permissions(session) | {"CONNECT SQL"}
+        return int(is_sysadmin(session) or permission.upper() in granted)
     if is_owner(session, database):
         return 1
     if wanted == "object":

@@ -35,7 +35,7 @@ def _columns(call: Call) -> Sequence[Column | ResultColumn]:
     if found is None:
         return ()
     database, row = found
-    item = database.object_by_id(row.object_id) or call.scope.session.temporary.find(row.name)
+    item = database.object_by_id(row.object_id)
     return () if item is None else columns_of(call.scope.session, database, item)
 
 

@@ -10,9 +10,9 @@ from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.engine.storage.objects import SchemaObject
 from mssql_cdc.sandbox.errors import SqlError, call_error, error
 from mssql_cdc.sandbox.exec.calls.arguments import bind
-from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Steps, StepsTo
+from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Answer, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
-from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.interpreter import run_inside
 from mssql_cdc.sandbox.exec.routine import Frame, Routine
 from mssql_cdc.sandbox.exec.security import require
 from mssql_cdc.sandbox.exec.session_state import SessionState
@@ -69,17 +69,10 @@ def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Step
     identity, before_id = session.scope_identity, session.procedure_id
     count = session.transactions.count
     session.procedure_id = found.object_id
-    session.nest_level += 1
-    frame.routine.active = True
     try:
         with session.temporary.scope(), running_as(session, *_executed_as(found)):
-            yield from run_list(frame, frame.routine.statements)
-    except Abort as abort:
-        if not abort.scope:
-            raise
+            yield from run_inside(frame)
     finally:
-        frame.routine.active = False
-        session.nest_level -= 1
         session.options, session.scope_identity, session.procedure_id = options, identity, before_id
     now = session.transactions.count
     if now != count and not session.trigger_stack:

@@ -14,9 +14,9 @@ from mssql_cdc.sandbox.exec.calls import tableparameters
 from mssql_cdc.sandbox.exec.calls.module_runs import call_procedure
 from mssql_cdc.sandbox.exec.calls.result_sets import described
 from mssql_cdc.sandbox.exec.calls.texts import run_text
-from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Abort, Answer, Pause, Steps, StepsTo
+from mssql_cdc.sandbox.exec.flow import MAX_NESTING, Answer, Pause, Steps, StepsTo
 from mssql_cdc.sandbox.exec.impersonation import running_as
-from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.interpreter import run_inside
 from mssql_cdc.sandbox.exec.names import Names
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.routine import Frame
@@ -102,17 +102,8 @@ def run_scope(session: SessionState, routine: Any) -> Steps:
     """Run a routine without parameters inside another."""
     if session.nest_level >= MAX_NESTING:
         raise error(217)
-    session.nest_level += 1
-    routine.active = True
-    try:
-        with own_settings(session, routine):
-            yield from run_list(Frame(session, routine, in_procedure=True), routine.statements)
-    except Abort as abort:
-        if not abort.scope:
-            raise
-    finally:
-        routine.active = False
-        session.nest_level -= 1
+    with own_settings(session, routine):
+        yield from run_inside(Frame(session, routine, in_procedure=True))
     return None
 
 

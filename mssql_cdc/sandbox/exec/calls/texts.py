@@ -8,8 +8,8 @@ from typing import Any
 from mssql_cdc.sandbox.engine import types as t
 from mssql_cdc.sandbox.engine.events import RpcParameter
 from mssql_cdc.sandbox.exec.calls.arguments import bind
-from mssql_cdc.sandbox.exec.flow import Abort, StepsTo
-from mssql_cdc.sandbox.exec.interpreter import run_list
+from mssql_cdc.sandbox.exec.flow import StepsTo
+from mssql_cdc.sandbox.exec.interpreter import run_inside
 from mssql_cdc.sandbox.exec.options import own_settings
 from mssql_cdc.sandbox.exec.routine import Frame
 from mssql_cdc.sandbox.exec.session_state import SessionState
@@ -27,18 +27,11 @@ def run_text(
     routine = session.routine(text, declared, key=definitions)
     frame = Frame(session, routine, in_procedure=True)
     outputs = bind(frame, declared, arguments, query=f"({definitions}){text}")
-    routine.active = True
-    session.nest_level += 1
     outer, session.running_text = session.running_text, text
     try:
         with own_settings(session, routine):
-            yield from run_list(frame, routine.statements)
-    except Abort as abort:
-        if not abort.scope:
-            raise
+            yield from run_inside(frame)
     finally:
-        routine.active = False
-        session.nest_level -= 1
         session.running_text = outer
     values: TextOutputs = {}
     for place, number in outputs.items():

@@ -18,26 +18,21 @@ def _block(frame: Frame, node: st.Block) -> Steps:
 
 
 def _holds(frame: Frame, condition: Any) -> StepsTo[bool]:
-    """The truth of a condition, which may read tables."""
+    """The truth of a condition, which may read tables; the test ends as a statement does."""
     compiled = frame.compiled(condition, lambda compiler: (compiler.condition(condition), compiler.reads_tables))
     expr, reads = compiled
-    if not reads:
-        return expr.fn((), frame.context(frame.session.transactions.current)) is True
-    return (
-        yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)) is True)
-    )
-
-
-def _tested(frame: Frame, condition: Any) -> StepsTo[bool]:
-    """The same as a statement of its own, which ends."""
-    holds = yield from _holds(frame, condition)
+    if reads:
+        holds = yield from frame.session.transactions.run(
+            lambda transaction: expr.fn((), frame.context(transaction)) is True
+        )
+    else:
+        holds = expr.fn((), frame.context(frame.session.transactions.current)) is True
     yield from frame.session.ended(frame)
     return holds
 
 
 def _if(frame: Frame, node: st.If) -> Steps:
-    holds = yield from _tested(frame, node.condition)
-    if holds:
+    if (yield from _holds(frame, node.condition)):
         return (yield from run_one(frame, node.then))
     if node.otherwise is not None:
         return (yield from run_one(frame, node.otherwise))
@@ -45,7 +40,7 @@ def _if(frame: Frame, node: st.If) -> Steps:
 
 
 def _while(frame: Frame, node: st.While) -> Steps:
-    while (yield from _tested(frame, node.condition)):
+    while (yield from _holds(frame, node.condition)):
         jump = yield from run_one(frame, node.body)
         yield from frame.session.breathe()
         if jump is None or jump.kind == "continue":

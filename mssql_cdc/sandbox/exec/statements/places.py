@@ -64,12 +64,17 @@ def _create_function(frame: Frame, node: st.CreatePartitionFunction) -> Steps:
     return None
 
 
+def _function(database: Database, name: str) -> PartitionFunction:
+    found = functions(database).get(name.lower())
+    if found is None:
+        raise SqlError(7715, f'The specified partition function "{name}" does not exist.')
+    return found
+
+
 def _create_scheme(frame: Frame, node: st.CreatePartitionScheme) -> Steps:
     session = frame.session
     database = session.current_database
-    function = functions(database).get(node.function.lower())
-    if function is None:
-        raise SqlError(7715, f'The specified partition function "{node.function}" does not exist.')
+    function = _function(database, node.function)
     check_places(database, [("ON", name) for name in node.filegroups])
     wanted = len(function.boundaries) + 1
     groups = node.filegroups * wanted if node.every else node.filegroups
@@ -101,9 +106,7 @@ def _alter_function(frame: Frame, node: st.AlterPartitionFunction) -> Steps:
     """SPLIT RANGE makes one partition two, MERGE RANGE makes two one; rows follow by their values."""
     session = frame.session
     database = session.current_database
-    function = functions(database).get(node.name.lower())
-    if function is None:
-        raise SqlError(7715, f'The specified partition function "{node.name}" does not exist.')
+    function = _function(database, node.name)
     assert node.boundary is not None
     value = coerce(frame.compiler().value(node.boundary), function.type).fn((), frame.context())
     key = sort_key(function.type) or (lambda item: item)
