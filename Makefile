@@ -13,7 +13,7 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## virtual environment, locked packages, ODBC driver, Java, Delta's jars
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh
+$(STAMP): pyproject.toml sandbox/pyproject.toml constraints.txt tools/setup.sh
 	./tools/setup.sh $(VENV)
 	@touch $(STAMP)
 
@@ -39,6 +39,7 @@ lint: $(STAMP)  ## ruff and the layers of docs/architecture.md
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
+	cd sandbox && ../$(VENV)/bin/lint-imports
 
 format: $(STAMP)  ## let ruff format and mend
 	$(VENV)/bin/ruff check --fix .
@@ -54,7 +55,7 @@ bench: $(ORACLE)  ## benchmarks: ratios within one run, printed as a table
 CLASSES ?= fast
 debezium-its: $(STAMP)  ## Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
 	@./tools/setup.sh --maven
-	@$(PYTHON) -m mssql_cdc_tests.conformance.debezium_its --classes "$(CLASSES)" $(ARGS)
+	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" $(ARGS)
 
 clean:  ## remove the virtual environment and everything that was generated
 	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

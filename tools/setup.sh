@@ -53,7 +53,7 @@ fi
 
 echo "Python packages into $venv"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable './sandbox[dev]' --editable '.[dev,sandbox]'
 
 echo "Delta's jars"
 # Starting Spark once lets it fetch them; later starts find them in its cache.

@@ -1,4 +1,4 @@
-"""`mssql-cdc …`: the connector without Dagster's daemon and UI, the sandbox, and looking at both.
+"""`mssql-cdc …`: the connector without Dagster's daemon and UI.
 
 Only arguments, progress and exit codes belong here; what a command does stands in the room that it names. Heavy
 imports happen inside the commands, so that `--help` answers at once.

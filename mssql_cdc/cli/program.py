@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from mssql_cdc.cli.capture import check_parser, discover_parser, records_parser, run_parser
 from mssql_cdc.cli.care import acknowledge_parser, maintain_parser
-from mssql_cdc.cli.serve import sandbox_parser
 from mssql_cdc.cli.shared import EXIT_CODES, say
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 
@@ -40,7 +39,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (
-        sandbox_parser,
         run_parser,
         records_parser,
         check_parser,

@@ -142,7 +142,7 @@ def _start_sandbox(processes: Processes) -> dict[str, str]:
     script = Path(__file__).parent / "database.sql"
     processes.start(
         "sandbox",
-        [sys.executable, "-m", "mssql_cdc.sandbox", "--port", "0", "--script", str(script),
+        [sys.executable, "-m", "mssql_sandbox", "--port", "0", "--script", str(script),
          "--capture-interval", "1", "--ready-file", str(ready)],
     )  # fmt: skip
     deadline = time.monotonic() + START_SECONDS

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pyodbc
 
-from mssql_cdc_tests.sandbox.tds.drivers import microsoft_library
-
 NUMBERS = 10_000
 """Rows that `dbo.numbers` has at least."""
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
@@ -45,14 +43,6 @@ class Server:
         """A connection through FreeTDS."""
         return pyodbc.connect(self.odbc(database), autocommit=autocommit)
 
-    def connect_microsoft(self, database: str) -> pyodbc.Connection | None:
-        """A connection through Microsoft's driver, which prepares once and calls often; None where it is missing."""
-        library = microsoft_library()
-        if not library:
-            return None
-        address = f"SERVER={self.host},{self.port};DATABASE={database};UID={self.user};PWD={self.password};Encrypt=no"
-        return pyodbc.connect(f"DRIVER={library};{address}", autocommit=True)
-
     def odbc(self, database: str) -> str:
         """The connection string for FreeTDS."""
         return (
@@ -64,7 +54,7 @@ class Server:
 @contextmanager
 def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[Server]:
     """Starts a sandbox and stops it at the end."""
-    command = ["mssql_cdc.sandbox", "--port", "0", "--capture-interval", str(capture_interval)]
+    command = ["mssql_sandbox", "--port", "0", "--capture-interval", str(capture_interval)]
     with started(command, folder, "sandbox") as server:
         yield server
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyodbc
+from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.cli import main
 from mssql_cdc_tests.conformance.compare import plain
@@ -24,7 +25,6 @@ from mssql_cdc_tests.conformance.scenario import (
     SETUP,
     SNAPSHOT_ROWS,
 )
-from mssql_cdc_tests.sandbox.processes import SandboxProcess
 
 WAIT_SECONDS = 240.0
 Records = list[dict[str, Any]]

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc_tests.conformance.bench import Bench, Reader, Seen
 from mssql_cdc_tests.conformance.compare import differences
 from mssql_cdc_tests.conformance.debezium import NEWEST, OracleUnavailableError, Record, debezium_jars
 from mssql_cdc_tests.conformance.scenario import CHANGES
-from mssql_cdc_tests.sandbox.processes import sandbox_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 CONFIGURATIONS: dict[str, Mapping[str, str]] = {

@@ -10,9 +10,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc_tests.dagster.kit import Location
-from mssql_cdc_tests.sandbox.processes import sandbox_process
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mssql_sandbox.process import SandboxProcess, sandbox_process
 
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
-from mssql_cdc_tests.sandbox.processes import SandboxProcess, sandbox_process
 
 _NUMBERS = itertools.count(1)
 

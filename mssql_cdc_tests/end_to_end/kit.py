@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
+from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
 from mssql_cdc.source.sqlserver import log_end
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc_tests.sandbox.processes import SandboxProcess
 
 
 @dataclass(frozen=True)

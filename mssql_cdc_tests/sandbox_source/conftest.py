@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from mssql_sandbox.process import sandbox_process
 
-from mssql_cdc_tests.sandbox.processes import sandbox_process
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop
 
 

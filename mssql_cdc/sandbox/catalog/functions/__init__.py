@@ -1,7 +1,0 @@
-"""Scalar functions which read the catalogue: objects, properties of server and database, principals."""
-
-from mssql_cdc.sandbox.catalog.functions import hexadecimal, objects, places, principals, properties
-
-SYSTEM_FUNCTIONS = hexadecimal.FUNCTIONS
-"""Functions of schema `sys`, which `dbo` of master knows as well."""
-FUNCTIONS = (*objects.FUNCTIONS, *places.FUNCTIONS, *principals.FUNCTIONS, *properties.FUNCTIONS)

@@ -1,8 +1,0 @@
-"""The engine's scalar functions in one table, by upper-case name."""
-
-from __future__ import annotations
-
-from mssql_cdc.sandbox.engine.functions import SCALARS
-from mssql_cdc.sandbox.engine.functions.definition import ScalarFunction
-
-BUILTINS: dict[str, ScalarFunction] = dict(SCALARS)

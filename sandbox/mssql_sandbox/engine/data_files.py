@@ -1,0 +1,159 @@
+"""Data files of BULK INSERT and OPENROWSET(BULK …): opening them, and cutting text into rows of fields.
+
+Fields are cut as the server does: every field but a row's last ends at the field terminator, whatever stands in it
+(line ends too), the last one at the row terminator or at the end of the file. What the fields mean belongs to the
+executor. Files are read by the server, with the rights of the server's process, so callers first ask who may.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mssql_sandbox.errors import SqlError
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+_NAMED_PAGES = {"ACP": "cp1252", "OEM": "cp437", "RAW": "cp1252", "65001": "utf-8-sig", "1200": "utf-16"}
+_MISSING, _DENIED, _EXISTS = (
+    "2(The system cannot find the file specified.)",
+    "5(Access is denied.)",
+    "80(The file exists.)",
+)
+CUT_SHORT = "\udfff"
+"""Ends the only field of a row that the end of the file has cut short."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """How the text of a data file is laid out; terminators as written, escapes included."""
+
+    fields: int
+    field_terminator: str = "\\t"
+    row_terminator: str = "\\n"
+    quote: str = ""
+
+
+def _not_opened(path: str, code: str) -> SqlError:
+    return SqlError(
+        4861, f'Cannot bulk load because the file "{path}" could not be opened. Operating system error code {code}.'
+    )
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a data file.
+
+    Raises:
+        SqlError: 4860 for a file that does not exist, 4861 for one that cannot be opened, or is no regular file:
+            devices and pipes would never end.
+    """
+    place = Path(path)
+    try:
+        if not place.exists():
+            raise SqlError(
+                4860, f'Cannot bulk load. The file "{path}" does not exist or you don\'t have file access rights.'
+            )
+        if not place.is_file():
+            raise _not_opened(path, _DENIED)
+        return place.read_bytes()
+    except (OSError, ValueError) as failure:
+        raise _not_opened(path, _DENIED) from failure
+
+
+def write_new(path: str, content: str) -> None:
+    """Write a file that does not exist yet; 4861 where one does, or where it cannot be made."""
+    try:
+        with Path(path).open("x", encoding="utf-8", newline="") as file:
+            file.write(content)
+    except FileExistsError as failure:
+        raise _not_opened(path, _EXISTS) from failure
+    except (OSError, ValueError) as failure:
+        raise _not_opened(path, _MISSING) from failure
+
+
+def decoded(content: bytes, page: str) -> str:
+    """Text in a code page: ACP, OEM, RAW or a number. Bytes that are no text become lone surrogates.
+
+    Raises:
+        SqlError: 2775 for a code page that the server does not have.
+    """
+    name = _NAMED_PAGES.get(page.upper(), f"cp{page}")
+    try:
+        codecs.lookup(name)
+    except LookupError as failure:
+        raise SqlError(
+            2775, f"The code page {page} is not supported by the server.", severity=17, state=12
+        ) from failure
+    return content.decode(name, errors="surrogateescape")
+
+
+def is_text(field: str) -> bool:
+    """Whether all bytes of a field were text of the code page."""
+    return not any("\udc80" <= sign <= "\udcff" for sign in field)
+
+
+def unescaped(terminator: str) -> str:
+    r"""A terminator as characters: `\t`, `\n`, `\r`, `\\`, `\0`, or hexadecimal `0x0a`."""
+    if terminator[:2].lower() == "0x":
+        try:
+            return bytes.fromhex(terminator[2:]).decode("latin-1")
+        except ValueError:
+            return terminator
+    return re.sub(r"\\([tnr0\\])", lambda match: _ESCAPES[match[1]], terminator)
+
+
+def row_end(terminator: str) -> re.Pattern[str]:
+    r"""What ends a row. A written `\n` stands for a line end, with or without its carriage return; 0x0a does not."""
+    plain = re.escape(unescaped(terminator))
+    if terminator.endswith("\\n") and not terminator.endswith("\\r\\n"):
+        plain = plain.removesuffix(re.escape("\n")) + "\r?\n"
+    return re.compile(plain)
+
+
+def rows(text: str, form: FileForm) -> Iterator[list[str]]:
+    """The rows of a file as fields; a last row that the file's end cuts short is one field with `CUT_SHORT`."""
+    if form.quote:
+        yield from _quoted_rows(text, form)
+        return
+    field_end, width = unescaped(form.field_terminator), len(unescaped(form.field_terminator))
+    end, size, inner = row_end(form.row_terminator), len(text), form.fields - 1
+    place = 0
+    while place < size:
+        found = []
+        for _ in range(inner):
+            stop = text.find(field_end, place)
+            if stop < 0:
+                yield [text[place:] + CUT_SHORT]
+                return
+            found.append(text[place:stop])
+            place = stop + width
+        match = end.search(text, place)
+        found.append(text[place : size if match is None else match.start()])
+        place = size if match is None else match.end()
+        yield found
+
+
+def _quoted_rows(text: str, form: FileForm) -> Iterator[list[str]]:
+    """FORMAT = 'CSV': a field may stand between quotes, doubled inside; rows end where they end, short or long."""
+    quote = re.escape(form.quote)
+    part = re.compile(
+        rf"(?:{quote}((?:[^{quote}]|{quote}{quote})*){quote}|(.*?))"
+        rf"({re.escape(unescaped(form.field_terminator))}|{row_end(form.row_terminator).pattern}|\Z)",
+        re.DOTALL,
+    )
+    separator = unescaped(form.field_terminator)
+    place, found = 0, []
+    while place < len(text):
+        match = part.match(text, place)
+        if match is None:
+            yield [text[place:] + CUT_SHORT]
+            return
+        found.append(match[2] if match[1] is None else match[1].replace(form.quote * 2, form.quote))
+        place = match.end()
+        if match[3] != separator:
+            yield found
+            found = []
+    if found:
+        yield [*found, ""]

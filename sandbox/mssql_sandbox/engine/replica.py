@@ -1,0 +1,85 @@
+"""A readable secondary: what connections with the read-only intent see while one is simulated.
+
+It shows the database as of an earlier commit: of some seconds ago, or of the moment in which it stopped to follow. Rows
+come from row versions, as on a real secondary, which maps every isolation level to snapshot isolation [doc]. What does
+not belong here: definitions of objects, which are those of the primary.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mssql_sandbox.engine.clock import Clock
+
+if TYPE_CHECKING:
+    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+
+class Replica:
+    """At most one secondary of a server; `lag_seconds` is None while it does not follow."""
+
+    def __init__(self, manager: TransactionManager, clock: Clock, is_reader: Callable[[int], bool]) -> None:
+        self._manager = manager
+        self._clock = clock
+        self._is_reader = is_reader
+        self._pinned: int | None = None
+        self._commits: deque[tuple[int, int]] = deque()
+        self.lag_seconds: float | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a secondary."""
+        return self._pinned is not None
+
+    def serves(self, spid: int) -> bool:
+        """Whether the session of this id is connected to the secondary."""
+        return self.active and self._is_reader(spid)
+
+    def follow(self, lag_seconds: float) -> None:
+        """Show commits once they are `lag_seconds` old; what is shown already stays."""
+        self._pin()
+        self.lag_seconds = lag_seconds
+
+    def freeze(self) -> None:
+        """Stop where it is."""
+        self._pin()
+        self._advance()
+        self.lag_seconds = None
+
+    def leave(self) -> None:
+        """No secondary any more: everybody reads the primary."""
+        if self._pinned is not None:
+            self._manager.drop_snapshot(self._pinned)
+        self._pinned, self.lag_seconds = None, None
+        self._commits.clear()
+
+    def sequence(self) -> int:
+        """The number of the newest commit which the secondary shows."""
+        self._advance()
+        assert self._pinned is not None, "asked only while active"
+        return self._pinned
+
+    def committed(self, sequence: int) -> None:
+        """A commit of the primary."""
+        if self._pinned is not None:
+            self._commits.append((self._clock.now_ns(), sequence))
+            self._advance()
+
+    def _pin(self) -> None:
+        if self._pinned is None:
+            self._pinned = self._manager.take_snapshot()
+
+    def _advance(self) -> None:
+        """Move on to the newest commit that is old enough; row versions before it may go."""
+        if self.lag_seconds is None or self._pinned is None:
+            return
+        horizon = self._clock.now_ns() - int(self.lag_seconds * 1_000_000_000)
+        reached = self._pinned
+        while self._commits and self._commits[0][0] <= horizon:
+            reached = self._commits.popleft()[1]
+        if reached != self._pinned:
+            self._manager.share_snapshot(reached)
+            self._manager.drop_snapshot(self._pinned)
+            self._pinned = reached

@@ -1,0 +1,54 @@
+"""What a transaction is made of: its isolation, its savepoints, and the statement scopes of one request in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from mssql_sandbox.engine.lock_requests import Resource
+
+if TYPE_CHECKING:
+    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+
+class Isolation(IntEnum):
+    """Isolation levels by their numbers in the protocol and in sys.dm_exec_sessions."""
+
+    READ_UNCOMMITTED = 1
+    READ_COMMITTED = 2
+    REPEATABLE_READ = 3
+    SERIALIZABLE = 4
+    SNAPSHOT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A place to return to: lengths of the undo list and of the log parts, and the locks held there."""
+
+    name: str
+    position: int
+    marks: dict[int, int]
+    locks: frozenset[Resource]
+
+
+class StatementScopes:
+    """The statement scopes that one request has open in a transaction which other requests share (MARS)."""
+
+    __slots__ = ("snapshots", "statements")
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[int, dict[int, int]]] = []
+        self.snapshots: list[int | None] = []
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are open: a statement, and what its triggers run."""
+        return len(self.statements)
+
+    def drop(self, manager: TransactionManager) -> None:
+        """Give back what is left when the request has ended without its statements."""
+        for snapshot in self.snapshots:
+            if snapshot is not None:
+                manager.drop_snapshot(snapshot)
+        self.statements, self.snapshots = [], []

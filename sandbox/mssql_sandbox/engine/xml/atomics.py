@@ -1,0 +1,142 @@
+"""Atomic values: those of nodes, conversions between them, their text, comparison and arithmetic.
+
+An xs:string is a str, an untyped value an `Untyped`, xs:decimal and its kin a Decimal, xs:double a float, xs:boolean a
+bool, dates and times a `Temporal`. What cannot be converted is an empty sequence (None), as in the server.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from mssql_sandbox.engine.xml.tree import Document, Node
+
+
+class Untyped(str):
+    """xdt:untypedAtomic: takes the type of what it meets."""
+
+    __slots__ = ()
+
+
+class Temporal(str):
+    """A date or time in its ISO form, which orders as the values do."""
+
+    __slots__ = ()
+
+
+Atomic = str | Decimal | float | bool
+Item = Node | Atomic
+_DECIMALS = frozenset({
+    "decimal", "integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger",
+    "nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte",
+})  # fmt: skip
+_TIMES = frozenset({"dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay", "duration"})
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
+def atomized(item: Item) -> Atomic:
+    """The value of an item: a node's is untyped unless its schema says more."""
+    if not isinstance(item, Node):
+        return item
+    text = item.string_value()
+    top = item.top()
+    kind = top.types(item) if isinstance(top, Document) and top.types is not None else None
+    if kind is None:
+        return Untyped(text)
+    value = converted(text, kind)
+    return Untyped(text) if value is None else value
+
+
+def converted(value: Atomic, kind: str) -> Atomic | None:
+    """A value as an xs: type, by its local name; None where it is no such value."""
+    if kind in _DECIMALS:
+        number = number_of(value)
+        if number is None or not math.isfinite(number):
+            return None
+        exact = Decimal(str(number)) if isinstance(number, float) else number
+        return exact if kind == "decimal" else Decimal(int(exact))
+    if kind in ("double", "float"):
+        number = number_of(value)
+        return None if number is None else float(number)
+    if kind == "boolean":
+        if isinstance(value, str):
+            return {"true": True, "1": True, "false": False, "0": False}.get(value.strip())
+        return bool(value)
+    if kind in _TIMES:
+        return Temporal(shown(value).strip())
+    return shown(value)
+
+
+def number_of(value: Atomic) -> Decimal | float | None:
+    """A value as a number: Decimal where it is written without exponent."""
+    if isinstance(value, bool):
+        return Decimal(int(value))
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    try:
+        return float(text) if "e" in text.lower() or text in ("INF", "-INF", "NaN") else Decimal(text)
+    except (ValueError, InvalidOperation):
+        return None
+
+
+def shown(value: Atomic) -> str:
+    """The text of a value, in canonical form."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Decimal):
+        plain = format(value, "f")
+        return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value).upper().replace("E+", "E")
+
+
+def compare(sign: str, left: Atomic, right: Atomic) -> bool:
+    """Whether a comparison holds; an untyped value takes the other's type, and never holds where it cannot."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        sides = converted(left, "boolean"), converted(right, "boolean")
+    elif isinstance(left, (Decimal, float)) or isinstance(right, (Decimal, float)):
+        sides = number_of(left), number_of(right)
+        if any(isinstance(side, float) for side in sides):
+            sides = tuple(None if side is None else float(side) for side in sides)  # type: ignore[assignment]
+    else:
+        sides = str(left), str(right)
+    if sides[0] is None or sides[1] is None:
+        return False
+    return _COMPARE[sign](sides[0], sides[1])
+
+
+def calculate(sign: str, left: Atomic, right: Atomic) -> Atomic | None:
+    """Arithmetic; untyped values count as xs:double. Division by zero is empty."""
+    numbers = [number_of(side) for side in (left, right)]
+    if numbers[0] is None or numbers[1] is None:
+        return None
+    if any(isinstance(side, (Untyped, float)) for side in (left, right)):
+        numbers = [float(number) for number in numbers if number is not None]
+    a: Any = numbers[0]
+    b: Any = numbers[1]
+    try:
+        if sign == "+":
+            return a + b
+        if sign == "-":
+            return a - b
+        if sign == "*":
+            return a * b
+        if sign == "mod":
+            return math.fmod(a, b) if isinstance(a, float) else a % b
+        return Decimal(int(a / b)) if sign == "idiv" else a / b
+    except (ZeroDivisionError, InvalidOperation, ValueError):
+        return None

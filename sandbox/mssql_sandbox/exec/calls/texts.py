@@ -1,0 +1,41 @@
+"""Running text with parameters, as sp_executesql and prepared statements do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mssql_sandbox.engine import types as t
+from mssql_sandbox.engine.events import RpcParameter
+from mssql_sandbox.exec.calls.arguments import bind
+from mssql_sandbox.exec.flow import StepsTo
+from mssql_sandbox.exec.interpreter import run_inside
+from mssql_sandbox.exec.options import own_settings
+from mssql_sandbox.exec.routine import Frame
+from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.tsql.parser import parse_parameters
+
+TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
+"""What output parameters got, by their place among the arguments: name, type, value."""
+
+
+def run_text(
+    session: SessionState, text: str, definitions: str, arguments: Sequence[RpcParameter]
+) -> StepsTo[TextOutputs]:
+    """Run parameterised text; the values of its output parameters by their place among the arguments."""
+    declared = parse_parameters(definitions)
+    routine = session.routine(text, declared, key=definitions)
+    frame = Frame(session, routine, in_procedure=True)
+    outputs = bind(frame, declared, arguments, query=f"({definitions}){text}")
+    outer, session.running_text = session.running_text, text
+    try:
+        with own_settings(session, routine):
+            yield from run_inside(frame)
+    finally:
+        session.running_text = outer
+    values: TextOutputs = {}
+    for place, number in outputs.items():
+        slot = routine.parameters[number][0]
+        assert slot.type is not None
+        values[place] = (declared[number].name, slot.type, frame.values[slot.place])
+    return values

@@ -1,0 +1,22 @@
+"""Where the faults that were ordered for statements strike; which there are is the server's `faults`."""
+
+from __future__ import annotations
+
+from mssql_sandbox.exec.flow import Pause, Steps
+from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.tsql import statements as st
+
+_HOLDS_OTHERS = (st.Block, st.If, st.While)
+
+
+def strike(session: SessionState, node: st.Statement) -> Steps:
+    """Let the statement begin late, or raise the error that was ordered for it."""
+    if isinstance(node, _HOLDS_OTHERS):
+        return None
+    server = session.server
+    late = server.catalog.faults.before_statement(
+        session.statement_text(node), spid=session.spid, application=session.application
+    )
+    if late:
+        yield Pause(lambda: server.clock.sleep(late))
+    return None

@@ -1,0 +1,198 @@
+"""The state of a session: what statements, functions and views ask of the one who runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from mssql_sandbox.engine.clients import IN_PROCESS, ConnectionFacts
+from mssql_sandbox.engine.events import Done, EnvChange, Event, Message
+from mssql_sandbox.engine.product import refuse_use
+from mssql_sandbox.engine.storage.database import Database
+from mssql_sandbox.engine.storage.server import Server
+from mssql_sandbox.engine.storage.table import Table
+from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.application_locks import SessionOwner
+from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.exec.handles import PreparedStatements
+from mssql_sandbox.exec.language import Language
+from mssql_sandbox.exec.options import SessionOptions
+from mssql_sandbox.exec.security import user_of
+from mssql_sandbox.exec.temporaries import TemporaryObjects
+from mssql_sandbox.exec.transactions import SessionTransactions
+from mssql_sandbox.tsql.statements import Statement, VariableDeclaration
+
+if TYPE_CHECKING:
+    from mssql_sandbox.exec.apicursors.cursor import ApiCursors
+    from mssql_sandbox.exec.routine import Frame, Routine
+    from mssql_sandbox.exec.statements.bulk import BulkTarget
+    from mssql_sandbox.exec.statements.triggers import TriggerLevel
+
+_FIRST_SPID = 51
+
+
+class SessionState:
+    """One logged-in client, with all that outlives its requests or tells of the one under way.
+
+    What statements ask of a session beside its state is only named here: the sessions above know how it is done.
+    """
+
+    api_cursors: ApiCursors
+
+    def __init__(
+        self,
+        server: Server,
+        language: Language,
+        *,
+        login: str,
+        database: str,
+        application: str = "",
+        host: str = "",
+        read_only_intent: bool = False,
+    ) -> None:
+        self.server = server
+        self.language = language
+        self.login = login
+        self.original_login = login
+        self.application = application
+        self.host = host
+        self.read_only_intent = read_only_intent
+        self.current_database: Database = server.database(database)
+        self.login_database = self.current_database
+        self.spid = next(n for n in range(_FIRST_SPID, 32767) if n not in server.sessions)
+        server.sessions[self.spid] = self
+        self.login_time = server.clock.local_datetime()
+        self.random = random.Random()  # noqa: S311 - RAND(), not a secret
+        self.prepared = PreparedStatements()
+        self._cancelled = False
+        self._waiting: asyncio.Future[Any] | None = None
+        self.on_kill: Callable[[], None] | None = None
+        self.open_lane: Callable[[], Any] | None = None
+        self.connection: ConnectionFacts = IN_PROCESS
+        self._start()
+
+    def _start(self) -> None:
+        self.options = SessionOptions()
+        self.transactions = SessionTransactions(self)
+        self.application_owner = SessionOwner(self.spid)
+        self.temporary = TemporaryObjects(self.server)
+        self.cursors: dict[str, Any] = {}
+        self.routines: OrderedDict[Any, Routine] = OrderedDict()
+        self.identity_insert: Table | None = None
+        self.row_count = 0
+        self.last_error = 0
+        self.last_identity: Decimal | None = None
+        self.scope_identity: Decimal | None = None
+        self.fetch_status = 0
+        self.cursor_rows = 0
+        self.nest_level = 0
+        self.procedure_id = 0
+        self.try_depth = 0
+        self.caught: SqlError | None = None
+        self.context_info: bytes | None = None
+        self.session_context: dict[str, Any] = {}
+        self.trigger_stack: list[TriggerLevel] = []
+        self.pending: list[Event] = []
+        self.users: list[str] = []
+        self.killed = False
+        self.running_text = ""
+        self.bulk: BulkTarget | None = None
+
+    def _end_transaction(self) -> None:
+        self.server.locks.release_all(self.application_owner)
+        current = self.transactions.current
+        if current is not None and current.state == "active":
+            current.rollback()
+        self.transactions.current, self.transactions.count = None, 0
+
+    @property
+    def database(self) -> str:
+        """Name of the current database."""
+        return self.current_database.name
+
+    @property
+    def transaction_descriptor(self) -> int:
+        """The open transaction, 0 for none."""
+        current = self.transactions.current
+        return 0 if current is None else current.id
+
+    @property
+    def transaction_count(self) -> int:
+        """@@TRANCOUNT."""
+        return self.transactions.count
+
+    @property
+    def transaction_state(self) -> int:
+        """XACT_STATE(): 1 open, -1 doomed, 0 none."""
+        current = self.transactions.current
+        return 0 if current is None else -1 if current.doomed else 1
+
+    @property
+    def trigger_level(self) -> int:
+        """TRIGGER_NESTLEVEL()."""
+        return len(self.trigger_stack)
+
+    def trigger_columns(self) -> tuple[str, ...]:
+        """Columns that the statement behind the running trigger has set."""
+        return self.trigger_stack[-1].columns if self.trigger_stack else ()
+
+    def default_schema(self, database: Database) -> str:
+        """The schema for bare names."""
+        login = self.server.logins.get(self.login)
+        if login is not None and "sysadmin" in login.server_roles:
+            return "dbo"
+        for principal in database.principals.values():
+            if principal.login is not None and principal.login.casefold() == self.login.casefold():
+                return principal.default_schema or "dbo"
+        return "dbo"
+
+    def note_identity(self, value: int | Decimal) -> None:
+        """Remember the identity value just given."""
+        self.last_identity = self.scope_identity = Decimal(value)
+
+    def statement_text(self, node: Statement) -> str:
+        """The text of a statement of the running batch, for logs of DDL."""
+        return self.running_text[node.start : node.end].strip() if node.end else self.running_text
+
+    def done(self, frame: Frame, count: int | None, command: str, *, error: bool = False) -> Done:
+        """The end of a statement; NOCOUNT hides the count."""
+        shown = None if self.options.nocount else count
+        return Done(shown, command, self.transactions.current is not None, frame.events_in_procedure, error)
+
+    def ended(self, frame: Frame, command: str = "select") -> Iterator[Done]:
+        """The end of a statement without rows and count; modules keep it to themselves under NOCOUNT.
+
+        Every statement but the declaration of variables ends so, each test of IF and WHILE too [doc: MS-TDS 2.2.7.6,
+        SET NOCOUNT; wire: go-mssqldb's own tests count them].
+        """
+        if not (frame.events_in_procedure and self.options.nocount):
+            yield self.done(frame, None, command)
+
+    def use(self, name: str) -> Steps:
+        """USE: 911 for an unknown database, 916 where the login has no user."""
+        database = self.server.databases.get(name)
+        if database is None:
+            raise error(911, name=name)
+        if database.options.state != "ONLINE":
+            raise error(942, name=database.name)
+        if database is not self.current_database:
+            refuse_use(self.server.version)
+        if user_of(self, database) is None:
+            raise error(916, login=self.login, database=database.name)
+        old = self.current_database.name
+        self.current_database = database
+        yield EnvChange("database", new=database.name, old=old)
+        yield Message(5701, 2, 10, f"Changed database context to '{database.name}'.")
+        return None
+
+    def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
+        """The compiled batch of a text."""
+        raise NotImplementedError
+
+    def breathe(self) -> Steps:
+        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        raise NotImplementedError

@@ -1,0 +1,35 @@
+"""The column that an assignment changes, as its new value names it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
+
+It is the target's, also where another table of FROM has a column of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mssql_sandbox.exec.scope import Scope
+from mssql_sandbox.tsql import ast
+
+
+def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) -> ast.Expression:
+    """A new value with its mention of the assigned column bound to the target (`alias`), where it leads the value."""
+    own = _reference(scope, alias, column)
+    if isinstance(node, ast.MethodCall) and node.target == ast.ColumnRef(column):
+        return replace(node, target=own)
+    if isinstance(node, ast.Function) and node.arguments[:1] == (ast.ColumnRef(column),) and node.name == (".WRITE",):
+        return replace(node, arguments=(own, *node.arguments[1:]))
+    if isinstance(node, ast.Binary) and node.left == ast.ColumnRef(column):
+        return replace(node, left=own)
+    return node
+
+
+def _reference(scope: Scope, alias: str, column: ast.Name) -> ast.ColumnRef:
+    """The column with the target's name before it; as written where that does not tell it apart."""
+    fold = scope.fold
+    own = [
+        field for field in scope.fields
+        if field.qualifier and fold(field.qualifier[-1]) == fold(alias) and fold(field.name) == fold(column[-1])
+    ]  # fmt: skip
+    if len(column) > 1 or len(own) != 1:
+        return ast.ColumnRef(column)
+    return ast.ColumnRef((*own[0].qualifier, own[0].name))

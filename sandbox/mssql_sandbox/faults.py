@@ -1,0 +1,245 @@
+"""What can go wrong, on demand: procedures of schema `sandbox`, callable through any driver.
+
+Time (advance, set, freeze), the capture job (pause, run once, lag), the Agent, cleanup, connections, and errors raised
+on the n-th statement that matches a pattern, or statements that take their time. Nothing happens unless a procedure was
+called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+from mssql_sandbox.catalog.columns import columns
+from mssql_sandbox.catalog.definitions import Call, procedure, result_set
+from mssql_sandbox.cdc.cleanup import run_cleanup
+from mssql_sandbox.cdc.instances import DatabaseCapture
+from mssql_sandbox.cdc.job_settings import RETENTION
+from mssql_sandbox.cdc_messages import cdc_error
+from mssql_sandbox.engine.events import Event
+from mssql_sandbox.error_messages import MESSAGES
+from mssql_sandbox.errors import SqlError
+
+_YEAR_1 = datetime(1, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
+CONNECTION_RESET = 10054
+
+
+class _Places(dict[str, str]):
+    """Fills the places of a message text which nothing is known about."""
+
+    def __missing__(self, key: str) -> str:
+        return key
+
+
+def ordered_error(number: int, *, spid: int) -> SqlError:
+    """The error of this number as the server words it; 10054 ends the connection."""
+    if number == CONNECTION_RESET:
+        return SqlError(number, "The connection was reset.", severity=20)
+    template = MESSAGES.get(number)
+    if template is None:
+        return SqlError(number, f"Error {number} was ordered for this statement.", state=51)
+    text = template.text.format_map(_Places(spid=str(spid)))
+    return SqlError(number, text, severity=template.severity, state=template.state)
+
+
+@dataclass(slots=True)
+class OrderedFault:
+    """What happens to a statement whose text matches, on the `nth` match, `times` times.
+
+    It begins `seconds` late, or fails with error `number` if that is not 0.
+    """
+
+    pattern: re.Pattern[str]
+    nth: int
+    times: int
+    application: str
+    number: int = 0
+    seconds: float = 0.0
+    seen: int = 0
+
+    @staticmethod
+    def of(call: Call, *, number: int = 0, seconds: float = 0.0) -> OrderedFault:
+        """The fault that a procedure's arguments order."""
+        pattern = re.compile(call.text("pattern") or "", re.IGNORECASE | re.DOTALL)
+        nth, times = call.number("nth") or 1, call.number("times") or 1
+        return OrderedFault(pattern, nth, times, call.text("application") or "", number, seconds)
+
+    def strikes(self, text: str, application: str) -> bool:
+        """Whether it is this statement's turn; counts the matches."""
+        if self.application and self.application.casefold() not in application.casefold():
+            return False
+        if not self.pattern.search(text):
+            return False
+        self.seen += 1
+        return self.nth <= self.seen < self.nth + self.times
+
+
+@dataclass(slots=True)
+class Faults:
+    """Faults that wait for their moment. The executor asks `before_statement` with each statement's text."""
+
+    statements: list[OrderedFault] = field(default_factory=list)
+
+    def before_statement(self, text: str, *, spid: int, application: str = "") -> float:
+        """The seconds that this statement begins late.
+
+        Raises:
+            SqlError: 1205, 1222, 3960, 10054 (severity 20, which ends the connection), or any number ordered.
+        """
+        late = 0.0
+        for fault in self.statements:
+            if fault.strikes(text, application):
+                if fault.number:
+                    raise ordered_error(fault.number, spid=spid)
+                late += fault.seconds
+        return late
+
+
+def _capture(call: Call) -> DatabaseCapture:
+    capture = call.scope.server.catalog.cdc.capture(call.scope.database)
+    if capture is None:
+        raise cdc_error(22901, call.scope.database.name, procedure="sandbox")
+    return capture
+
+
+async def _nothing() -> AsyncIterator[Event]:
+    return
+    yield
+
+
+def _advance_clock(call: Call) -> AsyncIterator[Event]:
+    seconds = call.arguments["seconds"]
+    call.scope.server.clock.advance(float(seconds))  # type: ignore[arg-type]
+    return _nothing()
+
+
+def _set_clock(call: Call) -> AsyncIterator[Event]:
+    ticks = call.number("utc")
+    assert ticks is not None
+    call.scope.server.clock.set(_YEAR_1 + timedelta(microseconds=ticks // 10))
+    return _nothing()
+
+
+def _freeze_clock(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.clock.freeze()
+    return _nothing()
+
+
+def _resume_clock(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.clock.resume()
+    return _nothing()
+
+
+def _capture_pause(call: Call) -> AsyncIterator[Event]:
+    _capture(call).paused = True
+    return _nothing()
+
+
+def _capture_resume(call: Call) -> AsyncIterator[Event]:
+    _capture(call).paused = False
+    return _nothing()
+
+
+def _capture_lag(call: Call) -> AsyncIterator[Event]:
+    _capture(call).lag_seconds = float(call.arguments["seconds"])  # type: ignore[arg-type]
+    return _nothing()
+
+
+async def _capture_run(call: Call) -> AsyncIterator[Event]:
+    read = call.scope.server.catalog.cdc.scan_now(call.scope.database)
+    for event in result_set(columns("transactions int"), [(read,)]):
+        yield event
+
+
+async def _capture_error(call: Call) -> AsyncIterator[Event]:
+    """A row of `sys.dm_cdc_errors`, as a failed scan leaves it."""
+    number = call.number("number") or 22859
+    now = call.scope.server.clock.local_datetime()
+    _capture(call).history.fail(now, number, 16, 1, call.text("message") or "")
+    return
+    yield
+
+
+def _agent_stop(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.catalog.cdc.stop_agent()
+    return _nothing()
+
+
+def _agent_start(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.catalog.cdc.start_agent()
+    return _nothing()
+
+
+async def _cleanup_now(call: Call) -> AsyncIterator[Event]:
+    minutes = call.number("retention")
+    mark = run_cleanup(_capture(call), RETENTION if minutes is None else minutes)
+    for event in result_set(columns("low_water_mark binary(10)?"), [(mark,)]):
+        yield event
+
+
+async def _drop_connection(call: Call) -> AsyncIterator[Event]:
+    """End other sessions: all of an application, or one by its spid; the caller's own only when named."""
+    spid, application = call.number("spid"), call.text("application")
+    own = call.scope.session.spid
+    dropped = 0
+    for session in list(call.scope.server.sessions.values()):
+        by_name = application is not None and application.casefold() in session.application.casefold()
+        if (spid is not None and session.spid == spid) or (by_name and session.spid != own):
+            session.kill()
+            dropped += 1
+    for event in result_set(columns("dropped int"), [(dropped,)]):
+        yield event
+
+
+def _order(call: Call, fault: OrderedFault) -> AsyncIterator[Event]:
+    call.scope.server.catalog.faults.statements.append(fault)
+    return _nothing()
+
+
+def _fail_statement(call: Call) -> AsyncIterator[Event]:
+    return _order(call, OrderedFault.of(call, number=call.number("number") or 1205))
+
+
+def _delay_statement(call: Call) -> AsyncIterator[Event]:
+    seconds = call.arguments["seconds"]
+    return _order(call, OrderedFault.of(call, seconds=float(seconds)))  # type: ignore[arg-type]
+
+
+async def _clear_faults(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.catalog.faults.statements.clear()
+    call.scope.server.catalog.wire.orders.clear()
+    for capture in call.scope.server.catalog.cdc.captures():
+        capture.paused, capture.lag_seconds = False, 0.0
+        capture.failures.clear()
+    return
+    yield
+
+
+PROCEDURES = (
+    procedure("sandbox.advance_clock", "@seconds float", _advance_clock),
+    procedure("sandbox.set_clock", "@utc datetime2(7)", _set_clock),
+    procedure("sandbox.freeze_clock", "", _freeze_clock),
+    procedure("sandbox.resume_clock", "", _resume_clock),
+    procedure("sandbox.capture_pause", "", _capture_pause),
+    procedure("sandbox.capture_resume", "", _capture_resume),
+    procedure("sandbox.capture_lag", "@seconds float", _capture_lag),
+    procedure("sandbox.capture_run", "", _capture_run),
+    procedure("sandbox.capture_error", "@number int = 22859, @message nvarchar(1024) = NULL", _capture_error),
+    procedure("sandbox.agent_stop", "", _agent_stop),
+    procedure("sandbox.agent_start", "", _agent_start),
+    procedure("sandbox.cleanup_now", "@retention int = NULL", _cleanup_now),
+    procedure("sandbox.drop_connection", "@spid int = NULL, @application nvarchar(128) = NULL", _drop_connection),
+    procedure(
+        "sandbox.fail_statement",
+        "@pattern nvarchar(4000), @number int = 1205, @nth int = 1, @times int = 1, @application nvarchar(128) = NULL",
+        _fail_statement,
+    ),
+    procedure(
+        "sandbox.delay_statement",
+        "@pattern nvarchar(4000), @seconds float, @nth int = 1, @times int = 1, @application nvarchar(128) = NULL",
+        _delay_statement,
+    ),
+    procedure("sandbox.clear_faults", "", _clear_faults),
+)

@@ -1,0 +1,33 @@
+"""A readable secondary on demand: who connects with `ApplicationIntent=ReadOnly` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mssql_sandbox.catalog.definitions import Call, procedure
+from mssql_sandbox.engine.events import Event
+
+
+async def _lag(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.replica.follow(float(call.arguments["seconds"]))  # type: ignore[arg-type]
+    return
+    yield
+
+
+async def _freeze(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.replica.freeze()
+    return
+    yield
+
+
+async def _drop(call: Call) -> AsyncIterator[Event]:
+    call.scope.server.replica.leave()
+    return
+    yield
+
+
+PROCEDURES = (
+    procedure("sandbox.replica_lag", "@seconds float = 0", _lag),
+    procedure("sandbox.replica_freeze", "", _freeze),
+    procedure("sandbox.replica_drop", "", _drop),
+)

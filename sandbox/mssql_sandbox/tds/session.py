@@ -1,0 +1,76 @@
+"""The seam between protocol and execution: what a connection needs of a session."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+from mssql_sandbox.engine.clients import ConnectionFacts
+from mssql_sandbox.engine.events import BulkData, Event, RpcParameter, TmRequest
+from mssql_sandbox.tds.login import Login
+
+
+class Session(Protocol):
+    """One logged-in client; runs one request at a time and reports by events."""
+
+    on_kill: Callable[[], None] | None
+    """Set by the connection: what a KILL of the session has to call, from the event loop's thread."""
+
+    connection: ConnectionFacts
+    """Set by the connection: how the client has come."""
+
+    open_lane: "Callable[[], Lane] | None"
+    """What opens one of several streams of requests that may run at the same time (MARS)."""
+
+    @property
+    def spid(self) -> int:
+        """The number by which the server knows the session."""
+        ...
+
+    @property
+    def database(self) -> str:
+        """The current database."""
+        ...
+
+    @property
+    def transaction_descriptor(self) -> int:
+        """The open transaction, 0 for none."""
+        ...
+
+    def batch(self, sql: str) -> AsyncGenerator[Event, None]:
+        """Run a batch of SQL text."""
+        ...
+
+    def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
+        """Call a procedure."""
+        ...
+
+    def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
+        """Store the rows of a bulk load, for which an INSERT BULK statement has asked."""
+        ...
+
+    def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
+        """Begin, commit, roll back or save a transaction."""
+        ...
+
+    def reset(self, *, keep_transaction: bool) -> None:
+        """Bring the session back to the state after login."""
+        ...
+
+    def cancel(self) -> None:
+        """End waits; the request under way stops soon."""
+        ...
+
+    def close(self) -> None:
+        """Roll back and release everything."""
+        ...
+
+
+class Lane(Session, Protocol):
+    """What a MARS client has in each of its SMP sessions."""
+
+    def enlist(self, descriptor: int) -> None:
+        """Say which transaction the next request belongs to, 0 for none."""
+        ...
+
+
+SessionFactory = Callable[[Login], Session]
+"""Makes the session of a client, or raises `SqlError` (18456 wrong password, 4060 no such database)."""

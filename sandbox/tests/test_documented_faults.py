@@ -1,0 +1,17 @@
+"""The sandbox's page names every procedure that causes a fault."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mssql_sandbox import faults, incidents, wire_faults
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "sandbox.md"
+
+
+def test_the_document_names_every_fault_procedure_and_no_other() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert set(re.findall(r"EXEC (sandbox\.\w+)", text)) == {
+        f"sandbox.{one.name}" for one in (*faults.PROCEDURES, *wire_faults.PROCEDURES, *incidents.PROCEDURES)
+    }
