@@ -8,7 +8,7 @@ import dagster as dg
 from mssql_cdc.config import load_connectors
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.stream.discover import read_table_list, table_list_path
+from mssql_cdc.run.discover import read_table_list, table_list_path
 
 FOLDER_VARIABLE = "MSSQL_CDC_CONNECTORS"
 DEFAULT_FOLDER = "connectors"

@@ -1,7 +1,7 @@
 """Every exception of the project, grouped by what the caller can do about it.
 
 A message says what was found, what was expected and what to do. Turning a driver's error into one of these
-belongs to `source/`; what a run does about one belongs to `stream/` and `defs/`.
+belongs to `source/`; what a run does about one belongs to `run/`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Log sequence numbers, ranges of them, positions of change rows, and the keys of partitions.
 
 Only values and their texts belong here. Nothing here reads a source or a table: what an LSN means at a given
-moment (captured, scanned, end of the log) is decided in `source/` and `stream/`.
+moment (captured, scanned, end of the log) is decided in `source/` and `plan/`.
 """
 
 from __future__ import annotations

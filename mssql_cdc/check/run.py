@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mssql_cdc.capture.context import Database
-from mssql_cdc.capture.tables import Member, load_members
-from mssql_cdc.capture.tasks import masks_of
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import Member, load_members
+from mssql_cdc.capture.write_task import masks_of
 from mssql_cdc.check.multiset import Comparison, compare
 from mssql_cdc.check.sides import Compared, current_rows, log_rows, source_rows, unknown_cells
 from mssql_cdc.errors import CheckDiffersError, NotCaughtUpError

@@ -31,7 +31,7 @@ def run_parser(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from mssql_cdc.stream.loop import catch_up, run_for
+    from mssql_cdc.run.loop import catch_up, run_for
 
     with opened(options, lasting=not options.until_caught_up) as databases:
         if options.until_caught_up:
@@ -54,8 +54,8 @@ def records_parser(commands: Commands) -> None:
 
 
 def _records(options: argparse.Namespace) -> int:
-    from mssql_cdc.capture.context import warehouse_path
     from mssql_cdc.records import write_records
+    from mssql_cdc.run.databases import warehouse_path
 
     connector, warehouse = connector_of(options), warehouse_path(options.warehouse)
     if options.output == "-":
@@ -80,7 +80,7 @@ def check_parser(commands: Commands) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from mssql_cdc.check.run import check_databases
-    from mssql_cdc.stream.after import refresh_current
+    from mssql_cdc.follow.after import refresh_current
 
     with opened(options) as databases:
         for database in databases:
@@ -105,7 +105,7 @@ def discover_parser(commands: Commands) -> None:
 
 def _discover(options: argparse.Namespace) -> int:
     from mssql_cdc.config import load_connector
-    from mssql_cdc.stream.discover import write_table_list
+    from mssql_cdc.run.discover import write_table_list
 
     connector = load_connector(options.config)
     path, tables = write_table_list(connector, options.config, warn=progress)

@@ -30,7 +30,7 @@ def acknowledge_parser(commands: Commands) -> None:
 
 
 def _acknowledge(options: argparse.Namespace) -> int:
-    from mssql_cdc.stream.loss import acknowledge_named, go_on_after_restore, is_restored
+    from mssql_cdc.run.loss import acknowledge_named, go_on_after_restore, is_restored
 
     with opened(options) as databases:
         if options.restored:
@@ -67,7 +67,7 @@ def maintain_parser(commands: Commands) -> None:
 
 
 def _maintain(options: argparse.Namespace) -> int:
-    from mssql_cdc.stream.maintain import maintain
+    from mssql_cdc.run.maintain import maintain
 
     with opened(options) as databases:
         for database in databases:

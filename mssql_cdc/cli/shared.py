@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mssql_cdc.capture.context import Database
+    from mssql_cdc.capture.database import Database
     from mssql_cdc.config import Connector
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
@@ -75,7 +75,7 @@ def opened(options: argparse.Namespace, *, lasting: bool = False) -> AbstractCon
 
     `lasting`: the command goes on for long.
     """
-    from mssql_cdc.capture.context import open_databases
+    from mssql_cdc.run.databases import open_databases
 
     quiet = not options.debug
     return open_databases(

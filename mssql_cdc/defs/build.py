@@ -14,8 +14,8 @@ from mssql_cdc.defs.sensors import build_sensor
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signals import build_signals
 from mssql_cdc.defs.specs import event_specs, source_specs
+from mssql_cdc.run.guardrail import guard
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.stream.guardrail import guard
 
 MAX_RUNTIME_SECONDS = 3600
 

@@ -1,7 +1,7 @@
 """The capture step of one database: the multi-asset that materializes change logs, current tables and transactions.
 
 One step does a range or a snapshot for all the tables that the run selected (architecture §5). It turns results into
-materializations and checks; what is read and written is decided in `stream/` and `snapshot/`.
+materializations and checks; what is read and written is decided below.
 """
 
 import time
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from mssql_cdc.check.lake import judge
 from mssql_cdc.defs.background import Background
-from mssql_cdc.defs.lake_check import judge
 from mssql_cdc.defs.report import Reporter, StepEvent
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs

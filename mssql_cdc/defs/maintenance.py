@@ -1,13 +1,13 @@
 """The job that keeps a database's tables readable, and a schedule for it, which is off until somebody wants it.
 
-It may run beside capture; what it does is decided in `stream/maintain.py`.
+It may run beside capture; what it does is decided in `run/maintain.py`.
 """
 
 import dagster as dg
 
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.stream.maintain import maintain
+from mssql_cdc.run.maintain import maintain
 
 
 class Retention(dg.Config):

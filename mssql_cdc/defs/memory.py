@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from mssql_cdc.stream.facts import Cursor
+from mssql_cdc.plan.facts import Cursor
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,20 @@ from typing import Any
 
 import dagster as dg
 
+from mssql_cdc.capture.range import TableOutcome
+from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.check.lake import Verdict
 from mssql_cdc.defs.background import PROGRESS_TAG
-from mssql_cdc.defs.lake_check import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.defs.work import RangeDone, Work
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.after import Merged
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.run.steps import Followed, SnapshotDone
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.run import Progress
-from mssql_cdc.stream.after import Merged
-from mssql_cdc.stream.capture import TableOutcome
-from mssql_cdc.stream.steps import Followed, SnapshotDone
 
 OPERATIONS = {"c": "inserts", "u": "updates", "d": "deletes"}
 SHARES = (25, 50, 75)

@@ -12,7 +12,7 @@ import dagster as dg
 
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import parse_snapshot_key
-from mssql_cdc.stream.facts import Activity
+from mssql_cdc.plan.facts import Activity
 
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"

@@ -12,7 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import mark_status
+from mssql_cdc.capture.requests import free_key
+from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.capture_step import SIGNAL_TAG
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.metadata import event_metadata
@@ -21,19 +24,16 @@ from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.runs import MERGE_TAG, Runs
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.follow.after import behind_current
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.plan.decisions import Lost, Range, Restored, Snapshot, Wait
+from mssql_cdc.plan.facts import Cursor, Facts
+from mssql_cdc.plan.planner import backoff, next_cursor, plan
+from mssql_cdc.run.heartbeat import beat
+from mssql_cdc.run.loss import GO_ON, begin_epoch, write_loss, write_restore
+from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.starting import snapshot_at_start
 from mssql_cdc.schema import TableId
-from mssql_cdc.stream.after import behind_current
-from mssql_cdc.stream.capture import mark_status
-from mssql_cdc.stream.decisions import Lost, Range, Restored, Snapshot, Wait
-from mssql_cdc.stream.facts import Cursor, Facts
-from mssql_cdc.stream.gather import Survey, survey
-from mssql_cdc.stream.heartbeat import beat
-from mssql_cdc.stream.loss import GO_ON, begin_epoch, write_loss, write_restore
-from mssql_cdc.stream.plan import backoff, next_cursor, plan
-from mssql_cdc.stream.signals import free_key
-from mssql_cdc.stream.starting import snapshot_at_start
-from mssql_cdc.stream.tick import quiet_look
 
 POOL_SLOTS = 2
 LOOK_AGAIN = timedelta(seconds=60)

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.lake.layout import Layout

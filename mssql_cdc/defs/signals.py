@@ -10,16 +10,16 @@ from enum import Enum
 import dagster as dg
 from pydantic import Field
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, name_of, note_signal
+from mssql_cdc.check.lake import judge
 from mssql_cdc.config.signals import expand_collections
-from mssql_cdc.defs.lake_check import judge
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.schema import TableId
-from mssql_cdc.stream.loss import acknowledge, go_on_after_restore
-from mssql_cdc.stream.signals import DONE, SignalRow, ask_for_snapshot, name_of, note_signal
 
 
 class Action(Enum):

@@ -1,4 +1,4 @@
-"""What a step does with one partition key, in terms of `stream/` and `snapshot/`; returns their results untouched.
+"""What a step does with one partition key, in terms of `run/`; returns their results untouched.
 
 How results look in Dagster is decided in `report.py`. Blocking calls run beside the main thread (`background.py`).
 """
@@ -9,22 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import RangeResult, TableOutcome, capture
+from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.follow.after import Merged, merge_current
+from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Range
+from mssql_cdc.plan.facts import Member
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.plan.requested import requested
+from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.steps import Asked, Followed, SnapshotDone, follow, take_snapshot
 from mssql_cdc.schema import TableId
-from mssql_cdc.snapshot.run import Progress
-from mssql_cdc.stream.after import Merged, merge_current
-from mssql_cdc.stream.capture import RangeResult, TableOutcome, capture
-from mssql_cdc.stream.decisions import Range
-from mssql_cdc.stream.facts import Member
-from mssql_cdc.stream.gather import Survey, survey
-from mssql_cdc.stream.plan import plan
-from mssql_cdc.stream.requested import requested
-from mssql_cdc.stream.steps import Asked, Followed, SnapshotDone, follow, take_snapshot
-from mssql_cdc.stream.sweep import sweep_due
-from mssql_cdc.stream.tick import quiet_look
 
 
 @dataclass(frozen=True, slots=True)

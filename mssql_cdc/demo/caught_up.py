@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.config import load_connector
+from mssql_cdc.follow.after import behind_current
+from mssql_cdc.run.loop import goal_behind, has_reached
 from mssql_cdc.source.sqlserver.source import SqlServerSource
-from mssql_cdc.stream.after import behind_current
-from mssql_cdc.stream.gather import survey
-from mssql_cdc.stream.loop import goal_behind, has_reached
 
 POLL_SECONDS = 1.0
 

@@ -1,7 +1,7 @@
 """Current tables: kept equal to the source by MERGE from the change log, stretch by stretch (correctness D).
 
 Progress is the txn version of the current table itself, in `_batch` numbers of the change log. When a table may be
-merged (complete cut, no open snapshot) is decided in `stream/` and `snapshot/`.
+merged (complete cut, no open snapshot) is decided below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`_offsets`: one sparse row per finished range or snapshot step of a database (rules A1, A3, A4, A8).
 
 The list of cuts, and the position of idle tables. Positions are texts of the source, compared with their epoch and
-never looked into. What to read next is decided in `stream/plan.py`; the rows themselves are in `lake/offset_rows.py`.
+never looked into. What to read next is decided in `plan/planner.py`; the rows themselves are in `lake/offset_rows.py`.
 """
 
 from __future__ import annotations

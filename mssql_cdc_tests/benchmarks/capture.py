@@ -63,9 +63,9 @@ def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: in
 
 def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
     """A tick over fifty changed tables on a warm session, split into its parts."""
-    from mssql_cdc.capture.context import open_databases
     from mssql_cdc.config import load_connector
-    from mssql_cdc.stream.loop import Follower, catch_up
+    from mssql_cdc.run.databases import open_databases
+    from mssql_cdc.run.loop import Follower, catch_up
 
     create_database(server, "ticks", {f"t{i}": 0 for i in range(TICK_TABLES)})
     with server.connect("ticks") as connection:
@@ -90,8 +90,8 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
     """Adds up the seconds spent in the parts of a tick."""
-    import mssql_cdc.stream.capture as capture
-    import mssql_cdc.stream.loop as loop
+    import mssql_cdc.capture.range as capture
+    import mssql_cdc.run.loop as loop
 
     spent: dict[str, float] = defaultdict(float)
     watched = [

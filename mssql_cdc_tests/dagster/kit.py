@@ -11,14 +11,14 @@ from typing import Any
 
 import dagster as dg
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import snapshot_key
+from mssql_cdc.plan.facts import Cursor
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
-from mssql_cdc.stream.facts import Cursor
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 PASSWORD = "Pa$$-that-nobody-may-see"

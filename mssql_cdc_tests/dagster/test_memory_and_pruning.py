@@ -13,7 +13,7 @@ from mssql_cdc.defs import prune
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.prune import MOST_AT_ONCE, stale_keys
 from mssql_cdc.lsn import Lsn, LsnRange, snapshot_key
-from mssql_cdc.stream.facts import Cursor
+from mssql_cdc.plan.facts import Cursor
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

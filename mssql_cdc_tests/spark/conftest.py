@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
 from mssql_cdc_tests.spark.model_lake import model_database
 from mssql_cdc_tests.spark.model_source import ModelSource
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
 from mssql_cdc.config import connector_from_mapping
-from mssql_cdc.stream.loop import catch_up
+from mssql_cdc.run.loop import catch_up
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.stream.gather import survey
-from mssql_cdc.stream.loop import Follower
-from mssql_cdc.stream.signals import REQUESTED, SignalRow, note_signal
+from mssql_cdc.run.loop import Follower
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 

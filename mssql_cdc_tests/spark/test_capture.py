@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.snapshot import begin
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, SourceError
-from mssql_cdc.snapshot import begin
-from mssql_cdc.stream.capture import capture
-from mssql_cdc.stream.decisions import Range
-from mssql_cdc.stream.gather import survey
-from mssql_cdc.stream.loop import Follower, catch_up
-from mssql_cdc.stream.plan import plan
-from mssql_cdc.stream.signals import ask_for_snapshot
+from mssql_cdc.plan.decisions import Range
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.loop import Follower, catch_up
 from mssql_cdc_tests.spark.model_lake import changes, current, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from mssql_cdc.stream.loop import catch_up
+from mssql_cdc.run.loop import catch_up
 from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -37,10 +37,10 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
 @pytest.mark.parametrize(
     ("target", "call", "after"),
     [
-        ("mssql_cdc.stream.capture.commit", 1, True),  # between two tables
-        ("mssql_cdc.stream.capture.append_offsets", 1, False),  # before the offsets row
-        ("mssql_cdc.stream.after.apply", 1, False),  # between append and MERGE
-        ("mssql_cdc.stream.after.apply", 1, True),  # between the MERGEs of two tables
+        ("mssql_cdc.capture.range.commit", 1, True),  # between two tables
+        ("mssql_cdc.capture.range.append_offsets", 1, False),  # before the offsets row
+        ("mssql_cdc.follow.after.apply", 1, False),  # between append and MERGE
+        ("mssql_cdc.follow.after.apply", 1, True),  # between the MERGEs of two tables
     ],
 )
 def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, monkeypatch, target, call, after):
@@ -65,10 +65,10 @@ def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, mon
 def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, source, monkeypatch, call, after):
     write_some(source)
     source.capture()
-    monkeypatch.setattr("mssql_cdc.snapshot.capture.CHUNK_ROWS", 2)
-    monkeypatch.setattr("mssql_cdc.snapshot.capture.GROUP_CHUNKS", 1)
+    monkeypatch.setattr("mssql_cdc.capture.snapshot.capture.CHUNK_ROWS", 2)
+    monkeypatch.setattr("mssql_cdc.capture.snapshot.capture.GROUP_CHUNKS", 1)
     with monkeypatch.context() as patch:
-        kill_at(patch, "mssql_cdc.snapshot.read.commit", call, after=after)
+        kill_at(patch, "mssql_cdc.capture.snapshot.read.commit", call, after=after)
         with pytest.raises(Killed):
             catch_up([database], timeout=60)
     write_some(source)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from mssql_cdc.capture.context import Database
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, FencedError, SourceRestoredError
 from mssql_cdc.lake.gaps import load_gaps, open_gaps
-from mssql_cdc.stream.capture import capture
-from mssql_cdc.stream.gather import survey
-from mssql_cdc.stream.loop import catch_up
-from mssql_cdc.stream.loss import acknowledge, go_on_after_restore
-from mssql_cdc.stream.plan import plan
-from mssql_cdc.stream.signals import ask_for_snapshot
-from mssql_cdc.stream.steps import Asked, take_snapshot
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.loop import catch_up
+from mssql_cdc.run.loss import acknowledge, go_on_after_restore
+from mssql_cdc.run.steps import Asked, take_snapshot
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource

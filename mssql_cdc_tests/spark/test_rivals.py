@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
-from mssql_cdc.stream.capture import capture
-from mssql_cdc.stream.facts import Activity
-from mssql_cdc.stream.gather import survey
-from mssql_cdc.stream.loop import Follower, catch_up
-from mssql_cdc.stream.maintain import maintain
-from mssql_cdc.stream.plan import plan, plan_partition
+from mssql_cdc.plan.facts import Activity
+from mssql_cdc.plan.planner import plan, plan_partition
+from mssql_cdc.run.loop import Follower, catch_up
+from mssql_cdc.run.maintain import maintain
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource

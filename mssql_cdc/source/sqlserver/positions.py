@@ -1,7 +1,7 @@
 """Where the source stands: captured, scanned, log end, minima, witness (correctness, "Words"; A2, A7, A8, A9).
 
 Each function is one or two short statements on a control connection. What follows from the answers is decided in
-`stream/`.
+`plan/`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""One captured database of one connector: where it is read, where it goes, and what a run needs beside that."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mssql_cdc.config import Connector, reveal
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("mssql_cdc")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A captured database. `log` takes one line of progress; `run_id` stands in every commit that is made."""
+
+    connector: Connector
+    catalog: str
+    source: SqlServerSource
+    layout: Layout
+    storage: Storage
+    spark: Callable[[], SparkSession]
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    log: Callable[[str], None] = logger.info
+
+    @classmethod
+    def of(
+        cls,
+        connector: Connector,
+        catalog: str,
+        *,
+        spark: Callable[[], SparkSession],
+        warehouse: str | None = None,
+        run_id: str | None = None,
+        log: Callable[[str], None] = logger.info,
+    ) -> Database:
+        """The database `catalog` of a connector; `warehouse` wins over `delta.warehouse`."""
+        # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
+        storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
+        layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
+        source = SqlServerSource(connector)
+        return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, log)
+
+    def session(self) -> AbstractContextManager[SqlServerSession]:
+        """A session on the database, for questions."""
+        return self.source.session(self.catalog)
+
+    def named(self, run_id: str) -> Database:
+        """The same database for another run."""
+        return replace(self, run_id=run_id)

@@ -1,0 +1,84 @@
+"""Notifications about a snapshot (NOT-01 to NOT-07): rows of `_notifications`, and log lines if that channel is on."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.small_tables import small_table
+
+_ATTEMPTS = 5
+AGGREGATE = "Initial Snapshot"
+
+
+class Notifier:
+    """Collects a snapshot's notifications and writes them in one commit per `flush`."""
+
+    def __init__(self, database: Database, signal: str | None, tables: Sequence[str]) -> None:
+        self._database = database
+        self._id = signal or str(uuid.uuid4())
+        self._tables = ",".join(tables)
+        self._rows: list[dict[str, Any]] = []
+
+    def started(self) -> None:
+        """The snapshot begins."""
+        self._add("STARTED")
+
+    def in_progress(self, table: str) -> None:
+        """A part of the table was read."""
+        self._add("IN_PROGRESS", data_collections=self._tables, current_collection_in_progress=table)
+
+    def scanned(self, table: str, rows: int | None) -> None:
+        """The table was read, or failed (`rows` None)."""
+        if rows is None:
+            self._add("TABLE_SCAN_COMPLETED", scanned_collection=table, status="SQL_EXCEPTION")
+            return
+        self._add(
+            "TABLE_SCAN_COMPLETED",
+            data_collections=self._tables,
+            scanned_collection=table,
+            total_rows_scanned=str(rows),
+            status="SUCCEEDED",
+        )
+
+    def skipped(self, reason: str) -> None:
+        """No snapshot is taken of what was asked for."""
+        self._add("SKIPPED", data_collections=self._tables, reason=reason)
+
+    def completed(self) -> None:
+        """Every table was read."""
+        self._add("COMPLETED")
+
+    def flush(self) -> None:
+        """Write what has been collected."""
+        if not self._rows:
+            return
+        table = small_table(self._database.layout, "notifications", self._database.storage)
+        for attempt in range(_ATTEMPTS):
+            try:
+                table.append(table.state(), self._rows, {"kind": "notifications", "run_id": self._database.run_id})
+            except FencedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            break
+        if "log" in self._database.connector.notifications.channels:
+            for row in self._rows:
+                self._database.log(f"[Notification Service] {row}")
+        self._rows = []
+
+    def _add(self, kind: str, **more: str) -> None:
+        data = {"connector_name": self._database.connector.topic_prefix, **more}
+        self._rows.append(
+            {
+                "id": self._id,
+                "aggregate_type": AGGREGATE,
+                "type": kind,
+                "additional_data": sorted(data.items()),
+                "timestamp_ms": int(time.time() * 1000),
+            }
+        )

@@ -1,0 +1,286 @@
+"""Carries a range out: one Spark job for all of its tables, a commit per table, one `_offsets` row last.
+
+A table that fails never takes another one with it: it keeps its position, is named in the result, and is asked for
+again. Current tables, transactions and signals follow in `follow/`, from what was committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import prepared, versioned
+from mssql_cdc.capture.survey import Survey, witness_text
+from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.errors import MssqlCdcError, TaskError
+from mssql_cdc.lake.log import TableState, commit
+from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, append_offsets
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Range, Slice
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.sqlserver.positions import require_held
+from mssql_cdc.source.sqlserver.source import SqlServerSession
+from mssql_cdc.source.sqlserver.sql import require_visible
+from mssql_cdc.spark.tasks import TaskResult, run_tasks
+
+ROWS_PER_TASK = 250_000
+MOST_TASKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """What a range did for one table. `error` keeps it at its old position."""
+
+    slice: Slice
+    rows: int = 0
+    operations: Mapping[str, int] = field(default_factory=dict)
+    state: TableState | None = None
+    first: str | None = None
+    last: str | None = None
+    error: MssqlCdcError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What a range did. `row` is its `_offsets` row, None when every table failed or nothing was to be done."""
+
+    decision: Range
+    tables: Mapping[TableId, TableOutcome]
+    row: OffsetRow | None
+    offsets: Offsets
+
+    @property
+    def rows(self) -> int:
+        """Change-log rows written."""
+        return sum(outcome.rows for outcome in self.tables.values())
+
+    @property
+    def failed(self) -> dict[TableId, MssqlCdcError]:
+        """The tables that failed, with their errors."""
+        return {table: outcome.error for table, outcome in self.tables.items() if outcome.error is not None}
+
+    def raise_failure(self) -> None:
+        """Raise the first table's error, naming how many others failed."""
+        for table, error in self.failed.items():
+            more = f" (and {len(self.failed) - 1} more tables)" if len(self.failed) > 1 else ""
+            raise type(error)(f"{table}: {error}{more}") from error
+
+
+def capture(database: Database, survey: Survey, decision: Range) -> RangeResult:
+    """Read the range into the change logs; returns also when tables failed.
+
+    Raises:
+        SourceUnavailableError, SourceError: the source could not be asked at all; nothing was written.
+        FencedError: another run has written the offsets of these tables; their commits stand and are found again.
+    """
+    outcomes: dict[TableId, TableOutcome] = {}
+    with database.session() as session:
+        if decision.slices:
+            session.control.execute(require_visible(decision.range.to), doing="looking for the end of the range")
+            counts = _counts(session, survey, decision)
+            outcomes = _read_and_commit(database, session, survey, decision, counts)
+            _check_quiet(session, outcomes, counts)
+        # Also behind a mere opening: a source that goes back right after its first snapshot is to be found out.
+        witness = witness_text(session.witness(decision.range.to))
+    row = _offset_row(database, survey, decision, outcomes, witness)
+    if row is None:
+        return RangeResult(decision, outcomes, None, survey.offsets)
+    # `_offsets` looks again whether all streaming members took part: a snapshot may have ended meanwhile.
+    members = [m.table.text for m in survey.facts.members] if row.complete else []
+    after = append_offsets(database.layout, row, seen=survey.offsets, members=members, storage=database.storage)
+    return RangeResult(decision, outcomes, after.rows[-1], after)
+
+
+def mark_status(database: Database, survey: Survey, tables: Collection[TableId], status: str, reason: str) -> Offsets:
+    """Write that these tables stand so (lost, failed); they keep their positions."""
+    entries = {}
+    for table in tables:
+        position = survey.position(table)
+        to = position.text if position else None
+        entries[table.text] = survey.members[table].new_entry(
+            status=status, reason=reason, to=to, epoch=survey.facts.epoch
+        )
+    row = OffsetRow(
+        kind="status",
+        at=datetime.now(UTC),
+        tables=entries,
+        epoch=survey.facts.epoch,
+        run_id=database.run_id,
+    )
+    return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
+
+
+def _counts(session: SqlServerSession, survey: Survey, decision: Range) -> dict[TableId, int]:
+    """Change rows of each slice; tables without any are not read (their minimum is checked all the same)."""
+    epoch = decision.range.epoch
+    parts = [
+        (survey.instance(s.table, s.instance.object_id), LsnRange(s.read_from, s.to, epoch)) for s in decision.slices
+    ]
+    counted = session.count_rows(parts)
+    return {s.table: counted.get(s.instance.name, 0) for s in decision.slices}
+
+
+def _read_and_commit(
+    database: Database,
+    session: SqlServerSession,
+    survey: Survey,
+    decision: Range,
+    counts: Mapping[TableId, int],
+) -> dict[TableId, TableOutcome]:
+    busy = [s for s in decision.slices if counts[s.table]]
+    outcomes = {s.table: TableOutcome(s, state=survey.members[s.table].state) for s in decision.slices}
+    wanted = {
+        s.table: (survey.instance(s.table, s.instance.object_id), survey.members[s.table].incarnation) for s in busy
+    }
+    schemas = versioned(database, wanted) if wanted else {}
+    states: dict[TableId, TableState] = {}
+    tasks: list[WriteTask] = []
+    owners: list[TableId] = []
+    for part in busy:
+        try:
+            states[part.table] = prepared(database, survey.members[part.table], schemas[part.table])
+        except MssqlCdcError as error:
+            outcomes[part.table] = TableOutcome(part, error=error)
+            continue
+        made = _tasks(database, session, survey, decision, part, schemas[part.table], states[part.table], counts)
+        tasks += made
+        owners += [part.table] * len(made)
+    results: dict[TableId, list[TaskResult]] = {table: [] for table in states}
+    if tasks:
+        database.log(f"reading {sum(counts.values())} change rows of {len(states)} tables in {len(tasks)} tasks")
+        for table, result in zip(owners, run_tasks(database.spark(), tasks, write), strict=True):
+            results[table].append(result)
+    for part in busy:
+        if part.table in states:
+            outcomes[part.table] = _commit(database, decision, part, states[part.table], results[part.table])
+    return outcomes
+
+
+def _tasks(
+    database: Database,
+    session: SqlServerSession,
+    survey: Survey,
+    decision: Range,
+    part: Slice,
+    schema: TableSchema,
+    state: TableState,
+    counts: Mapping[TableId, int],
+) -> list[WriteTask]:
+    """A table's tasks: adjoining sub-ranges, so that a large table does not run on one core alone."""
+    instance = survey.instance(part.table, part.instance.object_id)
+    whole = LsnRange(part.read_from, part.to, decision.range.epoch)
+    wanted = min(-(-counts[part.table] // ROWS_PER_TASK), MOST_TASKS)
+    ranges = session.split(instance, whole, wanted) if wanted > 1 else [whole]
+    return [
+        WriteTask(
+            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to),
+            schema,
+            state.target,
+            state.batch + 1,
+            database.connector,
+        )
+        for sub in ranges
+    ]
+
+
+def _commit(
+    database: Database, decision: Range, part: Slice, state: TableState, results: list[TaskResult]
+) -> TableOutcome:
+    """One table's commit: all files of all of its tasks or none (rule E29)."""
+    try:
+        written = Written.joined(Written.from_value(result.unwrap()) for result in results)
+        after = commit(
+            state,
+            written.files,
+            {
+                "kind": "range",
+                "from": part.from_.text,
+                "to": part.to.text,
+                "epoch": decision.range.epoch,
+                "partition": decision.key,
+                "run_id": database.run_id,
+                "operations": dict(written.operations),
+            },
+            spark=database.spark,
+        )
+    except MssqlCdcError as error:
+        return TableOutcome(part, error=error)
+    except (OSError, ValueError) as error:
+        return TableOutcome(part, error=TaskError(f"{type(error).__name__}: {error}"))
+    return TableOutcome(part, written.rows, written.operations, after, written.first, written.last)
+
+
+def _check_quiet(
+    session: SqlServerSession, outcomes: dict[TableId, TableOutcome], counts: Mapping[TableId, int]
+) -> None:
+    """The after-check of rule A9 for tables that had no rows to read; readers check their own."""
+    quiet = [o.slice for o in outcomes.values() if o.error is None and not counts[o.slice.table]]
+    minima = session.minima() if quiet else {}
+    for part in quiet:
+        try:
+            require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
+        except MssqlCdcError as error:
+            outcomes[part.table] = TableOutcome(part, error=error)
+
+
+def _offset_row(
+    database: Database,
+    survey: Survey,
+    decision: Range,
+    outcomes: Mapping[TableId, TableOutcome],
+    witness: str | None,
+) -> OffsetRow | None:
+    """The range's row: what finished, what is moved idle, what is given up; complete when nothing is behind."""
+    entries: dict[str, Entry] = {}
+    to, epoch = decision.range.to, decision.range.epoch
+    for table, outcome in outcomes.items():
+        if outcome.error is None:
+            entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
+    for table in decision.idle:
+        entries[table.text] = _entry(survey, table, survey.members[table].state, to.text, epoch, 0)
+    failed = any(outcome.error is not None for outcome in outcomes.values())
+    complete = decision.complete and not failed
+    if complete:
+        for member in survey.facts.members:
+            if member.status == "streaming" and member.position == to and member.table.text not in entries:
+                state = survey.members[member.table].state
+                entries[member.table.text] = _entry(survey, member.table, state, to.text, epoch, 0)
+    for table in decision.give_up:
+        position = survey.position(table)
+        entries[table.text] = survey.members[table].new_entry(
+            status="failed",
+            to=position.text if position else None,
+            epoch=epoch,
+            reason=f"{survey.facts.cursor.attempt} attempts failed",
+        )
+    if not entries:
+        return None
+    scanned = survey.facts.scanned
+    return OffsetRow(
+        kind="range" if decision.slices else "idle",
+        at=datetime.now(UTC),
+        tables=entries,
+        to=to.text,
+        epoch=epoch,
+        complete=complete,
+        scanned=scanned.text if scanned else None,
+        partition=decision.key,
+        run_id=database.run_id,
+        witness=witness,
+        facts=json.dumps({"opens": [t.text for t in decision.opens]}) if decision.opens else None,
+    )
+
+
+def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int) -> Entry:
+    return survey.members[table].new_entry(
+        status="streaming",
+        to=to,
+        epoch=epoch,
+        rows=rows,
+        delta_table_id=state.table_id if state else None,
+        delta_version=state.delta_version if state else None,
+        batch=state.batch if state else None,
+    )

@@ -1,0 +1,174 @@
+"""How a snapshot begins, or goes on where its commits say (rule A6): plan, status, states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import SNAPSHOT, Member, load_members, prepared, versioned
+from mssql_cdc.capture.notifications import Notifier
+from mssql_cdc.capture.snapshot.plan import Chunk, GroupDone, SnapshotPlan, TablePlan, low_mark
+from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.errors import DataLostError
+from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.log import TableState, facts_of
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets, load_offsets
+from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.storage import storage_warning
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.source import SqlServerSession
+
+_PLANS = pa.schema([pa.field("_batch", pa.int64()), pa.field("id", pa.string()), pa.field("plan", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for: these tables under this partition key; `filters` are SELECT statements that stand for some.
+
+    `signal` is the id of the signal that asked for it. All of it matters only to the run that begins the snapshot:
+    later ones go by the plan that was kept.
+    """
+
+    id: str
+    tables: Collection[TableId]
+    chunk_rows: int
+    epoch: int = 0
+    signal: str | None = None
+    filters: Mapping[TableId, str] = field(default_factory=dict)
+
+
+def begin(database: Database, session: SqlServerSession, wanted: Wanted) -> Run:
+    """The run: plan made or found, status written, change logs made ready."""
+    members, offsets = loaded_members(database, session)
+    missing = [table.text for table in wanted.tables if table not in members]
+    if missing:
+        raise DataLostError(f"CDC is no longer enabled on {', '.join(missing)}, which snapshot {wanted.id} was to read")
+    plan = _load_plan(database, wanted.id)
+    fresh = plan is None
+    if plan is None:
+        plan = _new_plan(database, session, members, wanted)
+    chosen = {t.table: members[t.table] for t in plan.tables if t.table in wanted.tables}
+    open_ = {table: m for table, m in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
+    if open_:
+        offsets = _write_status(database, plan, open_, offsets, wanted.epoch)
+        members, offsets = loaded_members(database, session)
+        chosen = {table: members[table] for table in chosen}
+    schemas = versioned(database, {t: (m.captured.newest, m.incarnation) for t, m in chosen.items()})
+    states = {t: prepared(database, m, schemas[t], SNAPSHOT) for t, m in chosen.items()}
+    notifier = Notifier(database, plan.signal or None, [t.text for t in chosen])
+    if fresh:
+        notifier.started()
+        warning = storage_warning(database.layout.warehouse)
+        if warning:
+            database.log(warning)
+    return Run(
+        database=database,
+        session=session,
+        plan=replace(plan, tables=tuple(t for t in plan.tables if t.table in chosen)),
+        members=chosen,
+        schemas=schemas,
+        states=states,
+        done={t: groups_done(state, wanted.id) for t, state in states.items()},
+        epoch=wanted.epoch,
+        offsets=offsets,
+        notifier=notifier,
+        rows=dict.fromkeys(chosen, 0),
+        read_at=dict.fromkeys(chosen, session.server_time()),
+    )
+
+
+def loaded_members(database: Database, session: SqlServerSession) -> tuple[dict[TableId, Member], Offsets]:
+    """The captured tables and the offsets, as they are now."""
+    offsets = load_offsets(database.layout, database.storage)
+    history = load_history(database.layout, database.storage)
+    return load_members(database, session.tables(), offsets, history), offsets
+
+
+def _new_plan(
+    database: Database, session: SqlServerSession, members: Mapping[TableId, Member], wanted: Wanted
+) -> SnapshotPlan:
+    """Plan all chunks once and keep them, so that a chunk's number means the same after a restart."""
+    captured = session.captured()
+    if captured is None:
+        raise DataLostError("No capture instance exists any more; nothing can be read")
+    settings = database.connector.snapshot
+    plans = []
+    for table in [t for t in members if t in wanted.tables]:
+        member = members[table]
+        schema = member.captured.newest.schema
+        select = wanted.filters.get(table) or settings.statement_for(table.catalog or "", table.schema, table.name)
+        keyless = not schema.key_columns
+        chunks = (Chunk(0),) if keyless or select else tuple(session.plan_chunks(schema, wanted.chunk_rows))
+        plans.append(
+            TablePlan(
+                table,
+                chunks,
+                low_mark(captured, member.captured.newest.start_lsn),
+                _held(member, wanted.epoch),
+                select,
+                keyless,
+                again=member.entry is not None,
+            )
+        )
+    store = _plan_store(database)
+    state = store.state()
+    plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(plans), wanted.signal)
+    store.append(state, [{"id": wanted.id, "plan": plan.to_json()}], {"kind": "plan", "run_id": database.run_id})
+    return plan
+
+
+def _held(member: Member, epoch: int) -> Lsn | None:
+    """Where the table's stream stands (P).
+
+    None for a table that never streamed, whose changes were lost, that was made anew, or that stood in an earlier
+    epoch: from there nothing can be read on.
+    """
+    if member.recreated or member.entry is None or member.entry.status == "lost":
+        return None
+    reached = member.reached(epoch)
+    return Lsn.parse(reached.to) if reached else None
+
+
+def _write_status(
+    database: Database, plan: SnapshotPlan, members: Mapping[TableId, Member], offsets: Offsets, epoch: int
+) -> Offsets:
+    entries = {}
+    for table, member in members.items():
+        held = plan.of(table).held
+        entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
+    row = OffsetRow(
+        kind="snapshot",
+        at=datetime.now(UTC),
+        tables=entries,
+        epoch=epoch,
+        partition=plan.id,
+        run_id=database.run_id,
+        facts=json.dumps({"snapshot": plan.id, "number": plan.number, "signal": plan.signal}),
+    )
+    return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
+
+
+def _plan_store(database: Database) -> SmallTable:
+    layout = database.layout
+    return SmallTable(layout.own("snapshots"), layout.own_app_id("snapshots"), _PLANS, database.storage)
+
+
+def _load_plan(database: Database, id_: str) -> SnapshotPlan | None:
+    found = [row for row in _plan_store(database).rows() if row["id"] == id_]
+    return SnapshotPlan.from_json(found[-1]["plan"]) if found else None
+
+
+def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
+    """What a table's commits say about a snapshot (rule A6): the cursor is in the same commit as the rows."""
+    found = []
+    for entry in state.table.history():
+        facts = facts_of(entry)
+        if facts and facts.get("snapshot") == snapshot and "chunks" in facts:
+            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"])))
+    return found

@@ -1,0 +1,75 @@
+"""The end of a table's snapshot: where its stream goes on, when its current table opens, what is to be swept."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from mssql_cdc.capture.marks import mark_to
+from mssql_cdc.capture.snapshot.plan import Ended, Reread, TablePlan, conclude
+from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.lake.gaps import Gap, record_gaps
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.log_end import LogMark
+
+
+def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
+    """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed."""
+    table = table_plan.table
+    outcome = conclude(table_plan, run.done[table], minimum)
+    if isinstance(outcome, Reread):
+        return
+    mark = run.session.mark()
+    _record_gap(run, table_plan, outcome)
+    run.offsets = _write_end(run, table, outcome, mark)
+    run.notifier.scanned(table.text, run.rows[table])
+    del run.members[table]
+    if not run.members:
+        run.notifier.completed()
+
+
+def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
+    """The changes behind P were cleaned up while the snapshot ran: its rows stand for them, their history is gone."""
+    if not ended.gap or table_plan.held is None:
+        return
+    reason = f"changes were cleaned up while {run.plan.id} was running; its rows stand for them"
+    gap = Gap(table_plan.table.text, run.epoch, table_plan.held.text, ended.position.text, reason)
+    record_gaps(run.database.layout, [gap], run_id=run.database.run_id, storage=run.database.storage)
+    run.database.log(gap.text)
+
+
+def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
+    member, state = run.members[table], run.states[table]
+    entry = member.new_entry(
+        status="streaming",
+        to=ended.position.text,
+        epoch=run.epoch,
+        rows=run.rows[table],
+        delta_table_id=state.table_id,
+        delta_version=state.delta_version,
+        batch=state.batch,
+    )
+    table_plan = run.plan.of(table)
+    sweep = {"low": table_plan.begun.text, "number": run.plan.number}
+    wanted = table_plan.again and not table_plan.select and not table_plan.locked
+    facts = {
+        "snapshot": run.plan.id,
+        "number": run.plan.number,
+        "signal": run.plan.signal,
+        "closed": {table.text: mark_to(mark)},
+        "sweep": {table.text: sweep} if wanted else {},
+        "gap": ended.gap,
+    }
+    row = OffsetRow(
+        kind="snapshot",
+        at=datetime.now(UTC),
+        tables={table.text: entry},
+        epoch=run.epoch,
+        partition=run.plan.id,
+        run_id=run.database.run_id,
+        facts=json.dumps(facts),
+    )
+    # Written against the newest offsets: only this table's own entry must be as this run left it.
+    return append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)

@@ -1,0 +1,165 @@
+"""How a snapshot's tables are cut into chunks, and when it has ended: pure rules.
+
+Case B of correctness C: every group of chunks has its own low mark L, taken before it is read; the stream starts at
+the smallest L; the current table stays closed until the stream has passed the largest log end E. Reading belongs to
+`capture/snapshot/read.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.chunks import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The chunks of one table, planned once and kept, so that chunk numbers mean the same after a restart.
+
+    `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
+    was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
+    `locked` tables are read whole, under a lock (a table without a key, rule C21). `again`: the lake has rows of the
+    table from before, which have to be swept afterwards (rule C19).
+    """
+
+    table: TableId
+    chunks: tuple[Chunk, ...]
+    begun: Lsn
+    held: Lsn | None = None
+    select: str | None = None
+    locked: bool = False
+    again: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The chunk numbers in order."""
+        return tuple(chunk.number for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that asked for it."""
+
+    id: str
+    number: int
+    tables: tuple[TablePlan, ...]
+    signal: str | None = None
+
+    def of(self, table: TableId) -> TablePlan:
+        """The plan of one table."""
+        return next(plan for plan in self.tables if plan.table == table)
+
+    def to_json(self) -> str:
+        """The text that is kept in the lake."""
+        return json.dumps(
+            {
+                "id": self.id,
+                "number": self.number,
+                "signal": self.signal,
+                "tables": [
+                    {
+                        "table": [t.table.catalog, t.table.schema, t.table.name],
+                        "begun": t.begun.text,
+                        "held": t.held.text if t.held else None,
+                        "select": t.select,
+                        "locked": t.locked,
+                        "again": t.again,
+                        "chunks": [[c.number, c.lower, c.upper] for c in t.chunks],
+                    }
+                    for t in self.tables
+                ],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> SnapshotPlan:
+        """The plan of this text."""
+        data = json.loads(text)
+        tables = tuple(_table_plan(t) for t in data["tables"])
+        return cls(data["id"], data["number"], tables, data["signal"])
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDone:
+    """What one commit of a table says about its snapshot: the chunks it held and their low mark L."""
+
+    chunks: tuple[int, ...]
+    low: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """These chunks were read so long ago that the changes since their low mark are being cleaned up (rule A9)."""
+
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The table is read: stream from `position`, exclusive.
+
+    `gap`: the changes after P were cleaned up while the snapshot ran; its rows stand for them.
+    """
+
+    position: Lsn
+    gap: bool = False
+
+
+def low_mark(captured: Lsn, start: Lsn) -> Lsn:
+    """L of a group: all that is captured, or the start of the table's capture instance when that is later.
+
+    Enabling CDC on a table excludes writers for a moment, so whoever sees the instance sees every transaction below
+    its `start`; without this a quiet database would never have a mark that its minimum LSN allows.
+    """
+    return max(captured, start)
+
+
+def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -> tuple[Chunk, ...]:
+    """The chunks still to read; those whose low mark the source has cleaned up past count as unread."""
+    read = {number for group in done if _reaches(group.low, min_lsn) for number in group.chunks}
+    return tuple(chunk for chunk in plan.chunks if chunk.number not in read)
+
+
+def next_group(
+    plan: SnapshotPlan, left: dict[TableId, tuple[Chunk, ...]], size: int
+) -> tuple[tuple[TableId, Chunk], ...]:
+    """Up to `size` unread chunks, table after table, so that one table ends early and can stream."""
+    wanted = [(t.table, chunk) for t in plan.tables for chunk in left.get(t.table, ())]
+    return tuple(wanted[: max(size, 1)])
+
+
+def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) -> Reread | Ended:
+    """How the table's snapshot ends: chunks to read again, or the position to stream from (min of P and all L)."""
+    left = remaining(plan, done, min_lsn)
+    if left:
+        return Reread(tuple(chunk.number for chunk in left))
+    low = min(group.low for group in done if _reaches(group.low, min_lsn))
+    if plan.held is None or plan.held >= low:
+        return Ended(low)
+    return Ended(plan.held) if _reaches(plan.held, min_lsn) else Ended(low, gap=True)
+
+
+def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:
+    """Whether every change after `low` is still there: L + 1 >= min_lsn (NULL or zero: nothing is)."""
+    return bool(min_lsn) and min_lsn <= low.increment()
+
+
+def _table_plan(data: dict[str, Any]) -> TablePlan:
+    return TablePlan(
+        TableId(*data["table"]),
+        tuple(Chunk(n, _bound(lower), _bound(upper)) for n, lower, upper in data["chunks"]),
+        Lsn.parse(data["begun"]),
+        Lsn.parse(data["held"]) if data["held"] else None,
+        data["select"],
+        data["locked"],
+        data["again"],
+    )
+
+
+def _bound(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)

@@ -1,0 +1,129 @@
+"""Reading a snapshot: groups of chunks, each one Spark job and a commit per table; keyless tables under a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from mssql_cdc.capture.snapshot.finish import end_table
+from mssql_cdc.capture.snapshot.plan import Chunk, GroupDone, low_mark, next_group, remaining
+from mssql_cdc.capture.snapshot.run import Progress, Run, fail, progress_of
+from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.errors import MssqlCdcError, SourceError
+from mssql_cdc.lake.log import commit
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.positions import require_minimum
+from mssql_cdc.source.sqlserver.snapshot_reader import locked
+from mssql_cdc.spark.tasks import run_tasks
+
+
+def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
+    """Group after group until every table has ended or failed."""
+    while True:
+        minima = run.session.minima()
+        left = {}
+        for table_plan in run.plan.tables:
+            table = table_plan.table
+            if table in run.failed or table not in run.members:
+                continue
+            instance = run.members[table].captured.newest.name
+            try:
+                minimum = require_minimum(instance, minima.get(instance))
+            except SourceError as error:
+                # Without it every chunk would count as cleaned up, and be read again for ever.
+                fail(run, table, error)
+                continue
+            unread = remaining(table_plan, run.done[table], minimum)
+            if not unread:
+                end_table(run, table_plan, minimum)
+            else:
+                left[table] = unread
+        group = [(t, c) for t, c in next_group(run.plan, left, group_chunks) if not run.plan.of(t).locked]
+        if not group:
+            return
+        captured = run.session.captured()
+        assert captured is not None  # a capture instance exists
+        _read_group(run, group, captured)
+        if progress is not None:
+            progress(progress_of(run))
+
+
+def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> None:
+    """Read the chunks in one job and make one commit per table; L was taken before (rule C18, case B)."""
+    lows = {t: low_mark(captured, run.members[t].captured.newest.start_lsn) for t, _ in group}
+    tasks = [_task(run, table, chunk, position=lows[table], captured=lows[table]) for table, chunk in group]
+    results = run_tasks(run.database.spark(), tasks, write)
+    for table in dict.fromkeys(t for t, _ in group):
+        own = [(c, r) for (t, c), r in zip(group, results, strict=True) if t == table]
+        try:
+            written = Written.joined(Written.from_value(result.unwrap()) for _, result in own)
+            _commit(run, table, [chunk.number for chunk, _ in own], lows[table], written)
+        except MssqlCdcError as error:
+            fail(run, table, error)
+
+
+def read_locked_tables(run: Run) -> None:
+    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E."""
+    for table_plan in run.plan.tables:
+        if not table_plan.locked or run.done[table_plan.table]:
+            continue
+        table, schema = table_plan.table, run.schemas[table_plan.table]
+        settings = run.database.connector
+        spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
+        try:
+            with ExitStack() as stack:
+                holder = stack.enter_context(
+                    locked(settings.connection, run.database.catalog, [schema], settings.snapshot.lock_timeout_ms)
+                )
+                end = run.session.mark().lsn
+                task = _task(run, table, Chunk(0), position=end, captured=None)
+                result = run_tasks(spark, [task], write)[0]
+                # A lost connection is a lost lock: what was read without it must not be committed.
+                holder.value("SELECT @@TRANCOUNT", doing=f"making sure that {table} is still locked")
+            _commit(run, table, [0], end, Written.from_value(result.unwrap()))
+        except MssqlCdcError as error:
+            fail(run, table, error)
+
+
+def _task(run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None) -> WriteTask:
+    state, schema = run.states[table], run.schemas[table]
+    reader = run.database.source.chunk_reader(
+        run.database.catalog,
+        schema,
+        chunk,
+        snapshot_number=run.plan.number,
+        epoch=run.epoch,
+        position=position,
+        captured=captured,
+        commit_lsn=run.plan.of(table).begun,
+        read_at=run.read_at[table],
+        statement=run.plan.of(table).select,
+        under_lock=captured is None,
+    )
+    return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))
+
+
+def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Written) -> None:
+    run.states[table] = commit(
+        run.states[table],
+        written.files,
+        {
+            "kind": "snapshot",
+            "snapshot": run.plan.id,
+            "number": run.plan.number,
+            "chunks": chunks,
+            "low": low.text,
+            "epoch": run.epoch,
+            "partition": run.plan.id,
+            "run_id": run.database.run_id,
+            "operations": dict(written.operations),
+        },
+        spark=run.database.spark,
+    )
+    run.done[table].append(GroupDone(tuple(chunks), low))
+    run.rows[table] += written.rows
+    run.notifier.in_progress(table.text)
+    total = len(run.plan.of(table).chunks)
+    read = len({number for group in run.done[table] for number in group.chunks})
+    run.database.log(f"snapshot of {table}: {run.rows[table]} rows, {read} of {total} chunks")

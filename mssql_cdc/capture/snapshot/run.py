@@ -1,0 +1,87 @@
+"""One run at a snapshot: what was loaded, what has been done so far, how its steps report.
+
+What the steps do is in `begin`, `read` and `finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import Member
+from mssql_cdc.capture.notifications import Notifier
+from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.sqlserver.source import SqlServerSession
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far a snapshot has come with one table; `rows` are those of this run."""
+
+    chunks_done: int
+    chunks: int
+    rows: int
+
+    @property
+    def percent(self) -> int:
+        """The share of its chunks that are committed."""
+        return 100 * self.chunks_done // max(self.chunks, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a snapshot has come."""
+
+    tables: Mapping[TableId, TableProgress]
+
+    @property
+    def total(self) -> TableProgress:
+        """All tables together."""
+        all_ = self.tables.values()
+        return TableProgress(sum(t.chunks_done for t in all_), sum(t.chunks for t in all_), sum(t.rows for t in all_))
+
+
+@dataclass
+class Run:
+    """One run at a snapshot: what was loaded, and what has been done so far."""
+
+    database: Database
+    session: SqlServerSession
+    plan: SnapshotPlan
+    members: dict[TableId, Member]
+    schemas: dict[TableId, TableSchema]
+    states: dict[TableId, TableState]
+    done: dict[TableId, list[GroupDone]]
+    epoch: int
+    offsets: Offsets
+    notifier: Notifier
+    rows: dict[TableId, int]
+    read_at: dict[TableId, datetime]
+    failed: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+
+
+def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
+    """The table keeps the status `snapshot` and is tried again; the others go on."""
+    run.failed[table] = error
+    run.notifier.scanned(table.text, None)
+    run.database.log(f"snapshot of {table} failed: {error}")
+
+
+def progress_of(run: Run) -> Progress:
+    """How far this run's tables have come."""
+    return Progress(
+        {
+            plan.table: TableProgress(
+                len({number for group in run.done.get(plan.table, ()) for number in group.chunks}),
+                len(plan.chunks),
+                run.rows.get(plan.table, 0),
+            )
+            for plan in run.plan.tables
+        }
+    )

@@ -1,0 +1,105 @@
+"""The check of a table evaluated from the lake alone: for a person who presses "Execute" on it.
+
+Inside a capture the check reports what the capture has just seen (`report.py`); here its lasting traces are looked at:
+how the table stands, who has committed to its change log, whether the commits adjoin, whether the columns fit. No
+source is asked and no JVM is started. Comparing rows with the source is the business of `mssql-cdc check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.log import TableState, facts_of, load_state
+from mssql_cdc.lake.offsets import Entry, Offsets, Reached, load_offsets
+from mssql_cdc.lake.tamper import verify_untouched
+from mssql_cdc.schema import TableId, change_log_schema
+
+COMMITS = 200
+"""So many newest commits are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found; `problems` is empty when the table is as it should be."""
+
+    problems: tuple[str, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def judge(database: Database, table: TableId) -> Verdict:
+    """The verdict on one table."""
+    offsets = load_offsets(database.layout, database.storage)
+    entry = offsets.entry(table.text)
+    if entry is None:
+        return Verdict(("nothing has been captured of the table yet",))
+    facts: dict[str, Any] = {"status": entry.status, "to_lsn": entry.to}
+    problems = [f"the table is {entry.status}: {entry.reason}"] if entry.status in {"lost", "failed"} else []
+    problems += [gap.text for gap in open_gaps(database.layout, database.storage).get(table.text, [])]
+    home = database.layout.home(table, folder=entry.folder)
+    try:
+        state = load_state(home.changes, owner=home.app_id, storage=database.storage)
+        if state is None:
+            if entry.batch:
+                problems.append(f"the change log {home.changes} is gone")
+            return Verdict(tuple(problems), facts)
+        facts |= {"delta_version": state.delta_version, "batch": state.batch}
+        verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
+    except MssqlCdcError as error:
+        return Verdict((*problems, str(error)), facts)
+    commits = _ranges(state)
+    facts["commits_checked"] = len(commits)
+    problems += _discontinuities(commits, offsets, table, entry)
+    problems += _missing_columns(state, load_history(database.layout, database.storage), table)
+    return Verdict(tuple(problems), facts)
+
+
+def _ranges(state: TableState) -> list[tuple[Reached, Reached]]:
+    """`from` and `to` of the newest commits of ranges, oldest first."""
+    found = []
+    for entry in reversed(state.table.history(COMMITS)):
+        facts = facts_of(entry)
+        if facts and facts.get("kind") == "range":
+            epoch = int(facts.get("epoch", 0))
+            found.append((Reached(epoch, facts["from"]), Reached(epoch, facts["to"])))
+    return found
+
+
+def _discontinuities(
+    commits: list[tuple[Reached, Reached]], offsets: Offsets, table: TableId, entry: Entry
+) -> list[str]:
+    """Commits that overlap, or that leave a stretch between them which `_offsets` does not account for."""
+    known = offsets.reached(table.text)
+    problems = []
+    for (_, before), (start, _) in pairwise(commits):
+        if start < before:
+            problems.append(f"the commit from {start.to} overlaps the one up to {before.to}")
+        elif start > before and start not in known:
+            problems.append(f"nothing accounts for the changes between {before.to} and {start.to}")
+    if commits and entry.reached is not None and entry.status == "streaming" and entry.reached < commits[-1][1]:
+        problems.append(f"_offsets stands at {entry.to}, behind the change log at {commits[-1][1].to}: the next range")
+    return problems
+
+
+def _missing_columns(state: TableState, history: SchemaHistory, table: TableId) -> list[str]:
+    newest = history.newest(table)
+    if newest is None:
+        return []
+    stored = _columns(arrow_of(state.schema_json))
+    missing = sorted(_columns(change_log_schema(newest)) - stored)
+    return [f"the change log lacks {', '.join(missing)}, which the newest structure has"] if missing else []
+
+
+def _columns(schema: pa.Schema) -> set[str]:
+    """Names of the columns, those inside `after` as `after.x`."""
+    inner = schema.field("after").type if "after" in schema.names else pa.struct([])
+    return {*schema.names, *(f"after.{inner.field(i).name}" for i in range(inner.num_fields))}

@@ -1,0 +1,103 @@
+"""What the planner can answer: values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.plan.facts import Instance
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do now; `until` when a retry is being held back."""
+
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One table's part of a range: `(from_, to]` through one capture instance."""
+
+    table: TableId
+    from_: Lsn
+    to: Lsn
+    instance: Instance
+
+    @property
+    def read_from(self) -> Lsn:
+        """Where reading begins: just below the instance's start when nothing lies between (rule B14)."""
+        if not self.instance.usable_from(self.from_):
+            return self.from_
+        return max(self.from_, self.instance.start.decrement())
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Read the slices, then write one `_offsets` row; with `complete` that row is a cut.
+
+    `idle` tables are taken to `range.to` without reading (rule A8), `opens` may be merged afterwards for the first
+    time (rule C18), `give_up` are marked failed so that cuts go on without them.
+    """
+
+    range: LsnRange
+    slices: tuple[Slice, ...]
+    complete: bool
+    attempt: int = 1
+    idle: tuple[TableId, ...] = ()
+    opens: tuple[TableId, ...] = ()
+    give_up: tuple[TableId, ...] = ()
+
+    @property
+    def tables(self) -> tuple[TableId, ...]:
+        """The tables to read."""
+        return tuple(part.table for part in self.slices)
+
+    @property
+    def key(self) -> str:
+        """The partition key."""
+        return self.range.partition_key
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Begin (or go on with) the snapshot `id` of these tables; without `data` only their positions are taken.
+
+    `signal` is the id of the signal that asked for it.
+    """
+
+    id: str
+    tables: tuple[TableId, ...]
+    data: bool = True
+    attempt: int = 1
+    signal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The source no longer has what these tables need next; `min_lsn` is the oldest it has (None: nothing).
+
+    The loss is written down and the tables stop; `repaired`: `snapshot.mode` then asks for a snapshot of them.
+    """
+
+    tables: tuple[TableId, ...]
+    min_lsn: Lsn | None
+    reason: str
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The source went back in time (rule A7): nothing may be captured in this epoch.
+
+    `automatic`: `snapshot.mode` lets the next epoch begin by itself; otherwise somebody has to say so.
+    """
+
+    reason: str
+    automatic: bool = False
+
+
+Decision = Wait | Range | Snapshot | Lost | Restored

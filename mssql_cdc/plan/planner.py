@@ -1,0 +1,263 @@
+"""What to do next for one database: a pure function of facts.
+
+Here belong the rules about positions, bounds, retries and cuts. Nothing here asks a source, reads a table or knows
+Dagster: `capture/survey.py` collects the facts, `run/` carries decisions out.
+
+Invariants (correctness A1, A4, A7-A9, B14, C18, C22): a table only ever reads `(its own position, to]`; `to` of a
+slice is a transaction that the source has captured; one slice has one capture instance; a table that cannot go on
+never holds the others back; a range is a complete cut only when no streaming table is left behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Literal, overload
+
+from mssql_cdc.errors import StaleReaderError
+from mssql_cdc.lsn import Lsn, LsnRange, snapshot_key
+from mssql_cdc.plan.decisions import Decision, Lost, Range, Restored, Slice, Snapshot, Wait
+from mssql_cdc.plan.facts import Cursor, Facts, Member
+from mssql_cdc.schema import TableId
+
+
+def plan(facts: Facts) -> Decision:
+    """The next step of this database. Same facts, same answer."""
+    if facts.restored:
+        reason = f"the source was restored or failed over: {facts.restored}"
+        return Restored(reason, automatic=facts.policy.on_data_error)
+    lost = _lost(facts)
+    if lost is not None:
+        return lost
+    if not any(run.kind == "snapshot" for run in facts.running):
+        snapshot = _snapshot(facts)
+        if snapshot is not None:
+            return snapshot
+    return _range(facts)
+
+
+def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] | None = None) -> Range:
+    """The range of a partition that was asked for by name, for these tables only (None: all).
+
+    Every table reads `(its own position, wanted.to]`, so asking for an old range again reads nothing (rule F30), and
+    asking for some tables makes no cut (rule A1).
+    """
+    seen_to = _seen(facts)
+    if seen_to is None or seen_to < wanted.to:
+        seen = seen_to.text if seen_to else "nothing"
+        raise StaleReaderError(f"{wanted.partition_key} ends at {wanted.to.text}; the source shows {seen} so far")
+    lost = _lost(facts)
+    ready = _ready(facts, lost.tables if lost else ())
+    if not ready:
+        return Range(wanted, (), complete=False)
+    reading = [m for m in ready if tables is None or m.table in tables]
+    return _build(facts, ready, wanted.to, reading=reading, label=wanted)
+
+
+def next_cursor(facts: Facts, decision: Decision) -> Cursor:
+    """What the sensor has to remember after this decision."""
+    if isinstance(decision, Range):
+        return Cursor(decision.key, decision.attempt)
+    if isinstance(decision, Wait) and decision.until is not None:
+        return replace(facts.cursor, not_before=decision.until)
+    return facts.cursor
+
+
+# -- Rules -----------------------------------------------------------------------------------------------------
+
+
+def _lost(facts: Facts) -> Lost | None:
+    """Members whose next row may be gone (rule A9); a NULL or zero minimum is a failure, not a small number."""
+    gone: list[TableId] = []
+    oldest: Lsn | None = None
+    for member in facts.members:
+        if member.status not in {"streaming", "failed"} or member.position is None:
+            continue
+        instance = member.instance_at(member.position)
+        if instance is not None and instance.min_lsn:
+            untouched = instance.min_lsn == instance.start and instance.usable_from(member.position)
+            if untouched or instance.min_lsn <= member.position.increment():
+                continue
+            oldest = instance.min_lsn if oldest is None else max(oldest, instance.min_lsn)
+        gone.append(member.table)
+    if not gone:
+        return None
+    names = ", ".join(table.text for table in gone)
+    found = f"the oldest change that is left is {oldest.text}" if oldest else "CDC is no longer enabled on it"
+    reason = f"changes of {names} were cleaned up before they were read: {found}"
+    return Lost(tuple(gone), oldest, reason, repaired=facts.policy.on_data_error)
+
+
+def _snapshot(facts: Facts) -> Snapshot | None:
+    """The snapshot to begin or to go on with; None when there is none, or when its retry is held back.
+
+    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone.
+    """
+    if facts.captured is None:
+        return None
+    able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
+    begun = sorted({m.snapshot for m in facts.members if m.status == "snapshot" and m.snapshot})
+    beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
+    new = tuple(m.table for m in able if m.status in beginning)
+    known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
+    asked = [one for one in facts.asked if known & set(one.tables)]
+    if not (begun or new or asked):
+        return None
+    if facts.snapshot_failed_at is not None:
+        wait = backoff(facts.limits.retry_wait, facts.snapshot_failures)
+        if facts.now < facts.snapshot_failed_at + wait:
+            return None
+    attempt = facts.snapshot_failures + 1
+    if begun:
+        tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun[0])
+        return Snapshot(begun[0], tables, attempt=attempt)
+    if new:
+        return Snapshot(snapshot_key(facts.now, epoch=facts.epoch), new, data=facts.policy.data, attempt=attempt)
+    tables = tuple(table for table in asked[0].tables if table in known)
+    return Snapshot(asked[0].key, tables, attempt=attempt, signal=asked[0].signal)
+
+
+def _range(facts: Facts) -> Range | Wait:
+    running = next((run for run in facts.running if run.kind == "range"), None)
+    if running is not None:
+        return Wait(f"run {running.run_id[:8]} works on {running.key} for {running.seconds:.0f} s")
+    ready = _ready(facts, ())
+    if not facts.policy.stream and all(m.closed_until is None for m in ready):
+        # Until its snapshot opens a table is read on all the same: chunks fit together only behind its end (C18).
+        return Wait(f"snapshot.mode={facts.policy.mode} does not stream")
+    if not ready:
+        return Wait("no table is ready to stream")
+    if facts.captured is None:
+        return Wait("the source has captured nothing yet")
+    pending = _pending(facts)
+    behind = [m for m in ready if pending is not None and _at(m) < pending.to]
+    if pending is None or not behind:
+        return _next_range(facts, ready)
+    if facts.cursor.attempt < facts.limits.max_attempts or len(behind) == len(ready):
+        return _retry(facts, ready, behind, pending)
+    others = [m for m in ready if m not in behind]
+    return replace(_next_range(facts, others, due=True), give_up=tuple(m.table for m in behind))
+
+
+def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
+    """The same key once more, for the tables that it still lacks, after a wait that grows."""
+    if facts.cursor.not_before is None:
+        until = facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
+        return Wait(f"attempt {facts.cursor.attempt} at {facts.cursor.pending_key} did not finish", until)
+    if facts.now < facts.cursor.not_before:
+        return Wait(f"the retry of {facts.cursor.pending_key} is held back", facts.cursor.not_before)
+    attempt = facts.cursor.attempt + 1
+    return _build(facts, ready, pending.to, reading=behind, label=pending, attempt=attempt)
+
+
+@overload
+def _next_range(facts: Facts, ready: list[Member], *, due: Literal[True]) -> Range: ...
+@overload
+def _next_range(facts: Facts, ready: list[Member]) -> Range | Wait: ...
+def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Range | Wait:
+    """The next stretch, an idle advance or the opening of snapshotted tables; `due` asks for a row in any case."""
+    assert facts.captured is not None
+    reached = max(_at(m) for m in ready)
+    to = min(b for b in (facts.captured, facts.row_bound, facts.transaction_bound) if b is not None)
+    if reached <= facts.captured:
+        to = max(to, reached)  # A4: not below what one table has already committed
+    if any(_at(m) < to for m in ready):
+        return _build(facts, ready, to)
+    if due or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
+        if (facts.scanned or facts.captured) >= reached:
+            return _build(facts, ready, reached)
+    elif facts.settled is not None and facts.settled > reached and facts.idle_for >= facts.limits.idle_advance:
+        return _build(facts, ready, facts.settled)
+    return _build(facts, ready, reached) if due else _waiting(facts, ready, reached)
+
+
+def _build(
+    facts: Facts,
+    ready: list[Member],
+    to: Lsn,
+    *,
+    reading: Sequence[Member] | None = None,
+    label: LsnRange | None = None,
+    attempt: int = 1,
+) -> Range:
+    """The range to `to`. Tables at or beyond `captured` have nothing to read and are only moved (rule A8)."""
+    assert facts.captured is not None
+    wanted = [m for m in (ready if reading is None else reading) if _at(m) < to]
+    behind = [m for m in wanted if _at(m) < facts.captured]
+    if behind:
+        to = _clamp(behind, min(to, facts.captured))
+    slices = tuple(_slice(m, to) for m in behind if _at(m) < to)
+    scanned = to <= max(facts.captured, facts.scanned or facts.captured)
+    idle = tuple(m.table for m in wanted if scanned and facts.captured <= _at(m) < to)
+    taken = {part.table for part in slices} | set(idle)
+    everyone = all(m.table in taken or _at(m) == to for m in ready)
+    passed = max(to, facts.scanned or to)
+    open_ = all(m.closed_until is None or m.closed_until <= passed for m in ready)
+    complete = everyone and open_
+    if label is None or label.to != to:
+        lowest = min((_at(m) for m in wanted), default=to)
+        start = facts.cut if facts.cut is not None and facts.cut < to else lowest
+        label = LsnRange(min(start, to), to, facts.epoch)
+    opens = tuple(m.table for m in ready if m.closed_until is not None) if complete else ()
+    return Range(label, slices, complete, attempt, idle, opens)
+
+
+def _clamp(members: Sequence[Member], to: Lsn) -> Lsn:
+    """`to`, lowered so that no member has to change its capture instance inside its slice (rule B14)."""
+    for member in members:
+        later = member.next_instance(_at(member))
+        if later is not None and later.before is not None and _at(member) < later.before < to:
+            to = later.before
+    return to
+
+
+def _slice(member: Member, to: Lsn) -> Slice:
+    instance = member.instance_at(_at(member))
+    assert instance is not None  # members without one are lost
+    return Slice(member.table, _at(member), to, instance)
+
+
+def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
+    """Whether closed tables exist and the stream has passed the snapshots of all of them."""
+    passed = max(to, facts.scanned or to)
+    closed = [m.closed_until for m in ready if m.closed_until is not None]
+    return bool(closed) and max(closed) <= passed
+
+
+def _waiting(facts: Facts, ready: Sequence[Member], reached: Lsn) -> Wait:
+    closed = [m.table.text for m in ready if m.closed_until is not None]
+    if closed:
+        return Wait(f"the snapshot of {', '.join(closed)} opens when capture has scanned past its end")
+    if facts.captured is not None and max(facts.captured, facts.scanned or facts.captured) < reached:
+        return Wait(f"the reader sees only up to {facts.captured.text}, behind {reached.text}: a lagging replica?")
+    return Wait(f"no changes since {reached.text}")
+
+
+def _ready(facts: Facts, lost: Collection[TableId]) -> list[Member]:
+    return [m for m in facts.members if m.status == "streaming" and m.table not in lost and m.position is not None]
+
+
+def _pending(facts: Facts) -> LsnRange | None:
+    """The range of the cursor, unless it is of another epoch or not to be seen from this reader."""
+    try:
+        found = LsnRange.parse(facts.cursor.pending_key or "")
+    except ValueError:
+        return None
+    seen = _seen(facts)
+    return found if seen is not None and found.to <= seen and found.epoch == facts.epoch else None
+
+
+def _seen(facts: Facts) -> Lsn | None:
+    """How far this reader can tell what has happened: captured transactions, or an idle log scanned further."""
+    return max((lsn for lsn in (facts.captured, facts.scanned) if lsn is not None), default=None)
+
+
+def _at(member: Member) -> Lsn:
+    assert member.position is not None  # `ready` holds only members that have one
+    return member.position
+
+
+def backoff(first: timedelta, failures: int) -> timedelta:
+    """The wait after this many failures: doubling from `first`, at most ten minutes."""
+    return min(first * 2 ** min(max(failures - 1, 0), 10), timedelta(minutes=10))

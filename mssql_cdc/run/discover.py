@@ -1,0 +1,75 @@
+"""The list of a connector's tables, written beside its configuration: what Dagster's code location loads.
+
+No database is asked while code is loaded, so somebody has to ask before: `mssql-cdc discover`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.run.guardrail import guard
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.sqlserver.source import SqlServerSource
+
+VERSION = 1
+
+
+def table_list_path(config: Path) -> Path:
+    """`<stem>.tables.json` beside the configuration."""
+    return config.with_name(f"{config.stem}.tables.json")
+
+
+def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str], None]) -> tuple[Path, list[str]]:
+    """Ask every database of the connector, write the list; its path and the tables' names.
+
+    Raises:
+        ConfigurationError: a database has no table that the filters let through, or there are more tables than
+            the guardrail allows.
+    """
+    databases: dict[str, list[dict[str, Any]]] = {}
+    names: list[str] = []
+    for catalog in connector.databases:
+        with SqlServerSource(connector).session(catalog) as session:
+            database = session.database()
+            found = [table.newest.schema for table in session.tables()]
+        if not found:
+            raise ConfigurationError(
+                f"Database {database.name!r} captures no table that the filters let through; enable CDC on one "
+                "(sys.sp_cdc_enable_table) or check table.include.list"
+            )
+        databases[database.name] = [json.loads(schema.to_json()) for schema in found]
+        names += [schema.table_id.text for schema in found]
+    guard(connector, len(names), warn=warn)
+    path = table_list_path(config)
+    unfinished = path.with_name(f".{path.name}.new")
+    unfinished.write_text(json.dumps({"v": VERSION, "databases": databases}, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+    return path, names
+
+
+def read_table_list(config: Path) -> dict[str, list[TableSchema]]:
+    """Database -> its tables, from the stored list.
+
+    Raises:
+        ConfigurationError: there is no list, or it is not one; the message names the command that writes it.
+    """
+    path = table_list_path(config)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["v"] != VERSION:
+            raise ValueError(f"version {data['v']}, expected {VERSION}")
+        return {
+            name: [TableSchema.from_json(json.dumps(one)) for one in tables]
+            for name, tables in data["databases"].items()
+        }
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file; run mssql-cdc discover --config {config}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} is no list of tables ({error}); run mssql-cdc discover --config {config}"
+        ) from None

@@ -1,0 +1,123 @@
+"""What happens when changes are lost: the ledger, the tables' status, and the next epoch (rules A7, A9).
+
+The planner says that something is lost; here it is written down. Nothing is repaired here: a snapshot does that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import mark_status
+from mssql_cdc.capture.requests import name_of
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.config.signals import expand_collections
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
+from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
+from mssql_cdc.plan.decisions import Lost
+from mssql_cdc.plan.facts import Member
+from mssql_cdc.schema import TableId, TableSchema
+
+GO_ON = (
+    "Nothing is captured until somebody decides to go on, with `mssql-cdc acknowledge --restored` or in the signals "
+    "asset (action: go_on_after_restore): then every table is read again"
+)
+
+
+def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
+    """The gaps into the ledger, then the tables' status `lost`: a crash between the two finds the same gaps again."""
+    members = [member for member in seen.facts.members if member.table in decision.tables]
+    record_gaps(
+        database.layout,
+        [gap for member in members if (gap := _gap(seen, member, decision.reason, _oldest(member)))],
+        run_id=database.run_id,
+        storage=database.storage,
+    )
+    return mark_status(database, seen, decision.tables, "lost", decision.reason)
+
+
+def write_restore(database: Database, seen: Survey) -> list[TableId]:
+    """The ledger of a source that went back in time: every table's changes from its position on.
+
+    What the lake holds beyond the moment that the source went back to never happened there, and what happened since
+    is not known to any change log. Returns the tables of which this was not known before.
+    """
+    reason = seen.facts.restored or ""
+    gaps = [gap for member in seen.facts.members if (gap := _gap(seen, member, reason, None))]
+    found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    texts = {gap.table for gap in found}
+    return [member.table for member in seen.facts.members if member.table.text in texts]
+
+
+def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
+    """Go on with a source that went back in time: its tables begin anew, their rows are read again and swept.
+
+    `by` is who decided it, which acknowledges the gaps; None: `snapshot.mode` did, and they stay open.
+
+    Raises:
+        ConfigurationError: the source did not go back in time.
+        FencedError: another run has begun the epoch.
+    """
+    if not seen.facts.restored:
+        raise ConfigurationError(
+            f"{database.catalog}: the source still has the history that the lake knows; there is no epoch to begin"
+        )
+    write_restore(database, seen)
+    row = OffsetRow(
+        kind="epoch",
+        at=datetime.now(UTC),
+        tables={},
+        epoch=seen.offsets.epoch + 1,
+        run_id=database.run_id,
+        facts=json.dumps({"restored": seen.facts.restored, "by": by}),
+    )
+    after = append_offsets(database.layout, row, seen=seen.offsets, storage=database.storage)
+    if by is not None:
+        acknowledge_gaps(database.layout, None, by=by, run_id=database.run_id, storage=database.storage)
+    database.log(f"epoch {row.epoch} begins: {seen.facts.restored}")
+    return after
+
+
+def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: str) -> list[Gap]:
+    """Acknowledge the open gaps of these tables (None: of all); what was acknowledged."""
+    names = None if tables is None else {table.text for table in tables}
+    return acknowledge_gaps(database.layout, names, by=by, run_id=database.run_id, storage=database.storage)
+
+
+def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> list[Gap]:
+    """The same for tables by name, or by an expression on names; names that mean none here are passed over."""
+    if not names:
+        return acknowledge(database, None, by=by)
+    known = {name_of(v[-1].table_id): v[-1].table_id for v in _history(database).values()}
+    found, _ = expand_collections(names, known)
+    return acknowledge(database, [known[name] for name in found], by=by)
+
+
+def is_restored(database: Database) -> bool:
+    """Whether the source went back in time, and nobody has gone on with it yet."""
+    return survey(database, quick=True).facts.restored is not None
+
+
+def go_on_after_restore(database: Database, *, by: str) -> Offsets:
+    """Somebody's decision to go on with a source that went back in time (`begin_epoch`)."""
+    return begin_epoch(database, survey(database), by=by)
+
+
+def _gap(seen: Survey, member: Member, reason: str, to: str | None) -> Gap | None:
+    if member.position is None:
+        return None
+    return Gap(member.table.text, seen.facts.epoch, member.position.text, to, reason)
+
+
+def _history(database: Database) -> Mapping[str, Sequence[TableSchema]]:
+    return load_history(database.layout, database.storage).versions
+
+
+def _oldest(member: Member) -> str | None:
+    """The oldest change that the source still has of the table."""
+    instance = member.instance_at(member.position) if member.position is not None else None
+    return instance.min_lsn.text if instance is not None and instance.min_lsn else None

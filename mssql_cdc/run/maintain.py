@@ -1,0 +1,59 @@
+"""Keeping a database's tables readable: small files joined, files that no version needs removed.
+
+Harmless beside capture: nothing here changes a row, a position or the fence (rule A5 knows these operations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.maintenance import optimize, vacuum
+from mssql_cdc.lake.offsets import load_offsets
+
+OWN_TABLES = ("offsets", "schema_history", "transactions", "signals", "notifications", "gaps", "snapshots")
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """What was done to one table: files before and after, of those that were joined."""
+
+    name: str
+    removed: int
+    added: int
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        return f"{self.name}: {self.removed} files joined to {self.added}" if self.removed else f"{self.name}: in order"
+
+
+def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
+    """Every table of the database, one after the other; several runs of it at once only repeat work.
+
+    Spark is used for tables with rows of the source, since current tables have deletion vectors.
+    """
+    for name in OWN_TABLES:
+        uri = database.layout.own(name)
+        if _exists(database, uri):
+            table = DeltaTable(uri, storage_options=database.storage.resolved())
+            metrics = table.optimize.compact()
+            table.vacuum(retention_hours=retain_hours, dry_run=False)
+            yield Maintained(f"_{name}", metrics["numFilesRemoved"], metrics["numFilesAdded"])
+    offsets = load_offsets(database.layout, database.storage)
+    for text, versions in load_history(database.layout, database.storage).versions.items():
+        entry = offsets.entry(text)
+        home = database.layout.home(versions[-1].table_id, folder=entry.folder if entry else None)
+        for kind, uri in (("changes", home.changes), ("current", home.current)):
+            if _exists(database, uri):
+                removed, added = optimize(database.spark(), uri)
+                vacuum(database.spark(), uri, retain_hours=retain_hours)
+                yield Maintained(f"{text} {kind}", removed, added)
+
+
+def _exists(database: Database, uri: str) -> bool:
+    return DeltaTable.is_deltatable(uri, database.storage.resolved())

@@ -1,0 +1,18 @@
+"""How far a snapshot has come: each table for itself, and all together."""
+
+from __future__ import annotations
+
+from mssql_cdc.capture.snapshot.run import Progress, TableProgress
+from mssql_cdc.schema import TableId
+
+
+def test_progress_counts_every_table_for_itself_and_all_together():
+    large, small = TableId("shop", "dbo", "large"), TableId("shop", "dbo", "small")
+    progress = Progress({large: TableProgress(7, 13, 1_400_000), small: TableProgress(1, 1, 50)})
+    assert {table.name: own.percent for table, own in progress.tables.items()} == {"large": 53, "small": 100}
+    assert progress.total == TableProgress(8, 14, 1_400_050)
+    assert progress.total.percent == 57
+
+
+def test_progress_of_nothing_is_zero():
+    assert Progress({}).total.percent == 0

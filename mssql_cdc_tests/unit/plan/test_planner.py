@@ -1,0 +1,208 @@
+"""The planner's rules, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from mssql_cdc.errors import StaleReaderError
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Lost, Range, Restored, Wait
+from mssql_cdc.plan.facts import Activity, Cursor, Limits
+from mssql_cdc.plan.planner import backoff, next_cursor, plan, plan_partition
+from mssql_cdc.plan.policy import policy_of
+from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
+
+
+def pending(key_to: int, *, attempt: int = 1, held: bool = False) -> Cursor:
+    return Cursor(LsnRange(lsn(1), lsn(key_to)).partition_key, attempt, NOW if held else None)
+
+
+@pytest.mark.feature("STR-01")
+def test_range_reads_every_table_from_its_own_position():
+    decision = plan(facts(member("a", 4), member("b", 7), cut=lsn(4)))
+    assert ends(decision) == {"a": (4, 10), "b": (7, 10)}
+    assert decision.complete
+    assert decision.range == LsnRange(lsn(4), lsn(10))
+
+
+def test_nothing_new_waits():
+    assert isinstance(plan(facts(member("a", 10), member("b", 10))), Wait)
+
+
+@pytest.mark.feature("STR-14")
+def test_nothing_captured_yet_waits_and_takes_no_snapshot():
+    assert isinstance(plan(facts(member("a", None), captured=None)), Wait)
+    assert isinstance(plan(facts(member("a", 3), captured=None)), Wait)
+
+
+@pytest.mark.feature("STR-02")
+def test_bounds_shorten_a_range_but_never_below_what_a_table_has_committed():
+    bounded = facts(member("a", 4), member("b", 4), row_bound=lsn(6), transaction_bound=lsn(8))
+    assert plan(bounded).range.to == lsn(6)
+    ahead = facts(member("a", 9), member("b", 4), row_bound=lsn(6))
+    assert ends(plan(ahead)) == {"b": (4, 9)}
+    assert plan(ahead).complete
+
+
+def test_reader_behind_our_positions_waits():
+    decision = plan(facts(member("a", 12), member("b", 12), captured=10))
+    assert isinstance(decision, Wait)
+    assert "lagging" in decision.reason
+
+
+def test_reader_behind_one_table_makes_no_cut():
+    decision = plan(facts(member("a", 12), member("b", 4), captured=10))
+    assert ends(decision) == {"b": (4, 10)}
+    assert not decision.complete
+
+
+@pytest.mark.feature("EVO-02")
+def test_range_ends_below_the_start_of_a_newer_instance():
+    two = (instance(1), instance(2, start=8, before=6))
+    first = plan(facts(member("a", 4, instances=two), member("b", 4)))
+    assert ends(first) == {"a": (4, 6), "b": (4, 6)}
+    assert {s.instance.object_id for s in first.slices if s.table.name == "a"} == {1}
+    second = plan(facts(member("a", 6, instances=two), member("b", 6)))
+    assert second.range.to == lsn(10)
+    assert {s.instance.object_id for s in second.slices if s.table.name == "a"} == {2}
+
+
+def test_range_that_a_newer_instance_shortens_below_another_table_is_no_cut():
+    two = (instance(1), instance(2, start=8, before=6))
+    decision = plan(facts(member("a", 4, instances=two), member("b", 9)))
+    assert ends(decision) == {"a": (4, 6)}
+    assert not decision.complete
+
+
+@pytest.mark.feature("SNP-12")
+def test_cleaned_up_changes_are_lost_for_that_table_only():
+    gone = member("a", 4, instances=(instance(1, start=2, minimum=6),))
+    decision = plan(facts(gone, member("b", 4)))
+    assert isinstance(decision, Lost)
+    assert decision.tables == (table("a"),)
+    after = plan(facts(replace(gone, status="lost"), member("b", 4)))
+    assert ends(after) == {"b": (4, 10)}
+
+
+@pytest.mark.parametrize("minimum", [None, 0])
+def test_missing_minimum_is_a_failure_not_a_small_number(minimum):
+    off = replace(instance(), min_lsn=None if minimum is None else lsn(0))
+    assert isinstance(plan(facts(member("a", 4, instances=(off,)))), Lost)
+
+
+def test_minimum_right_after_the_position_loses_nothing():
+    assert isinstance(plan(facts(member("a", 4, instances=(instance(1, minimum=5),)))), Range)
+    assert isinstance(plan(facts(member("a", 4, instances=(instance(1, start=2, minimum=6),)))), Lost)
+
+
+def test_running_range_is_waited_for():
+    busy = facts(member("a", 4), running=(Activity("range", "1-2", "0123456789", 5),))
+    assert "01234567" in plan(busy).reason
+
+
+@pytest.mark.feature("ERR-01")
+def test_unfinished_range_is_asked_for_again_under_its_key_for_the_missing_tables_only():
+    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8))
+    first = plan(stuck)
+    assert isinstance(first, Wait)
+    assert first.until == NOW + timedelta(seconds=10)
+    cursor = next_cursor(stuck, first)
+    assert isinstance(plan(replace(stuck, cursor=cursor)), Wait)
+    later = replace(stuck, cursor=cursor, now=first.until)
+    retry = plan(later)
+    assert (retry.key, retry.attempt, ends(retry)) == (stuck.cursor.pending_key, 2, {"b": (4, 8)})
+    assert retry.complete
+    assert next_cursor(later, retry) == Cursor(retry.key, 2)
+
+
+def test_table_that_fails_too_often_is_given_up_and_cuts_go_on():
+    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, attempt=5, held=True))
+    decision = plan(stuck)
+    assert decision.give_up == (table("b"),)
+    assert ends(decision) == {"a": (8, 10)}
+    assert decision.complete
+    still = plan(replace(stuck, captured=lsn(8)))
+    assert (still.give_up, still.slices, still.complete) == ((table("b"),), (), True)
+
+
+def test_when_every_table_fails_the_source_is_to_blame_and_retries_go_on():
+    stuck = facts(member("a", 4), member("b", 4), cursor=pending(8, attempt=50, held=True))
+    assert plan(stuck).attempt == 51
+
+
+def test_lost_cursor_changes_the_attempt_but_not_the_rows():
+    stuck = facts(member("a", 8), member("b", 4))
+    decision = plan(stuck)
+    assert ends(decision) == {"a": (8, 10), "b": (4, 10)}
+    assert decision.complete
+
+
+def test_cursor_survives_its_text_and_damage_starts_afresh():
+    cursor = Cursor("1:2:3-1:2:4", 3, NOW)
+    assert Cursor.from_json(cursor.to_json()) == cursor
+    for text in (None, "", "{", '{"v": 2, "pending_key": "x"}', '{"v": 1}'):
+        assert Cursor.from_json(text) == Cursor()
+
+
+def test_cursor_of_another_epoch_is_forgotten():
+    old = replace(facts(member("a", 4), cursor=pending(8)), epoch=1)
+    assert plan(old).range == LsnRange(lsn(4), lsn(10), 1)
+
+
+@pytest.mark.feature("STR-19")
+def test_idle_tables_are_moved_before_cleanup_overtakes_them():
+    idle = facts(member("a", 10), member("b", 10), settled=lsn(15), scanned=lsn(15))
+    assert isinstance(plan(idle), Wait)
+    due = plan(replace(idle, idle_for=timedelta(hours=7)))
+    assert (due.slices, set(due.idle), due.range.to) == ((), {table("a"), table("b")}, lsn(15))
+    assert due.complete
+
+
+def test_table_below_an_idle_advance_is_moved_without_a_read():
+    decision = plan(facts(member("a", 15), member("b", 10), scanned=lsn(15)))
+    assert (decision.slices, decision.idle, decision.complete) == ((), (table("b"),), True)
+
+
+def test_restored_source_stops_everything():
+    decision = plan(facts(member("a", 4), restored="the transaction at 4 is another one"))
+    assert isinstance(decision, Restored)
+    assert "restored" in decision.reason
+    assert not decision.automatic
+
+
+def test_when_needed_goes_on_after_a_restore_by_itself():
+    gone_back = facts(member("a", 4), restored="another one", policy=policy_of("when_needed"))
+    assert plan(gone_back).automatic
+
+
+def test_partition_asked_for_again_reads_nothing():
+    decision = plan_partition(facts(member("a", 10), member("b", 10)), LsnRange(lsn(2), lsn(8)))
+    assert (decision.slices, decision.complete) == ((), False)
+
+
+def test_partition_for_some_tables_makes_no_cut():
+    known = facts(member("a", 4), member("b", 4))
+    some = plan_partition(known, LsnRange(lsn(4), lsn(8)), {table("a")})
+    assert (ends(some), some.complete) == ({"a": (4, 8)}, False)
+    rest = plan_partition(facts(member("a", 8), member("b", 4)), LsnRange(lsn(4), lsn(8)), {table("b")})
+    assert rest.complete
+
+
+def test_partition_beyond_what_is_captured_is_refused():
+    with pytest.raises(StaleReaderError, match="so far"):
+        plan_partition(facts(member("a", 4)), LsnRange(lsn(4), lsn(18)))
+
+
+def test_backoff_grows_and_stops_at_ten_minutes():
+    waits = [backoff(Limits().retry_wait, n).total_seconds() for n in (1, 2, 3, 50)]
+    assert waits == [10, 20, 40, 600]
+
+
+def test_instance_that_capture_has_not_begun_yet_is_not_read_and_loses_nothing():
+    """SQL Server shows no minimum for up to one poll after an instance was made."""
+    young = replace(instance(2, start=8, before=6), min_lsn=None)
+    decision = plan(facts(member("a", 6, instances=(instance(1), young))))
+    assert {s.instance.object_id for s in decision.slices} == {1}

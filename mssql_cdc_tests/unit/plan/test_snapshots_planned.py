@@ -1,0 +1,102 @@
+"""When the planner asks for snapshots: new and lost tables, modes, resumption, when current tables open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from mssql_cdc.plan.decisions import Lost, Range, Snapshot, Wait
+from mssql_cdc.plan.facts import Activity
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.plan.policy import policy_of
+from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
+
+
+@pytest.mark.feature("SNP-07")
+@pytest.mark.parametrize(("mode", "data"), [("when_needed", True), ("when_needed_no_data", False)])
+def test_when_needed_writes_a_loss_down_and_then_repairs_it_as_a_new_table_begins(mode: str, *, data: bool):
+    gone = member("a", 4, instances=(instance(1, start=2, minimum=6),))
+    found = facts(gone, member("b", 4), policy=policy_of(mode))
+    loss = plan(found)
+    assert isinstance(loss, Lost)
+    assert (loss.tables, loss.repaired) == ((table("a"),), True)
+    repair = plan(replace(found, members=(replace(gone, status="lost"), member("b", 4))))
+    assert isinstance(repair, Snapshot)
+    assert (repair.tables, repair.data) == ((table("a"),), data)
+
+
+def test_loss_that_other_modes_found_is_repaired_once_the_mode_says_so():
+    lost = member("a", 4, status="lost")
+    assert isinstance(plan(facts(lost, member("b", 10))), Wait)
+    assert isinstance(plan(facts(lost, member("b", 10), policy=policy_of("when_needed"))), Snapshot)
+
+
+@pytest.mark.feature("SNP-02")
+def test_new_tables_get_a_snapshot_and_the_others_stream_beside_it():
+    beside = facts(member("a", None), member("b", 4))
+    decision = plan(beside)
+    assert isinstance(decision, Snapshot)
+    assert (decision.tables, decision.data) == ((table("a"),), True)
+    running = replace(beside, running=(Activity("snapshot", decision.id, "run"),))
+    assert ends(plan(running)) == {"b": (4, 10)}
+
+
+@pytest.mark.feature("SNP-05")
+def test_no_data_takes_positions_only():
+    assert plan(facts(member("a", None), policy=policy_of("no_data"))).data is False
+
+
+@pytest.mark.feature("SNP-03")
+def test_initial_only_never_streams():
+    assert isinstance(plan(facts(member("a", 4), policy=policy_of("initial_only"))), Wait)
+
+
+@pytest.mark.feature("SNP-03")
+def test_initial_only_reads_on_until_its_snapshot_opens():
+    read = facts(member("a", 4, closed_until=lsn(8)), policy=policy_of("initial_only"))
+    decision = plan(read)
+    assert ends(decision) == {"a": (4, 10)}
+    assert (decision.complete, decision.opens) == (True, (table("a"),))
+
+
+def test_begun_snapshot_is_resumed_under_its_own_key():
+    begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
+    assert plan(facts(begun, member("b", 4))).id == "snapshot-20261120T000000"
+
+
+def test_failed_snapshot_waits_while_ranges_go_on():
+    begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
+    failed = facts(begun, member("b", 4), snapshot_failures=1, snapshot_failed_at=NOW)
+    assert isinstance(plan(failed), Range)
+    later = replace(failed, now=NOW + timedelta(seconds=11))
+    assert isinstance(plan(later), Snapshot)
+
+
+def test_current_table_stays_closed_until_the_stream_has_passed_its_snapshot():
+    closed = facts(member("a", 10, closed_until=lsn(14)), member("b", 4))
+    assert not plan(closed).complete
+    waiting = facts(member("a", 10, closed_until=lsn(14)), member("b", 10), scanned=lsn(12))
+    assert isinstance(plan(waiting), Wait)
+    opened = plan(replace(waiting, scanned=lsn(14)))
+    assert (opened.opens, opened.complete, opened.slices) == ((table("a"),), True, ())
+
+
+def test_quiet_database_opens_right_after_a_snapshot_of_a_fresh_capture_instance():
+    fresh = member("a", 12, closed_until=lsn(14), instances=(instance(1, start=12),))
+    quiet = facts(fresh, member("b", 10), scanned=lsn(14))
+    decision = plan(quiet)
+    assert (decision.idle, decision.opens, decision.complete) == ((table("b"),), (table("a"),), True)
+    assert decision.range.to == lsn(12)
+
+
+def test_new_table_waits_until_capture_has_begun_with_its_instance():
+    young = replace(instance(1, start=12), min_lsn=None)
+    decision = plan(facts(member("a", None, instances=(young,)), member("b", 4)))
+    assert ends(decision) == {"b": (4, 10)}
+
+
+def test_new_table_whose_minimum_stays_hidden_is_snapshotted_so_that_the_reason_is_said():
+    hidden = replace(instance(1, start=2), min_lsn=None)
+    assert isinstance(plan(facts(member("a", None, instances=(hidden,)))), Snapshot)
