@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 _TEXT = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,4})")
 _RANGE = re.compile(r"(?:e(\d+)\.)?([0-9a-f]+:[0-9a-f]+:[0-9a-f]+)-([0-9a-f]+:[0-9a-f]+:[0-9a-f]+)")
@@ -58,6 +59,17 @@ class Lsn:
     def decrement(self) -> Lsn:
         """The LSN before this one, as `sys.fn_cdc_decrement_lsn` counts."""
         return Lsn((int.from_bytes(self.raw, "big") - 1).to_bytes(10, "big"))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> Any:
+        """In JSON an LSN is its text. Only pydantic calls this, so that importing this module stays cheap."""
+        from pydantic_core import core_schema  # noqa: PLC0415
+
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(cls.parse, core_schema.str_schema()),
+            python_schema=core_schema.is_instance_schema(cls),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda lsn: lsn.text, when_used="json"),
+        )
 
     def __bool__(self) -> bool:
         return any(self.raw)

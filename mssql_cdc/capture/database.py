@@ -7,12 +7,15 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector, reveal
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
+from mssql_cdc.source.protocol import Source, SourceSession
+from mssql_cdc.source.registry import open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +29,7 @@ class Database:
 
     connector: Connector
     catalog: str
-    source: SqlServerSource
+    source: Source
     layout: Layout
     storage: Storage
     spark: Callable[[], SparkSession]
@@ -40,20 +43,35 @@ class Database:
         catalog: str,
         *,
         spark: Callable[[], SparkSession],
+        source: Source | None = None,
         warehouse: str | None = None,
         run_id: str | None = None,
         log: Callable[[str], None] = logger.info,
     ) -> Database:
-        """The database `catalog` of a connector; `warehouse` wins over `delta.warehouse`."""
+        """The database `catalog` of a connector.
+
+        Args:
+            connector: its configuration.
+            catalog: the database's name.
+            spark: returns the session; called when the first Spark job is due.
+            source: where changes come from; by default what `connector.class` names.
+            warehouse: wins over `delta.warehouse`.
+            run_id: stands in every commit that is made; random by default.
+            log: takes one line of progress.
+        """
         # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
         storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
-        source = SqlServerSource(connector)
+        source = source or open_source(connector)
         return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, log)
 
-    def session(self) -> AbstractContextManager[SqlServerSession]:
+    def session(self) -> AbstractContextManager[SourceSession]:
         """A session on the database, for questions."""
         return self.source.session(self.catalog)
+
+    def stamp(self, epoch: int) -> Stamp:
+        """What a step that is recorded now says of itself."""
+        return Stamp(at=datetime.now(UTC), run_id=self.run_id, epoch=epoch)
 
     def named(self, run_id: str) -> Database:
         """The same database for another run."""

@@ -15,19 +15,20 @@ from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
-from mssql_cdc.lake.offsets import Entry, Offsets, Reached
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS, KEY
+from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
 from mssql_cdc.lsn import Position
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
-from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
+from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 STREAM = ""
 SNAPSHOT = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class LakeTable:
     """A captured table as the lake knows it.
 
     `entry` is its newest `_offsets` entry, also under the name that it had before a rename; `state` its change log's
@@ -70,14 +71,14 @@ class Member:
         return replace(base, **{**fixed, **changes})  # type: ignore[arg-type]
 
 
-def load_members(
+def load_tables(
     database: Database,
     tables: Iterable[CapturedTable],
     offsets: Offsets,
     history: SchemaHistory,
     *,
     states: bool = True,
-) -> dict[TableId, Member]:
+) -> dict[TableId, LakeTable]:
     """The captured tables with their homes and, if asked for, the states of their change logs.
 
     Raises:
@@ -106,7 +107,7 @@ def load_members(
                 f"The change log {home.changes} of {name} is gone, but _offsets knows {entry.batch} commits of it; "
                 "put the folder back, or remove the connector's whole folder and start afresh"
             )
-        members[table.table_id] = Member(
+        members[table.table_id] = LakeTable(
             table, home, folder, entry, state, incarnation + 1 if recreated else incarnation, recreated
         )
     return members
@@ -120,14 +121,18 @@ def _renamed(table: CapturedTable, present: set[str], offsets: Offsets, history:
     return None
 
 
-def versioned(database: Database, wanted: Mapping[TableId, tuple[CaptureInstance, int]]) -> dict[TableId, TableSchema]:
+def versioned(
+    database: Database, wanted: Mapping[TableId, tuple[CaptureInstance, int]], history: SchemaHistory
+) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
     """The schemas of these instances (with their tables' incarnations) under their versions, new ones recorded."""
     schemas = [replace(instance.schema, incarnation=number) for instance, number in wanted.values()]
-    found = record_versions(database.layout, schemas, at=datetime.now(UTC), storage=database.storage)
-    return dict(zip(wanted, found, strict=True))
+    found, history = record_versions(
+        database.layout, schemas, known=history, at=datetime.now(UTC), storage=database.storage
+    )
+    return dict(zip(wanted, found, strict=True)), history
 
 
-def prepared(database: Database, member: Member, schema: TableSchema, writer: str = STREAM) -> TableState:
+def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:
     """The change log's state for this writer, created or given what it lacks for the schema's rows.
 
     Raises:

@@ -1,29 +1,28 @@
-"""Carries a range out: one Spark job for all of its tables, a commit per table, one `_offsets` row last.
+"""Reads a range: one Spark job for all of its tables, a commit per table, one `_offsets` row last.
 
-A table that fails never takes another one with it: it keeps its position, is named in the result, and is asked for
-again. Current tables, transactions and signals follow in `follow/`, from what was committed.
+A table that fails keeps its position, is named in the result and asked for again; the others go on. Current tables,
+transactions and signals follow in `follow/`, from what was committed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
-from mssql_cdc.capture.survey import Survey, witness_text
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import MssqlCdcError, TaskError
+from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
-from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, append_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.steps import Entry, OffsetRow, range_done, status_changed
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.sqlserver.positions import require_held
-from mssql_cdc.source.sqlserver.source import SqlServerSession
-from mssql_cdc.source.sqlserver.sql import require_visible
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Witness
 from mssql_cdc.spark.tasks import TaskResult, run_tasks
 
 ROWS_PER_TASK = 250_000
@@ -45,12 +44,16 @@ class TableOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """What a range did. `row` is its `_offsets` row, None when every table failed or nothing was to be done."""
+    """What a range did, with the offsets and the history after it.
+
+    `row` is its `_offsets` row, None when every table failed or nothing was to be done.
+    """
 
     decision: Range
     tables: Mapping[TableId, TableOutcome]
     row: OffsetRow | None
     offsets: Offsets
+    history: SchemaHistory
 
     @property
     def rows(self) -> int:
@@ -69,7 +72,7 @@ class RangeResult:
             raise type(error)(f"{table}: {error}{more}") from error
 
 
-def capture(database: Database, survey: Survey, decision: Range) -> RangeResult:
+def capture_range(database: Database, survey: Survey, decision: Range) -> RangeResult:
     """Read the range into the change logs; returns also when tables failed.
 
     Raises:
@@ -77,21 +80,22 @@ def capture(database: Database, survey: Survey, decision: Range) -> RangeResult:
         FencedError: another run has written the offsets of these tables; their commits stand and are found again.
     """
     outcomes: dict[TableId, TableOutcome] = {}
+    history = survey.history
     with database.session() as session:
         if decision.slices:
-            session.control.execute(require_visible(decision.range.to), doing="looking for the end of the range")
+            session.require_visible(decision.range.to)
             counts = _counts(session, survey, decision)
-            outcomes = _read_and_commit(database, session, survey, decision, counts)
+            outcomes, history = _read_and_commit(database, session, survey, decision, counts)
             _check_quiet(session, outcomes, counts)
         # Also behind a mere opening: a source that goes back right after its first snapshot is to be found out.
-        witness = witness_text(session.witness(decision.range.to))
+        witness = session.witness(decision.range.to)
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
-        return RangeResult(decision, outcomes, None, survey.offsets)
+        return RangeResult(decision, outcomes, None, survey.offsets, history)
     # `_offsets` looks again whether all streaming members took part: a snapshot may have ended meanwhile.
     members = [m.table.text for m in survey.facts.members] if row.complete else []
     after = append_offsets(database.layout, row, seen=survey.offsets, members=members, storage=database.storage)
-    return RangeResult(decision, outcomes, after.rows[-1], after)
+    return RangeResult(decision, outcomes, after.rows[-1], after, history)
 
 
 def mark_status(database: Database, survey: Survey, tables: Collection[TableId], status: str, reason: str) -> Offsets:
@@ -100,20 +104,14 @@ def mark_status(database: Database, survey: Survey, tables: Collection[TableId],
     for table in tables:
         position = survey.position(table)
         to = position.text if position else None
-        entries[table.text] = survey.members[table].new_entry(
+        entries[table.text] = survey.tables[table].new_entry(
             status=status, reason=reason, to=to, epoch=survey.facts.epoch
         )
-    row = OffsetRow(
-        kind="status",
-        at=datetime.now(UTC),
-        tables=entries,
-        epoch=survey.facts.epoch,
-        run_id=database.run_id,
-    )
+    row = status_changed(database.stamp(survey.facts.epoch), entries)
     return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 
 
-def _counts(session: SqlServerSession, survey: Survey, decision: Range) -> dict[TableId, int]:
+def _counts(session: SourceSession, survey: Survey, decision: Range) -> dict[TableId, int]:
     """Change rows of each slice; tables without any are not read (their minimum is checked all the same)."""
     epoch = decision.range.epoch
     parts = [
@@ -125,23 +123,23 @@ def _counts(session: SqlServerSession, survey: Survey, decision: Range) -> dict[
 
 def _read_and_commit(
     database: Database,
-    session: SqlServerSession,
+    session: SourceSession,
     survey: Survey,
     decision: Range,
     counts: Mapping[TableId, int],
-) -> dict[TableId, TableOutcome]:
+) -> tuple[dict[TableId, TableOutcome], SchemaHistory]:
     busy = [s for s in decision.slices if counts[s.table]]
-    outcomes = {s.table: TableOutcome(s, state=survey.members[s.table].state) for s in decision.slices}
+    outcomes = {s.table: TableOutcome(s, state=survey.tables[s.table].state) for s in decision.slices}
     wanted = {
-        s.table: (survey.instance(s.table, s.instance.object_id), survey.members[s.table].incarnation) for s in busy
+        s.table: (survey.instance(s.table, s.instance.object_id), survey.tables[s.table].incarnation) for s in busy
     }
-    schemas = versioned(database, wanted) if wanted else {}
+    schemas, history = versioned(database, wanted, survey.history)
     states: dict[TableId, TableState] = {}
     tasks: list[WriteTask] = []
     owners: list[TableId] = []
     for part in busy:
         try:
-            states[part.table] = prepared(database, survey.members[part.table], schemas[part.table])
+            states[part.table] = prepared(database, survey.tables[part.table], schemas[part.table])
         except MssqlCdcError as error:
             outcomes[part.table] = TableOutcome(part, error=error)
             continue
@@ -156,12 +154,12 @@ def _read_and_commit(
     for part in busy:
         if part.table in states:
             outcomes[part.table] = _commit(database, decision, part, states[part.table], results[part.table])
-    return outcomes
+    return outcomes, history
 
 
 def _tasks(
     database: Database,
-    session: SqlServerSession,
+    session: SourceSession,
     survey: Survey,
     decision: Range,
     part: Slice,
@@ -213,15 +211,13 @@ def _commit(
     return TableOutcome(part, written.rows, written.operations, after, written.first, written.last)
 
 
-def _check_quiet(
-    session: SqlServerSession, outcomes: dict[TableId, TableOutcome], counts: Mapping[TableId, int]
-) -> None:
+def _check_quiet(session: SourceSession, outcomes: dict[TableId, TableOutcome], counts: Mapping[TableId, int]) -> None:
     """The after-check of rule A9 for tables that had no rows to read; readers check their own."""
     quiet = [o.slice for o in outcomes.values() if o.error is None and not counts[o.slice.table]]
     minima = session.minima() if quiet else {}
     for part in quiet:
         try:
-            require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
+            session.require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
         except MssqlCdcError as error:
             outcomes[part.table] = TableOutcome(part, error=error)
 
@@ -231,7 +227,7 @@ def _offset_row(
     survey: Survey,
     decision: Range,
     outcomes: Mapping[TableId, TableOutcome],
-    witness: str | None,
+    witness: Witness | None,
 ) -> OffsetRow | None:
     """The range's row: what finished, what is moved idle, what is given up; complete when nothing is behind."""
     entries: dict[str, Entry] = {}
@@ -240,17 +236,17 @@ def _offset_row(
         if outcome.error is None:
             entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
     for table in decision.idle:
-        entries[table.text] = _entry(survey, table, survey.members[table].state, to.text, epoch, 0)
+        entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
     failed = any(outcome.error is not None for outcome in outcomes.values())
     complete = decision.complete and not failed
     if complete:
         for member in survey.facts.members:
             if member.status == "streaming" and member.position == to and member.table.text not in entries:
-                state = survey.members[member.table].state
+                state = survey.tables[member.table].state
                 entries[member.table.text] = _entry(survey, member.table, state, to.text, epoch, 0)
     for table in decision.give_up:
         position = survey.position(table)
-        entries[table.text] = survey.members[table].new_entry(
+        entries[table.text] = survey.tables[table].new_entry(
             status="failed",
             to=position.text if position else None,
             epoch=epoch,
@@ -259,23 +255,21 @@ def _offset_row(
     if not entries:
         return None
     scanned = survey.facts.scanned
-    return OffsetRow(
-        kind="range" if decision.slices else "idle",
-        at=datetime.now(UTC),
-        tables=entries,
+    return range_done(
+        database.stamp(epoch),
+        entries,
         to=to.text,
-        epoch=epoch,
-        complete=complete,
-        scanned=scanned.text if scanned else None,
         partition=decision.key,
-        run_id=database.run_id,
+        read=bool(decision.slices),
+        complete=complete,
+        opens=[table.text for table in decision.opens],
+        scanned=scanned.text if scanned else None,
         witness=witness,
-        facts=json.dumps({"opens": [t.text for t in decision.opens]}) if decision.opens else None,
     )
 
 
 def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int) -> Entry:
-    return survey.members[table].new_entry(
+    return survey.tables[table].new_entry(
         status="streaming",
         to=to,
         epoch=epoch,

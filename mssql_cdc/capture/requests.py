@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config.signals import ExecuteSnapshot, expand_collections, parse_signal
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lsn import later_snapshot_key, snapshot_key
+from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import TableId
 
 REQUESTED, DONE, IGNORED = "requested", "done", "ignored"
@@ -41,32 +41,21 @@ class Request:
 
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
         """The captured tables meant, in the order in which the signal names them."""
-        by_name = {name_of(table): table for table in tables}
+        by_name = {table.parts: table for table in tables}
         found, _ = expand_collections(self.action.collections, sorted(by_name))
         return tuple(by_name[name] for name in found)
 
     def filters(self, tables: Collection[TableId]) -> dict[TableId, str]:
         """The SELECT statements that stand for some of these tables (BLK-04)."""
-        found = {table: self.action.filter_for(name_of(table)) for table in tables}
+        found = {table: self.action.filter_for(table.parts) for table in tables}
         return {table: text for table, text in found.items() if text is not None}
 
 
-def name_of(table: TableId) -> TableName:
-    """A table's name as signals and filters match it."""
-    return table.catalog or "", table.schema, table.name
-
-
-def requests(database: Database, offsets: Offsets) -> list[Request]:
-    """The blocking snapshots that were ever asked for."""
+def open_requests(database: Database, offsets: Offsets) -> list[Request]:
+    """The blocking snapshots that were asked for and have not begun, oldest first."""
     rows = small_table(database.layout, "signals", database.storage).rows()
     found = (_request(row, offsets.epoch) for row in rows if row["status"] == REQUESTED)
-    return [request for request in found if request is not None]
-
-
-def asked_snapshots(database: Database, offsets: Offsets) -> list[Request]:
-    """The blocking snapshots that were asked for and have not begun."""
-    begun = {row.noted.get("signal") for row in offsets.noted}
-    return [request for request in requests(database, offsets) if request.signal_id not in begun]
+    return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
 
 
 def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str], *, channel: str) -> None:
@@ -79,18 +68,25 @@ def note_signal(database: Database, signal: SignalRow, channel: str, status: str
     """Write a signal of another channel than the table down, with what became of it."""
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
-    row = {
+    row = signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
+    taken = int((state.own or {}).get("taken", 0))
+    table.append(state, [row], {"kind": "signals", "taken": taken, "run_id": database.run_id})
+
+
+def signal_row(
+    signal: SignalRow, *, channel: str, position: str | None, status: str, result: str, at: datetime
+) -> dict[str, Any]:
+    """A row of `_signals`."""
+    return {
         "id": signal.id,
         "type": signal.type,
         "data": signal.data,
         "channel": channel,
-        "position": None,
+        "position": position,
         "status": status,
         "result": result,
-        "at": datetime.now(UTC),
+        "at": at,
     }
-    taken = int((state.own or {}).get("taken", 0))
-    table.append(state, [row], {"kind": "signals", "taken": taken, "run_id": database.run_id})
 
 
 def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
@@ -103,10 +99,3 @@ def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
 def _identity(row: Mapping[str, Any]) -> str:
     """A signal's id need not be unique: its row's number in `_signals` makes it so."""
     return f"{row['id']}@{row['_batch']}:{row['position'] or ''}"
-
-
-def free_key(wanted: str, offsets: Offsets) -> str:
-    """The key, moved on by whole seconds until no snapshot has it."""
-    while wanted in offsets.partitions:
-        wanted = later_snapshot_key(wanted, timedelta(seconds=1))
-    return wanted

@@ -5,87 +5,100 @@ The lake is read first and the source's `captured` last, so that nothing that is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.marks import mark_from
-from mssql_cdc.capture.members import Member as LakeMember
-from mssql_cdc.capture.members import load_members
-from mssql_cdc.capture.requests import asked_snapshots
+from mssql_cdc.capture.members import LakeTable, load_tables
+from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.facts import Activity, Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.facts import Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.plan.policy import SnapshotPolicy, policy_of
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
-from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.source.sqlserver.positions import Standing, Witness
-from mssql_cdc.source.sqlserver.source import SqlServerSession
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 RETENTION_SHARE = 8
 DEFAULT_RETENTION = timedelta(days=3)
 LEAST_IDLE = timedelta(minutes=1)
-"""So long an idle database is not asked for its retention: no cleanup is that fast."""
+"""A database that was idle for less is not asked for its retention: no cleanup is that fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The facts, and what they were made of; a run commits from these states and from no others."""
+    """The facts, and what they were made of; a step commits from these states and from no others.
+
+    `requests` are the snapshots that were asked for and have not begun.
+    """
 
     facts: Facts
     offsets: Offsets
     history: SchemaHistory
-    members: Mapping[TableId, LakeMember]
-    standing: Standing
+    tables: Mapping[TableId, LakeTable]
+    requests: Sequence[Request] = ()
 
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
-        return next(i for i in self.members[table].captured.instances if i.object_id == object_id)
+        return next(i for i in self.tables[table].captured.instances if i.object_id == object_id)
+
+    def member(self, table: TableId) -> Member | None:
+        """How the planner sees the table."""
+        return next((m for m in self.facts.members if m.table == table), None)
 
     def position(self, table: TableId) -> Lsn | None:
         """A table's position."""
-        return next((m.position for m in self.facts.members if m.table == table), None)
+        member = self.member(table)
+        return member.position if member is not None else None
 
 
 def survey(
     database: Database,
     *,
     cursor: Cursor | None = None,
-    running: Sequence[Activity] = (),
     now: datetime | None = None,
     retry_failed: bool = False,
     quick: bool = False,
+    currents: bool = True,
 ) -> Survey:
-    """One look at everything; `retry_failed` takes failed tables for streaming ones (an operator's explicit wish).
+    """One look at everything that a decision depends on.
 
-    A `quick` one leaves the tables' logs alone while `_offsets` says it all; nothing may be committed from it.
+    Args:
+        database: where to look.
+        cursor: what the planner remembers.
+        now: the time of the decision; by default the present.
+        retry_failed: take failed tables for streaming ones (an operator's explicit wish).
+        quick: leave the tables' logs alone while `_offsets` says it all; nothing may be committed from such a look.
+        currents: look also for current tables that are behind.
 
     Raises:
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
     """
     now = now or datetime.now(UTC)
+    cursor = cursor or Cursor()
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
-    asked = asked_snapshots(database, offsets)
+    requests = open_requests(database, offsets)
     with database.session() as session:
-        session.database()  # says what is missing when CDC is not enabled
+        session.require_ready()
         restored = _restored(session, offsets)
-        closed = {name: mark_from(mark) for name, mark in offsets.closed_tables.items()}
-        passed = [mark.lsn for mark in set(closed.values()) if session.passed(mark)]
-        tables = session.tables()
+        passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
+        captured_tables = session.tables()
         minima = session.minima()
         standing = session.standing()
-        states = not (quick and _settled(offsets, cursor))
-        lake = load_members(database, tables, offsets, history, states=states)
-        before = _before(session, tables)
-        members = [_member(m, offsets, closed, minima, before, retry_failed=retry_failed) for m in lake.values()]
+        tables = load_tables(
+            database, captured_tables, offsets, history, states=not (quick and _settled(offsets, cursor))
+        )
+        before = _before(session, captured_tables)
+        members = [_member(table, offsets, minima, before, retry_failed=retry_failed) for table in tables.values()]
         scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
         idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
+        cut = offsets.last_cut()
+        behind = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
             members=tuple(members),
@@ -93,17 +106,20 @@ def survey(
             scanned=scanned,
             settled=standing.settled,
             cut=_cut(offsets),
+            cut_number=cut.number if cut is not None else 0,
             epoch=offsets.epoch,
             idle_for=idle_for,
             restored=restored,
-            running=tuple(running),
-            asked=tuple(Asked(one.key, one.of([t.table_id for t in tables]), one.signal_id) for one in asked),
+            asked=tuple(_asked(one, captured_tables) for one in requests),
+            snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),
+            behind=tuple(behind),
+            due=tuple(table for table, is_due in behind.items() if is_due),
             policy=policy(database),
             limits=_limits(database, session.retention() if idle_for >= LEAST_IDLE else None),
-            cursor=cursor or Cursor(),
+            cursor=cursor,
         )
-        facts = _bounded(session, database, facts, lake)
-    return Survey(facts, offsets, history, lake, standing)
+        facts = _bounded(session, database, facts, tables)
+    return Survey(facts, offsets, history, tables, requests)
 
 
 def policy(database: Database) -> SnapshotPolicy:
@@ -113,34 +129,45 @@ def policy(database: Database) -> SnapshotPolicy:
     return policy_of(settings.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
 
 
-def witness_text(witness: Witness | None) -> str | None:
-    """A witness as `_offsets` keeps it."""
-    if witness is None:
-        return None
-    return json.dumps([witness.start_lsn.text, witness.tran_id, witness.tran_begin_lsn, witness.tran_end_time])
+def _asked(request: Request, tables: Sequence[CapturedTable]) -> Asked:
+    return Asked(request.key, request.of([table.table_id for table in tables]), request.signal_id)
 
 
-def _restored(session: SqlServerSession, offsets: Offsets) -> str | None:
+def _behind(
+    database: Database,
+    offsets: Offsets,
+    history: SchemaHistory,
+    tables: Mapping[TableId, LakeTable],
+    cursor: Cursor,
+) -> Mapping[TableId, bool]:
+    """The tables whose current table lacks rows of the newest cut, and whether its interval is over."""
+    cut = offsets.last_cut()
+    if cut is None or cut.number == cursor.merged:
+        return {}
+    interval = database.connector.delta.current_interval_s
+    found = behind_cut(tables.values(), offsets, history, storage=database.storage)
+    return {table: is_due(tables[table], interval, storage=database.storage) for table in found}
+
+
+def _restored(session: SourceSession, offsets: Offsets) -> str | None:
     if offsets.witness is None:
         return None
-    start, *rest = json.loads(offsets.witness)
     try:
-        session.require_witness(Witness(Lsn.parse(start), *rest))
+        session.require_witness(offsets.witness)
     except SourceRestoredError as error:
         return str(error)
     return None
 
 
-def _before(session: SqlServerSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:
+def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:
     """The newest transaction below each instance's start, where a table may have to switch (rule B14)."""
     starts = {i.start_lsn for table in tables for i in table.instances}
     return dict(session.newest_before(sorted(starts)))
 
 
 def _member(
-    lake: LakeMember,
+    lake: LakeTable,
     offsets: Offsets,
-    closed: Mapping[str, LogMark],
     minima: Mapping[str, Lsn | None],
     before: Mapping[Lsn, Lsn | None],
     *,
@@ -156,7 +183,7 @@ def _member(
         return Member(lake.table, "new", None, instances)
     status = "streaming" if retry_failed and lake.entry.status == "failed" else lake.entry.status
     reached = lake.reached(offsets.epoch)
-    mark = closed.get(name)
+    mark = offsets.closed_tables.get(name)
     return Member(
         lake.table,
         status,
@@ -187,7 +214,7 @@ def _limits(database: Database, retention: timedelta | None) -> Limits:
     )
 
 
-def _bounded(session: SqlServerSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeMember]) -> Facts:
+def _bounded(session: SourceSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeTable]) -> Facts:
     """The facts with the bounds of a range: rows counted first, transactions only when asked for."""
     captured = facts.captured
     behind = [

@@ -20,7 +20,8 @@ from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.log import TableState, facts_of, load_state
-from mssql_cdc.lake.offsets import Entry, Offsets, Reached, load_offsets
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import TableId, change_log_schema
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import Member, load_members
+from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.write_task import masks_of
 from mssql_cdc.check.multiset import Comparison, compare
 from mssql_cdc.check.sides import Compared, current_rows, log_rows, source_rows, unknown_cells
@@ -72,7 +72,7 @@ def check_database(database: Database) -> list[TableCheck]:
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
     with database.session() as session:
-        members = load_members(database, session.tables(), offsets, history)
+        members = load_tables(database, session.tables(), offsets, history)
     if not any(offsets.entry(table.text) for table in members):
         raise NotCaughtUpError(
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
@@ -89,7 +89,7 @@ def check_database(database: Database) -> list[TableCheck]:
     return found
 
 
-def check_table(database: Database, member: Member, schema: TableSchema) -> TableCheck:
+def check_table(database: Database, member: LakeTable, schema: TableSchema) -> TableCheck:
     """Check one table.
 
     Raises:

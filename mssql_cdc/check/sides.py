@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.check.canonical import canon, lake_text, source_text
 from mssql_cdc.check.multiset import Row, Texts
+from mssql_cdc.lake.read import query
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema import Column, TableSchema, current_names
 from mssql_cdc.source.sqlserver.connect import Control
@@ -70,7 +70,7 @@ def current_rows(
 ) -> Iterator[Row]:
     """Every row of the current table."""
     stored = current_names(compared.schema)
-    for batch in _query(uri, "SELECT * FROM t", storage):
+    for batch in query(uri, "SELECT * FROM t", storage):
         columns = [batch.column(stored[name]) for name in compared.names]
         for texts in _texts(compared.columns, columns, batch.column("_exact")):
             yield compared.row(texts, unknown=unknown)
@@ -80,7 +80,7 @@ def unknown_cells(uri: str, compared: Compared, storage: Storage = LOCAL) -> Unk
     """The cells of the current table whose values CDC never delivered."""
     stored = current_names(compared.schema)
     found: dict[Texts, frozenset[str]] = {}
-    for batch in _query(uri, "SELECT * FROM t WHERE cardinality(_unavailable) > 0", storage):
+    for batch in query(uri, "SELECT * FROM t WHERE cardinality(_unavailable) > 0", storage):
         columns = [batch.column(stored[name]) for name in compared.names]
         texts = _texts(compared.columns, columns, batch.column("_exact"))
         for row, names in zip(texts, batch.column("_unavailable").to_pylist(), strict=True):
@@ -95,7 +95,7 @@ def log_rows(uri: str, compared: Compared, storage: Storage = LOCAL) -> Iterator
     """The rows that a change log adds up to: images after, minus images before (tables without a key)."""
     for image, count in (("after", 1), ("before", -1)):
         sql = f"SELECT {image} AS image, _exact FROM t WHERE {image} IS NOT NULL"
-        for batch in _query(uri, sql, storage):
+        for batch in query(uri, sql, storage):
             struct = batch.column("image")
             columns = [struct.field(struct.type.get_field_index(name)) for name in compared.names]
             for texts in _texts(compared.columns, columns, _field(batch.column("_exact"), image)):
@@ -124,10 +124,3 @@ def _python(array: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(array.type):
         return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64()).to_pylist()
     return array.to_pylist()
-
-
-def _query(uri: str, sql: str, storage: Storage) -> Iterator[pa.RecordBatch]:
-    table = DeltaTable(uri, storage_options=storage.resolved())
-    reader = QueryBuilder().register("t", table).execute(sql)
-    for batch in reader:
-        yield pa.record_batch(batch)

@@ -80,7 +80,7 @@ def check_parser(commands: Commands) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from mssql_cdc.check.run import check_databases
-    from mssql_cdc.follow.after import refresh_current
+    from mssql_cdc.run.execute import refresh_current
 
     with opened(options) as databases:
         for database in databases:

@@ -14,7 +14,7 @@ from mssql_cdc.defs.sensors import build_sensor
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signals import build_signals
 from mssql_cdc.defs.specs import event_specs, source_specs
-from mssql_cdc.run.guardrail import guard
+from mssql_cdc.run.start import guard
 from mssql_cdc.schema import TableSchema
 
 MAX_RUNTIME_SECONDS = 3600
@@ -27,7 +27,7 @@ def build_definitions(
 
     Args:
         connector: the configuration (`mssql_cdc.config.load_connector`).
-        tables: the stored table list (`mssql-cdc discover` writes it, `stream.discover.read_table_list` reads it).
+        tables: the stored table list (`mssql-cdc discover` writes it, `run.discover.read_table_list` reads it).
         warehouse: wins over `delta.warehouse`.
 
     Raises:

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from mssql_cdc.capture.snapshot.capture import SnapshotResult
 from mssql_cdc.check.lake import judge
 from mssql_cdc.defs.background import Background
-from mssql_cdc.defs.report import Reporter, StepEvent
+from mssql_cdc.defs.report import Reporter, StepEvent, losses
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import RangeDone, Work, range_keys
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import parse_snapshot_key
+from mssql_cdc.plan.decisions import Merge, Range, Wait
 
 SENSOR_TAG = "dagster/sensor_name"
 SIGNAL_TAG = "mssql_cdc/signal"
@@ -69,14 +71,15 @@ def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
             key, reporter.selected_logs, lambda found: work.background.post(lambda: reporter.progress(found))
         )
         reporter.gaps = open_gaps(work.database.layout, work.database.storage)
-        yield from reporter.snapshot(key, done)
-        carried = [*done.result.rows, *done.result.failed, *done.notes]
+        result = done.snapshot or SnapshotResult(key)
+        yield from reporter.snapshot(key, result)
+        carried = [*result.rows, *result.failed, *result.notes]
         yield from reporter.unloaded([table for table in carried if table not in work.setup.names.tables])
     else:
         ranged = work.range(key, reporter.selected_logs)
         reporter.gaps = open_gaps(work.database.layout, work.database.storage)
         yield from reporter.range(key, ranged)
-        yield from reporter.followed(key, ranged, work.follow(ranged))
+        yield from reporter.followed(key, ranged)
         yield from reporter.unloaded(work.unloaded(ranged.seen))
     yield from reporter.side_effects(work)
 
@@ -84,7 +87,7 @@ def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
 def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
     """Current tables to the last cut, and checks that were executed by themselves, from the lake."""
     if reporter.selected_currents:
-        yield from reporter.currents(work.merge_now(reporter.selected_currents))
+        yield from reporter.currents(work.merge(reporter.selected_currents).merged)
     for table in reporter.selected_checks:
         yield reporter.verdict(table, judge(work.database, table))
 
@@ -92,19 +95,20 @@ def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
 def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[StepEvent]:
     """Further ranges in the same run while `dagster.max.run.seconds` allows; a failing one ends the loop."""
     limit = work.setup.connector.dagster.max_run_seconds
-    last: RangeDone | None = None
-    while time.monotonic() - started < limit and not reporter.failures:
-        found = work.further()
-        if found is not None:
-            key, last = found
-            yield from reporter.further(key, last)
-            yield from reporter.followed(key, last, work.follow(last))
+    follower = work.follower() if limit else None
+    while follower is not None and time.monotonic() - started < limit and not reporter.failures:
+        done = work.background.run(follower.step)
+        if isinstance(done.decision, Range):
+            found = RangeDone([done])
+            yield from reporter.further(done.decision.key, found)
+            yield from reporter.followed(done.decision.key, found)
             yield from reporter.side_effects(work)
             continue
-        if last is not None:
-            # Nothing new: current tables whose interval was not over when the last range ended.
-            yield from reporter.currents(work.follow(last).merged)
-            last = None
+        yield from reporter.currents(done.merged)
+        yield from losses(work.setup, done)
+        done.raise_failure()
+        if not isinstance(done.decision, Wait | Merge):
+            return
         time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
 
 

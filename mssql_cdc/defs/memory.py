@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mssql_cdc.plan.facts import Cursor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The planner's cursor, and what is the sensor's own.
 
-    `snapshot` is the key of the snapshot that was asked for last, `merged` the number of the cut at which no current
-    table was behind, `looked` when the source's list of tables was looked at last, `beaten` the last heartbeat,
-    `started` when the sensor was switched on.
+    `looked` is when the source's list of tables was looked at last, `beaten` the last heartbeat, `started` when the
+    sensor was switched on.
     """
 
-    cursor: Cursor = field(default_factory=Cursor)
-    snapshot: str | None = None
-    merged: int | None = None
+    v: int = 2
+    cursor: Cursor = Cursor()
     looked: datetime | None = None
     beaten: datetime | None = None
     started: float | None = None
 
     def to_json(self) -> str:
-        """The text that Dagster keeps: the planner's cursor and what is the sensor's own."""
-        own = {
-            "snapshot": self.snapshot,
-            "merged": self.merged,
-            "looked": self.looked.isoformat() if self.looked else None,
-            "started": self.started,
-            "beaten": self.beaten.isoformat() if self.beaten else None,
-        }
-        return json.dumps({**json.loads(self.cursor.to_json()), **own})
+        """The text that Dagster keeps."""
+        return _memories().dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str | None) -> Memory:
-        """The memory of this text; what is empty, old or unreadable starts afresh."""
-        cursor = Cursor.from_json(text)
+        """The memory of this text; an empty, old or unreadable one starts afresh."""
         try:
-            data = json.loads(text or "{}")
-            looked, beaten = data.get("looked"), data.get("beaten")
-            merged = data.get("merged")
-            return cls(
-                cursor,
-                data.get("snapshot"),
-                None if merged is None else int(merged),
-                datetime.fromisoformat(looked) if looked else None,
-                datetime.fromisoformat(beaten) if beaten else None,
-                data.get("started"),
-            )
-        except (ValueError, TypeError, AttributeError):
-            return cls(cursor)
+            found: Memory = _memories().validate_json(text or "{}")
+        except ValidationError:
+            return cls()
+        return found if found.v == cls().v else cls()
+
+
+@cache
+def _memories() -> TypeAdapter[Any]:
+    return TypeAdapter(Memory)

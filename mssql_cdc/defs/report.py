@@ -13,18 +13,21 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.range import TableOutcome
+from mssql_cdc.capture.snapshot.capture import SnapshotResult
 from mssql_cdc.capture.snapshot.run import Progress
 from mssql_cdc.check.lake import Verdict
 from mssql_cdc.defs.background import PROGRESS_TAG
 from mssql_cdc.defs.metadata import event_metadata
+from mssql_cdc.defs.runs import ATTEMPT_TAG
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.defs.work import RangeDone, Work
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.follow.after import Merged
+from mssql_cdc.follow.current import Merged
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.run.steps import Followed, SnapshotDone
+from mssql_cdc.plan.decisions import RESTORED_ADVICE, Lost, Restored
+from mssql_cdc.run.execute import Done
 from mssql_cdc.schema import TableId
 
 OPERATIONS = {"c": "inserts", "u": "updates", "d": "deletes"}
@@ -106,25 +109,24 @@ class Reporter:
         }
         self.context.log.warning("%s takes no part: %s", table, reasons.get(status, status))
 
-    def followed(self, key: str, done: RangeDone, after: Followed) -> Iterator[StepEvent]:
+    def followed(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
         """Events of what came after a range."""
         own = self.setup.transactions_key
-        if done.complete or (not done.results and own in self.context.selected_asset_keys):
-            values = {"dagster/partition_row_count": after.transactions, "complete_cut": done.complete}
+        if done.complete or (not done.read and own in self.context.selected_asset_keys):
+            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
             yield self._materialize(own, key, values)
-        yield from self.currents(after.merged)
+        for part in done.results:
+            yield from self.currents(part.merged)
 
     @property
     def _attempt(self) -> int:
-        text = self.context.run.tags.get("dagster/run_key", "").rpartition("#")[2]
-        return int(text) if text.isdigit() else 1
+        return int(self.context.run.tags.get(ATTEMPT_TAG, "1"))
 
     # -- Snapshots -----------------------------------------------------------------------------------------
 
-    def snapshot(self, key: str, done: SnapshotDone) -> Iterator[StepEvent]:
+    def snapshot(self, key: str, result: SnapshotResult) -> Iterator[StepEvent]:
         """Events of a snapshot."""
-        result = done.result
-        for table in dict.fromkeys([*self.selected_logs, *result.rows, *result.failed, *done.notes]):
+        for table in dict.fromkeys([*self.selected_logs, *result.rows, *result.failed, *result.notes]):
             log_key = self.setup.names.log_key(table)
             error = result.failed.get(table)
             if error is not None:
@@ -135,9 +137,9 @@ class Reporter:
                 yield self._check(table, key, None, {"rows": rows})
                 values = {"dagster/partition_row_count": rows, "reads": rows, "snapshot": result.id}
                 yield self._materialize(log_key, key, values)
-            elif table in done.notes:
-                yield self._check(table, key, None, {"note": done.notes[table]})
-                yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": done.notes[table]})
+            elif table in result.notes:
+                yield self._check(table, key, None, {"note": result.notes[table]})
+                yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": result.notes[table]})
 
     def progress(self, progress: Progress) -> None:
         """Shows a snapshot's progress: the run's tag at every group, a table's observation at each quarter."""
@@ -252,6 +254,28 @@ def evaluation(setup: Setup, table: TableId, *, passed: bool, metadata: Mapping[
         severity=dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
     )
+
+
+def losses(setup: Setup, done: Done) -> Iterator[dg.AssetCheckEvaluation]:
+    """A red check for each table whose loss was found now."""
+    if isinstance(done.decision, Lost | Restored):
+        reason = f"{done.decision.reason}; {loss_advice(done)}"
+        for table in done.gaps:
+            yield evaluation(setup, table, passed=False, metadata=event_metadata({"error": reason}))
+
+
+def loss_advice(done: Done) -> str:
+    """What an operator has to do about a loss."""
+    match done.decision:
+        case Lost(repaired=True):
+            mode = done.seen.facts.policy.mode
+            return f"snapshot.mode={mode} repairs them with a snapshot; acknowledge the gap in the signals asset"
+        case Lost():
+            return "ask for a snapshot of these tables in the signals asset"
+        case Restored(automatic=True):
+            return "a new epoch begins, in which every table is read again"
+        case _:
+            return RESTORED_ADVICE
 
 
 def _read(outcome: TableOutcome) -> dict[str, Any]:

@@ -1,22 +1,25 @@
-"""What Dagster's run records tell the sensor: who is at work, how often a key was asked for, how a snapshot fared.
+"""What Dagster's run records tell the planner: the runs at work, and how earlier runs fared.
 
-Hints for planning only: deleting every run costs a retry count, never a row.
+Hints only: deleting every run costs a retry count, never a row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 import dagster as dg
 
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import parse_snapshot_key
-from mssql_cdc.plan.facts import Activity
+from mssql_cdc.plan import facts as planner
+from mssql_cdc.plan.facts import MERGE_PREFIX, Activity, Outcome
 
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
-RUN_KEY_TAG = "dagster/run_key"
+ATTEMPT_TAG = "mssql_cdc/attempt"
 MERGE_TAG = "mssql_cdc/merge"
 IN_PROGRESS = [
     dg.DagsterRunStatus.QUEUED,
@@ -29,48 +32,47 @@ UNDONE = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RunRecords:
     """The runs of one database's streaming job, also those that were launched in the UI, which know no job of ours."""
 
     instance: dg.DagsterInstance
     setup: Setup
     job_name: str
 
-    def activities(self) -> list[Activity]:
+    def facts(self, keys: Collection[str]) -> planner.Runs:
+        """What the planner wants to know: the runs at work, and how those at these keys fared."""
+        return planner.Runs(tuple(self.active()), {key: self._outcome(key) for key in keys})
+
+    def active(self) -> list[Activity]:
         """Runs that are queued or at work."""
         found = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
             if self._ours(record.dagster_run):
                 tags = record.dagster_run.tags
-                key = tags.get(PARTITION_TAG) or tags.get(RANGE_START_TAG) or "the current tables"
-                kind = "snapshot" if parse_snapshot_key(key) is not None else "range"
+                key = tags.get(PARTITION_TAG) or tags.get(RANGE_START_TAG)
                 seconds = (datetime.now(UTC) - record.create_timestamp).total_seconds()
-                found.append(Activity(kind, key, record.dagster_run.run_id, seconds))
+                found.append(Activity(_kind(key), key, record.dagster_run.run_id, seconds))
         return found
 
-    def attempts(self, key: str, *, tag: str = PARTITION_TAG) -> int:
-        """How often the sensor has asked for this key: a run key is never launched twice, whatever became of it."""
-        numbers = [0]
-        for record in self.instance.get_run_records(dg.RunsFilter(tags={tag: key})):
-            asked, _, number = record.dagster_run.tags.get(RUN_KEY_TAG, "").rpartition("#")
-            if asked.endswith(key) and number.isdigit() and self._ours(record.dagster_run):
-                numbers.append(int(number))
-        return max(numbers)
-
-    def succeeded(self, key: str) -> bool:
-        """Whether the newest run at this key did all that it was asked for."""
-        found = self.instance.get_run_records(dg.RunsFilter(tags={PARTITION_TAG: key}))
-        ours = [record.dagster_run for record in found if self._ours(record.dagster_run)]
-        return bool(ours) and ours[0].status == dg.DagsterRunStatus.SUCCESS
-
-    def undone(self, key: str, *, tag: str = PARTITION_TAG) -> tuple[int, datetime | None]:
-        """How many runs at this key failed or were cancelled, and when the last of them ended."""
-        wanted = dg.RunsFilter(tags={tag: key}, statuses=UNDONE)
-        records = [r for r in self.instance.get_run_records(wanted) if self._ours(r.dagster_run)]
-        return len(records), max((record.update_timestamp for record in records), default=None)
+    def _outcome(self, key: str) -> Outcome:
+        tag = MERGE_TAG if key.startswith(MERGE_PREFIX) else PARTITION_TAG
+        records = self.instance.get_run_records(dg.RunsFilter(tags={tag: key}))
+        ours = [record for record in records if self._ours(record.dagster_run)]
+        undone = [record for record in ours if record.dagster_run.status in UNDONE]
+        return Outcome(
+            failures=len(undone),
+            failed_at=max((record.update_timestamp for record in undone), default=None),
+            succeeded=bool(ours) and ours[0].dagster_run.status == dg.DagsterRunStatus.SUCCESS,
+        )
 
     def _ours(self, run: dg.DagsterRun) -> bool:
         if run.job_name == self.job_name:
             return True
         keys = {*self.setup.log_keys, *self.setup.current_keys, self.setup.transactions_key}
         return bool(keys & set(run.asset_selection or ()))
+
+
+def _kind(key: str | None) -> Literal["range", "snapshot", "merge"]:
+    if key is None:
+        return "merge"
+    return "range" if parse_snapshot_key(key) is None else "snapshot"

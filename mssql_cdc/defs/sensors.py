@@ -1,6 +1,6 @@
-"""The sensor of one database: looks, decides by `stream.plan`, asks for at most one range and one snapshot.
+"""The sensor of one database: translates the planner's decision into run requests.
 
-Nothing here starts Spark. A tick on a quiet database reads `_offsets` and asks the source one question.
+Nothing here starts Spark or judges. A tick on a quiet database reads `_offsets` and asks the source one question.
 """
 
 from __future__ import annotations
@@ -8,36 +8,32 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
-from mssql_cdc.capture.requests import free_key
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.capture_step import SIGNAL_TAG
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.prune import stale_keys
-from mssql_cdc.defs.report import evaluation
-from mssql_cdc.defs.runs import MERGE_TAG, Runs
+from mssql_cdc.defs.report import evaluation, loss_advice, losses
+from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.errors import FencedError, MssqlCdcError
-from mssql_cdc.follow.after import behind_current
-from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.plan.decisions import Lost, Range, Restored, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor, Facts
-from mssql_cdc.plan.planner import backoff, next_cursor, plan
+from mssql_cdc.plan.decisions import Lost, Merge, Range, Restored, Snapshot, Wait
+from mssql_cdc.plan.facts import Facts, merge_key
+from mssql_cdc.plan.planner import next_cursor, plan
+from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
-from mssql_cdc.run.loss import GO_ON, begin_epoch, write_loss, write_restore
+from mssql_cdc.run.loop import LOOK_AGAIN
 from mssql_cdc.run.quiet_look import quiet_look
-from mssql_cdc.run.starting import snapshot_at_start
+from mssql_cdc.run.start import snapshot_at_start
 from mssql_cdc.schema import TableId
 
 POOL_SLOTS = 2
-LOOK_AGAIN = timedelta(seconds=60)
-"""So often even a quiet database is looked at thoroughly: for tables that were put under CDC."""
 MAX_SNAPSHOT_SECONDS = 24 * 3600
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
 """`running` lets the sensors of a new instance start by themselves, as the demo wants it."""
@@ -55,7 +51,9 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
         description=f"Asks for the next LSN range of {setup.database} and for snapshots that are due.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        tick = Tick(setup, setup.open(), Runs(context.instance, setup, job.name), Memory.from_json(context.cursor))
+        tick = Tick(
+            setup, setup.open(), RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
+        )
         try:
             tick.start(context.last_sensor_start_time)
             _ensure_pool(context.instance, setup)
@@ -76,7 +74,7 @@ class Tick:
 
     setup: Setup
     database: Database
-    runs: Runs
+    runs: RunRecords
     memory: Memory
 
     def start(self, at: float | None) -> None:
@@ -88,31 +86,34 @@ class Tick:
     def result(self) -> dg.SensorResult:
         """What to ask for now, or why nothing."""
         now = datetime.now(UTC)
-        running = self.runs.activities()
         self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
-        looked = self.memory.looked
-        if not running and looked is not None and now - looked < LOOK_AGAIN:
-            wait, offsets = quiet_look(self.database)
-            cut = offsets.last_cut()
-            if wait is not None and cut is not None and self.memory.merged == cut.number:
-                return self._skip(wait.reason)
-        seen = survey(self.database, cursor=self.memory.cursor, running=running, now=now, quick=True)
-        facts = self._with_failures(self._without_done(seen.facts), seen.offsets)
+        quiet = self._quiet(now)
+        if quiet is not None:
+            return self._skip(quiet.reason)
+        seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
+        facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
         decision = plan(facts)
-        # A wait leaves the pending key in place: `_offsets` is then known to say it all (`survey(quick=True)`).
-        cursor = next_cursor(facts if isinstance(decision, Range) else seen.facts, decision)
-        self.memory = replace(self.memory, cursor=cursor, looked=now)
+        self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
-                return self._wait(seen, decision)
-            case Lost():
-                return self._lost(seen, decision)
-            case Restored():
-                return self._restored(seen, decision)
+                return self._skip(decision.reason)
+            case Merge():
+                return self._merge(decision)
             case Snapshot():
                 return self._snapshot(seen, decision)
             case Range():
                 return self._range(seen, decision)
+            case Lost() | Restored():
+                return self._loss(execute(self.database, seen, decision))
+
+    def _quiet(self, now: datetime) -> Wait | None:
+        """The reason to wait when the source has captured nothing and no current table is behind."""
+        looked, merged = self.memory.looked, self.memory.cursor.merged
+        if looked is None or now - looked >= LOOK_AGAIN or self.runs.active():
+            return None
+        wait, offsets = quiet_look(self.database)
+        cut = offsets.last_cut()
+        return wait if cut is not None and merged == cut.number else None
 
     # -- Decisions -----------------------------------------------------------------------------------------
 
@@ -122,77 +123,45 @@ class Tick:
             reason = f"given up after {self.setup.connector.dagster.max_attempts} attempts"
             mark_status(self.database, seen, decision.give_up, "failed", reason)
             events = [self._red(table, f"{reason}; materialize any range of it by hand") for table in decision.give_up]
-        attempt = max(decision.attempt, self.runs.attempts(decision.key) + 1)
-        self.memory = replace(self.memory, cursor=replace(self.memory.cursor, attempt=attempt))
         request = dg.RunRequest(
-            run_key=f"{decision.key}#{attempt}",
             partition_key=decision.key,
             asset_selection=self._selection(seen.facts, decision),
+            tags=_attempt(decision.attempt),
         )
         return self._ask(request, decision.key, seen, events)
 
     def _snapshot(self, seen: Survey, decision: Snapshot) -> dg.SensorResult:
-        key = decision.id
-        if all(member.snapshot != key for member in seen.facts.members):
-            # Not begun yet. The key of new tables comes from the clock; one that failed so early keeps its own.
-            begun = seen.offsets.partitions
-            kept = self.memory.snapshot if decision.signal is None else None
-            key = kept if kept is not None and kept not in begun else free_key(key, seen.offsets)
-        attempt = max(decision.attempt, self.runs.attempts(key) + 1)
-        self.memory = replace(self.memory, snapshot=key)
         known = [self.setup.names.log_key(table) for table in decision.tables if table in self.setup.names.tables]
         request = dg.RunRequest(
-            run_key=f"{key}#{attempt}",
-            partition_key=key,
+            partition_key=decision.id,
             # Of tables that the code location does not know yet the step itself takes care.
             asset_selection=known or [self.setup.transactions_key],
             tags={
+                **_attempt(decision.attempt),
                 "dagster/max_runtime": str(MAX_SNAPSHOT_SECONDS),
                 **({SIGNAL_TAG: decision.signal} if decision.signal else {}),
             },
         )
-        return self._ask(request, key, seen, [])
+        return self._ask(request, decision.id, seen, [])
 
-    def _lost(self, seen: Survey, decision: Lost) -> dg.SensorResult:
-        write_loss(self.database, seen, decision)
-        advice = "ask for a snapshot of these tables in the signals asset"
-        if decision.repaired:
-            advice = (
-                f"snapshot.mode={seen.facts.policy.mode} goes on with them; acknowledge the gap in the signals asset"
-            )
-        events = [self._red(table, f"{decision.reason}; {advice}") for table in decision.tables]
-        return self._skip(f"LOST: {decision.reason}; {advice}", events)
-
-    def _restored(self, seen: Survey, decision: Restored) -> dg.SensorResult:
-        if not decision.automatic:
-            for table in write_restore(self.database, seen):
-                # A red tick carries no events.
-                self.runs.instance.report_runless_asset_event(self._red(table, decision.reason))
-            raise dg.Failure(f"LOST: {decision.reason}. {GO_ON}")
-        begin_epoch(self.database, seen, by=None)
-        events = [self._red(member.table, decision.reason) for member in seen.facts.members if member.position]
-        return self._skip(f"LOST: {decision.reason}; a new epoch begins, in which every table begins anew", events)
-
-    def _wait(self, seen: Survey, decision: Wait) -> dg.SensorResult:
-        """A quiet database: nothing new to read, but perhaps current tables that waited for their interval."""
-        cut = seen.offsets.last_cut()
-        if cut is None or decision.until is not None or seen.facts.running or self.memory.merged == cut.number:
-            return self._skip(decision.reason)
-        behind = behind_current(self.database, seen.members, seen.offsets)
-        keys = [self.setup.names.current_key(table) for table in behind if table in self.setup.names.tables]
+    def _merge(self, decision: Merge) -> dg.SensorResult:
+        keys = [self.setup.names.current_key(table) for table in decision.tables if table in self.setup.names.tables]
         if not keys:
-            self.memory = replace(self.memory, merged=cut.number)
+            # Tables that the code location does not know: their merges come with ranges.
+            self.memory = replace(self.memory, cursor=replace(self.memory.cursor, merged=decision.cut))
             return self._skip(decision.reason)
-        mark = str(cut.number)
-        failures, failed_at = self.runs.undone(mark, tag=MERGE_TAG)
-        if failed_at is not None and seen.facts.now < failed_at + backoff(seen.facts.limits.retry_wait, failures):
-            return self._skip(f"{decision.reason}; current tables could not be merged, which is tried again soon")
-        request = dg.RunRequest(
-            run_key=f"merge-{mark}#{self.runs.attempts(mark, tag=MERGE_TAG) + 1}",
-            asset_selection=keys,
-            tags={MERGE_TAG: mark},
-        )
+        request = dg.RunRequest(asset_selection=keys, tags={MERGE_TAG: merge_key(decision.cut)})
         return dg.SensorResult(run_requests=[request], cursor=self.memory.to_json())
+
+    def _loss(self, done: Done) -> dg.SensorResult:
+        events = list(losses(self.setup, done))
+        if done.error is not None:
+            for event in events:
+                # A red tick carries no events.
+                self.runs.instance.report_runless_asset_event(event)
+            raise dg.Failure(f"LOST: {done.error}")
+        reason = done.decision.reason if isinstance(done.decision, Lost | Restored) else ""
+        return self._skip(f"LOST: {reason}; {loss_advice(done)}", events)
 
     # -- Pieces --------------------------------------------------------------------------------------------
 
@@ -215,8 +184,9 @@ class Tick:
         if key not in keys:
             changes.append(self.setup.partitions.build_add_request([key]))
         minima = [i.min_lsn for member in seen.facts.members for i in member.instances if i.min_lsn]
-        in_use = {key, self.memory.snapshot, self.memory.cursor.pending_key}
-        in_use |= {run.key for run in seen.facts.running} | {member.snapshot for member in seen.facts.members}
+        cursor = self.memory.cursor
+        in_use = {key, cursor.snapshot_key, cursor.pending_key}
+        in_use |= {run.key for run in self.runs.active()} | {member.snapshot for member in seen.facts.members}
         old = stale_keys(
             keys,
             oldest=min(minima, default=None),
@@ -239,25 +209,10 @@ class Tick:
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
         return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
 
-    def _without_done(self, facts: Facts) -> Facts:
-        """The facts without a pending range whose first run did everything that it was asked for.
 
-        Tables behind it have come from a snapshot since: the next range takes them along, nothing has to be retried.
-        """
-        key, attempt = facts.cursor.pending_key, facts.cursor.attempt
-        if key is None or attempt != 1 or facts.running or not self.runs.succeeded(key):
-            return facts
-        return replace(facts, cursor=Cursor())
-
-    def _with_failures(self, facts: Facts, offsets: Offsets) -> Facts:
-        """How often the snapshot that is due has failed, by its runs: its retry waits longer each time."""
-        open_ = min((member.snapshot for member in facts.members if member.snapshot), default=None)
-        begun = offsets.partitions
-        key = open_ or (self.memory.snapshot if self.memory.snapshot not in begun else None)
-        if key is None:
-            return facts
-        failures, failed_at = self.runs.undone(key)
-        return replace(facts, snapshot_failures=failures, snapshot_failed_at=failed_at)
+def _attempt(number: int) -> dict[str, str]:
+    """The tag of a run that tries again; the UI shows few tags, so that a first attempt has none."""
+    return {ATTEMPT_TAG: str(number)} if number > 1 else {}
 
 
 def _ensure_pool(instance: dg.DagsterInstance, setup: Setup) -> None:

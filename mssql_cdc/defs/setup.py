@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.database import Database, logger
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.lake.layout import Layout
@@ -66,7 +66,11 @@ class Setup:
         return Layout(self.warehouse or self.connector.delta.warehouse, self.connector.topic_prefix, self.database)
 
     def open(
-        self, *, spark: Callable[[], Any] | None = None, run_id: str = "", log: Callable[[str], None] | None = None
+        self,
+        *,
+        spark: Callable[[], Any] | None = None,
+        run_id: str | None = None,
+        log: Callable[[str], None] = logger.info,
     ) -> Database:
         """The database for a run or a look; `spark` is called when the first Spark job is due."""
         return Database.of(
@@ -74,8 +78,8 @@ class Setup:
             self.database,
             spark=spark or _no_spark,
             warehouse=self.warehouse,
-            run_id=run_id or None,
-            **({"log": log} if log else {}),
+            run_id=run_id,
+            log=log,
         )
 
 

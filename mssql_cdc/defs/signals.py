@@ -11,7 +11,7 @@ import dagster as dg
 from pydantic import Field
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, name_of, note_signal
+from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.check.lake import judge
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.metadata import event_metadata
@@ -82,7 +82,7 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
 
 
 def _snapshot(setup: Setup, database: Database, tables: list[str]) -> str:
-    names = [".".join(name_of(table)) for table in _chosen(setup, tables)]
+    names = [".".join(table.parts) for table in _chosen(setup, tables)]
     ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster")
     return f"a snapshot of {', '.join(names)}; the sensor begins it at its next look"
 
@@ -112,7 +112,7 @@ def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluatio
 
 def _chosen(setup: Setup, wanted: list[str]) -> list[TableId]:
     """The captured tables that were asked for; a name that means none is an error, not silence."""
-    known = {name_of(table): table for table in setup.names.tables}
+    known = {table.parts: table for table in setup.names.tables}
     found, unmatched = expand_collections(wanted, known)
     if unmatched or not found:
         captured = ", ".join(".".join(name) for name in known)

@@ -10,9 +10,7 @@ from typing import NoReturn
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.config import load_connector
-from mssql_cdc.follow.after import behind_current
 from mssql_cdc.run.loop import goal_behind, has_reached
-from mssql_cdc.source.sqlserver.source import SqlServerSource
 
 POLL_SECONDS = 1.0
 
@@ -35,7 +33,7 @@ def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], No
         TimeoutError: the time is up.
     """
     database = _database(config)
-    with SqlServerSource(database.connector).session(database.catalog) as session:
+    with database.session() as session:
         mark = session.mark()
 
     def caught_up() -> bool:
@@ -43,7 +41,7 @@ def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], No
         if not goal:
             return False
         seen = survey(database)
-        return has_reached(seen, goal, ()) and not behind_current(database, seen.members, seen.offsets)
+        return has_reached(seen, goal, ()) and not seen.facts.behind
 
     _wait(caught_up, timeout=timeout, check=check, what="The lake had not caught up")
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyodbc
-from deltalake import DeltaTable
 
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.read import row_count
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 
@@ -72,16 +70,6 @@ def lag(connection: pyodbc.Connection, table: TableId, offsets: Offsets) -> floa
         Lsn.parse(entry.to).raw,
     ).fetchval()
     return max(0.0, float(first_missing)) if first_missing is not None else 0.0
-
-
-def row_count(uri: str) -> int | None:
-    """Rows of a Delta table by its log alone: what the files hold less what deletion vectors hide."""
-    if not DeltaTable.is_deltatable(uri):
-        return None
-    actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True))
-    rows = pc.sum(actions.column("num_records")).as_py() or 0
-    hidden = [name for name in actions.column_names if name == "deletion_vector.cardinality"]
-    return rows - sum(pc.sum(actions.column(name)).as_py() or 0 for name in hidden)
 
 
 def render(found: Sequence[Line], *, note: str = "") -> str:

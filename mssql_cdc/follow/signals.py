@@ -1,18 +1,18 @@
 """Signals, applied exactly once: from the committed change log of the signal table into `_signals` (rule A6).
 
-How far signals were taken is in the commit of `_signals` that took them, so a crash neither loses nor repeats one. A
-snapshot that a signal asked for is asked for until an `_offsets` row names the signal.
+How far signals were taken is in the commit of `_signals` that took them, so a crash neither loses nor repeats one.
+Snapshots that signals ask for are read back in `capture/requests.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import Member
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.requests import DONE, IGNORED, REQUESTED, SignalRow, TableName, name_of
+from mssql_cdc.capture.requests import DONE, IGNORED, REQUESTED, SignalRow, TableName, signal_row
 from mssql_cdc.config.signals import (
     AcknowledgeGaps,
     ExecuteSnapshot,
@@ -21,47 +21,47 @@ from mssql_cdc.config.signals import (
     expand_collections,
     parse_signal,
 )
+from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import acknowledge_gaps
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 
 
-def apply_signals(
-    database: Database, member: Member, up_to: int, *, position: str, tables: Collection[TableId]
-) -> list[str]:
-    """Take the signals that the signal table's change log holds up to `_batch` `up_to`; lines about them.
+def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
+    """Apply the signals that complete cuts hold, each exactly once; a line about each.
 
-    `tables` are the captured ones, which a signal may name.
+    Raises:
+        ConfigurationError: the signal table is configured, but not captured or of another shape.
     """
-    table = small_table(database.layout, "signals", database.storage)
-    state = table.state()
+    captured = database.source.signal_table(database.catalog, [table.captured for table in tables.values()])
+    cut = offsets.last_cut()
+    if captured is None or cut is None:
+        return []
+    up_to = offsets.cut_batch(captured.table_id.text, cut)
+    if up_to is None:
+        return []
+    store = small_table(database.layout, "signals", database.storage)
+    state = store.state()
     taken = int((state.own or {}).get("taken", 0))
     if up_to <= taken:
         return []
+    source = tables[captured.table_id]
+    others = [table.parts for table in tables if table != captured.table_id]
     rows = []
-    lines = []
     now = datetime.now(UTC)
-    for signal, place in _signals(database, member, BatchSlice(taken, up_to)):
-        status, result = _apply(database, signal, position, [name_of(one) for one in tables if one != member.table])
-        rows.append(
-            {
-                "id": signal.id,
-                "type": signal.type,
-                "data": signal.data,
-                "channel": "source",
-                "position": place,
-                "status": status,
-                "result": result,
-                "at": now,
-            }
-        )
-        lines.append(f"signal {signal.id} ({signal.type}): {result}")
-    table.append(state, rows, {"kind": "signals", "taken": up_to, "run_id": database.run_id})
-    return lines
+    for signal, place in _signals(database, source, BatchSlice(taken, up_to)):
+        status, result = _apply(database, signal, cut.to or "", others)
+        rows.append(signal_row(signal, channel="source", position=place, status=status, result=result, at=now))
+    try:
+        store.append(state, rows, {"kind": "signals", "taken": up_to, "run_id": database.run_id})
+    except FencedError:
+        return []  # Another run takes the same signals.
+    return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
 
 
-def _signals(database: Database, member: Member, batches: BatchSlice) -> list[tuple[SignalRow, str]]:
+def _signals(database: Database, member: LakeTable, batches: BatchSlice) -> list[tuple[SignalRow, str]]:
     """Inserted rows of the signal table in order; its columns count by position (SIG-03)."""
     found = []
     columns = ["_pos", "op", "after"]

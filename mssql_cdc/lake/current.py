@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -129,6 +130,16 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
     except TableNotFoundError:
         return None
     return table.transaction_version(f"{table.metadata().id}:{newest.key_fingerprint}") or 0
+
+
+def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
+    """When the current table was last committed to; None when there is no table."""
+    try:
+        table = DeltaTable(home.current, storage_options=storage.resolved())
+    except TableNotFoundError:
+        return None
+    newest = table.history(1)
+    return datetime.fromtimestamp(newest[0].get("timestamp", 0) / 1000, UTC) if newest else None
 
 
 def _prepare(

@@ -30,6 +30,13 @@ class SchemaHistory:
         found = self.versions.get(table_id.text)
         return found[-1] if found else None
 
+    def extended(self, schemas: Sequence[TableSchema]) -> SchemaHistory:
+        """The history with these further versions."""
+        versions = dict(self.versions)
+        for schema in schemas:
+            versions[schema.table_id.text] = (*versions.get(schema.table_id.text, ()), schema)
+        return SchemaHistory(versions)
+
     def version(self, table_id: TableId, number: int) -> TableSchema:
         """The version that a row's `_schema` names."""
         for schema in self.versions.get(table_id.text, ()):
@@ -55,27 +62,39 @@ def record_versions(
     layout: Layout,
     found: Sequence[TableSchema],
     *,
+    known: SchemaHistory,
     at: datetime,
     debezium: Mapping[str, str] | None = None,
     storage: Storage = LOCAL,
-) -> list[TableSchema]:
-    """The same schemas with their versions, new structures written first; known ones cost one read.
+) -> tuple[list[TableSchema], SchemaHistory]:
+    """The same schemas under their versions, and the history that holds them; new structures are written first.
 
-    `debezium` holds Debezium's text of a table (by `TableId.text`), made above and only kept here.
+    Args:
+        layout: where the database's tables are.
+        found: the structures that the source shows now.
+        known: the history as loaded; when it holds all of them nothing is read or written.
+        at: when they were found.
+        debezium: Debezium's text of a table (by `TableId.text`), only kept here.
+        storage: how to reach the tables.
+
+    Raises:
+        FencedError: other runs kept writing versions.
     """
+    result = [_versioned(known, schema) for schema in found]
+    if not any(is_new for _, is_new in result):
+        return [schema for schema, _ in result], known
     table = small_table(layout, "schema_history", storage)
     for _ in range(_ATTEMPTS):
         state = table.state()
         history = _history(table)
         result = [_versioned(history, schema) for schema in found]
         new = [schema for schema, is_new in result if is_new]
-        if not new:
-            return [schema for schema, _ in result]
         try:
-            table.append(state, [_row(schema, at, debezium or {}) for schema in new], {"kind": "schema_history"})
+            if new:
+                table.append(state, [_row(schema, at, debezium or {}) for schema in new], {"kind": "schema_history"})
         except FencedError:
             continue  # Another run wrote versions meanwhile: number ours after them.
-        return [schema for schema, _ in result]
+        return [schema for schema, _ in result], history.extended(new)
     raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable
+
 from mssql_cdc.lake.evolution import spark_identifier
+from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.spark.session import private_session
 from mssql_cdc.spark.tasks import interruptible
 
@@ -16,6 +19,14 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 128 * 1024 * 1024
 _RETAIN_HOURS = 168
+
+
+def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int, int]:
+    """Join the files of a small table and remove old ones, without a JVM; files removed and added by joining."""
+    table = DeltaTable(uri, storage_options=storage.resolved())
+    metrics = table.optimize.compact()
+    table.vacuum(retention_hours=retain_hours, dry_run=False)
+    return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
 def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -> tuple[int, int]:

@@ -1,87 +1,20 @@
-"""Rows of `_offsets`: the values, the columns that they are kept in, and a sequence that decodes them late.
+"""How rows of `_offsets` are stored: their columns, and a sequence that decodes them when they are needed.
 
-What rows mean together is derived in `lake/offsets.py`.
+The values are in `lake/steps.py`; what rows mean together is derived in `lake/offsets.py`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
-from typing import Any, Literal, get_args, overload
+from dataclasses import asdict, replace
+from typing import Any, get_args, overload
 
 import pyarrow as pa
 
+from mssql_cdc.lake.steps import Entry, OffsetRow, Status, facts_of_text, facts_text, witness_of_text, witness_text
 from mssql_cdc.schema.arrow import INSTANT, TEXTS
 
-Status = Literal["streaming", "snapshot", "lost", "failed", "excluded"]
 _BLOCK = 256
-Kind = Literal["range", "snapshot", "idle", "status", "epoch"]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Reached:
-    """How far something has come: a source position in its epoch; later epochs are larger."""
-
-    epoch: int
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a row says of one table. `folder` is its home below the database's root, fixed at first capture."""
-
-    status: Status
-    to: str | None = None
-    epoch: int = 0
-    delta_table_id: str | None = None
-    delta_version: int | None = None
-    batch: int | None = None
-    rows: int = 0
-    incarnation: int = 1
-    folder: str | None = None
-    reason: str | None = None
-
-    @property
-    def reached(self) -> Reached | None:
-        """How far the table has come by this entry."""
-        return None if self.to is None else Reached(self.epoch, self.to)
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRow:
-    """One row of `_offsets`; `number` is its `_batch`.
-
-    `failed` names the members that a complete cut goes on without. `witness` and `facts` are texts of the source and
-    of the run (JSON). A row of kind `epoch` begins one: positions of earlier epochs mean nothing any more (rule A7).
-    """
-
-    kind: Kind
-    at: datetime
-    tables: Mapping[str, Entry]
-    to: str | None = None
-    epoch: int = 0
-    complete: bool = False
-    failed: tuple[str, ...] = ()
-    scanned: str | None = None
-    partition: str | None = None
-    run_id: str | None = None
-    witness: str | None = None
-    facts: str | None = None
-    number: int = 0
-
-    @property
-    def reached(self) -> Reached | None:
-        """The end of the range."""
-        return None if self.to is None else Reached(self.epoch, self.to)
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        """The facts of the run, decoded."""
-        return json.loads(self.facts) if self.facts else {}
-
-
 _ENTRY = pa.struct(
     [
         pa.field("status", pa.string()),
@@ -123,6 +56,8 @@ def encode(row: OffsetRow) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in OFFSETS_SCHEMA.names if hasattr(row, name)}
     return {
         **values,
+        "facts": facts_text(row.facts),
+        "witness": witness_text(row.witness),
         "failed": list(row.failed),
         "tables": [(name, asdict(entry)) for name, entry in sorted(row.tables.items())],
     }
@@ -166,6 +101,8 @@ def decode(found: Mapping[str, Any]) -> OffsetRow:
     """The row of stored values."""
     values = {name: value for name, value in found.items() if name != "_batch"}
     values["failed"] = tuple(values["failed"] or ())
+    values["facts"] = facts_of_text(values["facts"])
+    values["witness"] = witness_of_text(values["witness"])
     values["tables"] = {name: Entry(**entry) for name, entry in values["tables"] or ()}
     return OffsetRow(number=found["_batch"], **values)
 

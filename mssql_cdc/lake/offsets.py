@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +19,12 @@ from deltalake.exceptions import DeltaError
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_entries import Entries
-from mssql_cdc.lake.offset_rows import (
-    OFFSETS_SCHEMA,
-    Entry,
-    Kind,
-    OffsetRow,
-    Reached,
-    Rows,
-    Status,
-    encode,
-    numbered,
-)
+from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
 from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.source.values import LogMark, Witness
 
-__all__ = ["Entry", "Kind", "OffsetRow", "Offsets", "Reached", "Status", "append_offsets", "cut_of", "load_offsets"]
 _ATTEMPTS = 20
 _COMPACT_EVERY = 50
 
@@ -152,26 +142,29 @@ class Offsets:
 
     @cached_property
     def noted(self) -> tuple[OffsetRow, ...]:
-        """The rows with facts of a run, in order."""
+        """The rows with facts, in order."""
         return tuple(self.rows[place] for place in self._places(pc.is_valid(self._table.column("facts"))))
 
     @cached_property
-    def closed_tables(self) -> Mapping[str, Mapping[str, Any]]:
-        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
-        closed: dict[str, Mapping[str, Any]] = {}
-        complete = self._places(self._table.column("complete"))
-        since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
-        for row in self.noted:
-            if row.number >= since:
-                closed |= row.noted.get("closed", {})
-        return closed
+    def answered_signals(self) -> frozenset[str]:
+        """The signals whose snapshots have begun, or needed none."""
+        facts = (row.facts for row in self.noted)
+        return frozenset(one.signal for one in facts if isinstance(one, SnapshotBegun | SnapshotEnded) and one.signal)
 
     @cached_property
-    def witness(self) -> str | None:
+    def closed_tables(self) -> Mapping[str, LogMark]:
+        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
+        complete = self._places(self._table.column("complete"))
+        since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
+        ended = [row.facts for row in self.noted if row.number >= since and isinstance(row.facts, SnapshotEnded)]
+        return {facts.table: facts.mark for facts in ended}
+
+    @cached_property
+    def witness(self) -> Witness | None:
         """The newest witness of the present epoch (rule A7)."""
         mine = pc.equal(self._table.column("epoch"), self.epoch)
         places = self._places(pc.and_(mine, pc.is_valid(self._table.column("witness"))))
-        return self._table.column("witness")[places[-1]].as_py() if places else None
+        return self.rows[places[-1]].witness if places else None
 
     @cached_property
     def ends_with_cut(self) -> bool:

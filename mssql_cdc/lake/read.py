@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
@@ -45,17 +46,67 @@ def scan(
         version: a Delta version instead of the newest.
         storage: how to reach the folder.
     """
-    table = DeltaTable(uri, version=version, storage_options=storage.resolved())
-    schema_json = table.schema().to_json()
-    logical = arrow_of(schema_json)
+    files = open_files(uri, batches=batches, version=version, storage=storage)
+    logical = files.logical
     if columns is not None:
         wanted = [*columns, *(["_batch"] if batches and "_batch" not in columns else [])]
         logical = pa.schema([logical.field(name) for name in wanted])
-    physical = file_schema(schema_json, logical)
-    system = file_system(uri, storage)
-    for path in _paths(table, batches):
-        with system.open_input_file(path) as source:
+    physical = files.stored(logical)
+    for path in files.paths:
+        with files.system.open_input_file(path) as source:
             yield from _file(pq.ParquetFile(source), physical, logical, batches, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The data files of one version of an append-only table, oldest commit first, and how to read them."""
+
+    paths: tuple[str, ...]
+    logical: pa.Schema
+    system: pa_fs.FileSystem
+    _schema_json: str
+
+    def stored(self, logical: pa.Schema) -> pa.Schema:
+        """These columns as the files name and type them."""
+        return file_schema(self._schema_json, logical)
+
+
+def open_files(
+    uri: str, *, batches: BatchSlice | None = None, version: int | None = None, storage: Storage = LOCAL
+) -> TableFiles:
+    """The files of a table, those of other commits pruned by their statistics.
+
+    Args:
+        uri: the table's folder.
+        batches: only files that may hold rows of these commits.
+        version: a Delta version instead of the newest.
+        storage: how to reach the folder.
+
+    Raises:
+        StorageError: the table has deletion vectors.
+    """
+    table = DeltaTable(uri, version=version, storage_options=storage.resolved())
+    schema_json = table.schema().to_json()
+    return TableFiles(tuple(_paths(table, batches)), arrow_of(schema_json), file_system(uri, storage), schema_json)
+
+
+def exists(uri: str, storage: Storage = LOCAL) -> bool:
+    """Whether there is a Delta table."""
+    return DeltaTable.is_deltatable(uri, storage.resolved())
+
+
+def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBatch]:
+    """The rows of a statement on the table, which is named `t` in it; deletion vectors are applied."""
+    table = DeltaTable(uri, storage_options=storage.resolved())
+    for batch in QueryBuilder().register("t", table).execute(sql):
+        yield pa.record_batch(batch)
+
+
+def row_count(uri: str, storage: Storage = LOCAL) -> int | None:
+    """Rows of the table; None when there is none."""
+    if not exists(uri, storage):
+        return None
+    return sum(batch.column(0)[0].as_py() for batch in query(uri, "SELECT COUNT(*) FROM t", storage))
 
 
 def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Storage = LOCAL) -> pa.Table:

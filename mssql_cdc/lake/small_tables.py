@@ -118,6 +118,7 @@ SMALL_TABLES = {
         additional_data=TEXT_MAP,
         timestamp_ms=pa.int64(),
     ),
+    "snapshots": _schema(id=pa.string(), plan=pa.string()),
     "gaps": pa.schema(
         [
             pa.field("_batch", pa.int64()),

@@ -9,6 +9,11 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.facts import Instance
 from mssql_cdc.schema import TableId
 
+RESTORED_ADVICE = (
+    "Nothing is captured until an operator decides to continue, with `mssql-cdc acknowledge --restored` or in the "
+    "signals asset (action: go_on_after_restore): then every table is read again"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -64,16 +69,25 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Begin (or go on with) the snapshot `id` of these tables; without `data` only their positions are taken.
+    """Begin the snapshot `id` of these tables, or resume it.
 
-    `signal` is the id of the signal that asked for it.
+    `signal` is the id of the signal that asked for it; `by_hand`: an operator did.
     """
 
     id: str
     tables: tuple[TableId, ...]
-    data: bool = True
     attempt: int = 1
     signal: str | None = None
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Bring these current tables to the newest complete cut, whose number is `cut`; there is nothing new to read."""
+
+    tables: tuple[TableId, ...]
+    cut: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +107,11 @@ class Lost:
 class Restored:
     """The source went back in time (rule A7): nothing may be captured in this epoch.
 
-    `automatic`: `snapshot.mode` lets the next epoch begin by itself; otherwise somebody has to say so.
+    `automatic`: `snapshot.mode` lets the next epoch begin by itself; otherwise an operator has to decide.
     """
 
     reason: str
     automatic: bool = False
 
 
-Decision = Wait | Range | Snapshot | Lost | Restored
+Decision = Wait | Range | Snapshot | Merge | Lost | Restored

@@ -1,11 +1,11 @@
-"""The facts on which the planner decides, and the sensor's cursor: values only.
+"""The facts on which the planner decides, and its cursor: values only.
 
 `capture/survey.py` collects them from the source and from the lake, tests write them down by hand.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
@@ -14,6 +14,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.policy import SnapshotPolicy
 from mssql_cdc.schema import TableId
 
+MERGE_PREFIX = "merge-"
 Status = Literal["new", "streaming", "snapshot", "lost", "failed", "excluded"]
 """How a table stands by its newest `_offsets` entry; `new` has none."""
 
@@ -51,7 +52,7 @@ class Member:
     def instance_at(self, position: Lsn) -> Instance | None:
         """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
 
-        An instance shows no minimum for up to one poll of the capture job after it was made: till then an older one
+        An instance shows no minimum for up to one poll of the capture job after it was made: until then an older one
         is read.
         """
         begun = [instance for instance in self.instances if instance.min_lsn] or list(self.instances)
@@ -71,12 +72,36 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """A run that is queued or working: for a range or for a snapshot, by its partition key."""
+    """A run that is queued or working, by the partition key that it was asked for (None: current tables only)."""
 
-    kind: Literal["range", "snapshot"]
-    key: str
+    kind: Literal["range", "snapshot", "merge"]
+    key: str | None
     run_id: str
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the finished runs at one key fared: failures or cancellations, the last of them, the newest run's success."""
+
+    failures: int = 0
+    failed_at: datetime | None = None
+    succeeded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What an orchestrator knows of this database's runs. Hints only: without them a retry comes too early.
+
+    `outcomes` holds the keys that `Facts.keys` names.
+    """
+
+    active: tuple[Activity, ...] = ()
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+
+    def of(self, key: str | None) -> Outcome:
+        """How the runs at this key fared."""
+        return self.outcomes.get(key, Outcome()) if key is not None else Outcome()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +115,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The sensor's memory. A hint only: losing it costs a retry count, never a row."""
+    """What the planner remembers between two decisions. A hint only: losing it costs a retry count, never a row.
+
+    `pending_key` is the range that was asked for last, for the `attempt`-th time; `snapshot_key` the snapshot of new
+    tables that was asked for last; `merged` the number of the cut at which no current table was behind.
+    """
 
     pending_key: str | None = None
     attempt: int = 0
     not_before: datetime | None = None
-    v: int = 1
-
-    def to_json(self) -> str:
-        """The text that Dagster keeps."""
-        wait = self.not_before.isoformat() if self.not_before else None
-        return json.dumps({"v": self.v, "pending_key": self.pending_key, "attempt": self.attempt, "not_before": wait})
-
-    @classmethod
-    def from_json(cls, text: str | None) -> Cursor:
-        """The cursor of this text; an empty, old or unreadable one starts afresh."""
-        try:
-            data = json.loads(text or "{}")
-            wait = data.get("not_before")
-            if data.get("v") != 1:
-                return cls()
-            return cls(data["pending_key"], int(data["attempt"]), datetime.fromisoformat(wait) if wait else None)
-        except (AttributeError, ValueError, KeyError, TypeError):
-            return cls()
+    snapshot_key: str | None = None
+    merged: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +144,10 @@ class Facts:
     `captured`, `scanned` as in correctness, "Words"; `settled` is the newest mapping row of no transaction that has
     a newer row behind it; all three were read in the order settled, scanned, captured. `row_bound` and
     `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None: no bound
-    below `captured`). `cut` is the end of the newest complete cut, `idle_for` the age of the newest `_offsets` row.
-    `restored` says what the witness found when the source went back in time (rule A7).
+    below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age of the
+    newest `_offsets` row. `snapshots` are the keys of snapshots that have begun. `behind` are the tables whose current
+    table lacks rows of the newest cut, `due` those of them whose interval is over. `restored` says what
+    the witness found when the source went back in time (A7).
     """
 
     now: datetime
@@ -141,15 +156,39 @@ class Facts:
     scanned: Lsn | None = None
     settled: Lsn | None = None
     cut: Lsn | None = None
+    cut_number: int = 0
     epoch: int = 0
     row_bound: Lsn | None = None
     transaction_bound: Lsn | None = None
     idle_for: timedelta = timedelta(0)
     restored: str | None = None
-    running: tuple[Activity, ...] = ()
     asked: tuple[Asked, ...] = ()
-    snapshot_failures: int = 0
-    snapshot_failed_at: datetime | None = None
+    snapshots: frozenset[str] = frozenset()
+    behind: tuple[TableId, ...] = ()
+    due: tuple[TableId, ...] = ()
+    runs: Runs = field(default_factory=Runs)
     policy: SnapshotPolicy = field(default_factory=SnapshotPolicy)
     limits: Limits = field(default_factory=Limits)
     cursor: Cursor = field(default_factory=Cursor)
+
+    @property
+    def open_snapshot(self) -> str | None:
+        """The key of the snapshot that began first and has not ended."""
+        return min((m.snapshot for m in self.members if m.status == "snapshot" and m.snapshot), default=None)
+
+    @property
+    def due_snapshot(self) -> str | None:
+        """The key of the snapshot to run next, as far as it has one: begun, or asked for without effect so far."""
+        kept = self.cursor.snapshot_key
+        return self.open_snapshot or (kept if kept not in self.snapshots else None)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys whose runs the decision depends on."""
+        wanted = {self.cursor.pending_key, self.due_snapshot, merge_key(self.cut_number)}
+        return frozenset(key for key in wanted if key is not None)
+
+
+def merge_key(cut: int) -> str:
+    """The key of a run that only merges, up to the cut of this number."""
+    return f"{MERGE_PREFIX}{cut}"

@@ -16,9 +16,9 @@ from datetime import timedelta
 from typing import Literal, overload
 
 from mssql_cdc.errors import StaleReaderError
-from mssql_cdc.lsn import Lsn, LsnRange, snapshot_key
-from mssql_cdc.plan.decisions import Decision, Lost, Range, Restored, Slice, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor, Facts, Member
+from mssql_cdc.lsn import Lsn, LsnRange, later_snapshot_key, snapshot_key
+from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Slice, Snapshot, Wait
+from mssql_cdc.plan.facts import Cursor, Facts, Member, Outcome, merge_key
 from mssql_cdc.schema import TableId
 
 
@@ -30,11 +30,12 @@ def plan(facts: Facts) -> Decision:
     lost = _lost(facts)
     if lost is not None:
         return lost
-    if not any(run.kind == "snapshot" for run in facts.running):
+    if not any(run.kind == "snapshot" for run in facts.runs.active):
         snapshot = _snapshot(facts)
         if snapshot is not None:
             return snapshot
-    return _range(facts)
+    decision = _range(facts)
+    return _merge(facts, decision) if isinstance(decision, Wait) else decision
 
 
 def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] | None = None) -> Range:
@@ -57,11 +58,17 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
 
 def next_cursor(facts: Facts, decision: Decision) -> Cursor:
     """What the sensor has to remember after this decision."""
-    if isinstance(decision, Range):
-        return Cursor(decision.key, decision.attempt)
-    if isinstance(decision, Wait) and decision.until is not None:
-        return replace(facts.cursor, not_before=decision.until)
-    return facts.cursor
+    match decision:
+        case Range():
+            return replace(facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None)
+        case Snapshot(signal=None):
+            return replace(facts.cursor, snapshot_key=decision.id)
+        case Wait(until=None) if not (facts.behind or facts.runs.active):
+            return replace(facts.cursor, merged=facts.cut_number)
+        case Wait(until=until) if until is not None:
+            return replace(facts.cursor, not_before=until)
+        case _:
+            return facts.cursor
 
 
 # -- Rules -----------------------------------------------------------------------------------------------------
@@ -97,31 +104,56 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     if facts.captured is None:
         return None
     able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
-    begun = sorted({m.snapshot for m in facts.members if m.status == "snapshot" and m.snapshot})
+    begun = facts.open_snapshot
     beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
     new = tuple(m.table for m in able if m.status in beginning)
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables)]
     if not (begun or new or asked):
         return None
-    if facts.snapshot_failed_at is not None:
-        wait = backoff(facts.limits.retry_wait, facts.snapshot_failures)
-        if facts.now < facts.snapshot_failed_at + wait:
-            return None
-    attempt = facts.snapshot_failures + 1
+    earlier = facts.runs.of(facts.due_snapshot)
+    if _held_back(facts, earlier):
+        return None
+    attempt = earlier.failures + 1
     if begun:
-        tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun[0])
-        return Snapshot(begun[0], tables, attempt=attempt)
+        tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun)
+        return Snapshot(begun, tables, attempt=attempt)
     if new:
-        return Snapshot(snapshot_key(facts.now, epoch=facts.epoch), new, data=facts.policy.data, attempt=attempt)
+        # A snapshot that failed before it began keeps its key, so that its attempts are counted.
+        key = facts.due_snapshot or _free(facts, snapshot_key(facts.now, epoch=facts.epoch))
+        return Snapshot(key, new, attempt=attempt)
     tables = tuple(table for table in asked[0].tables if table in known)
-    return Snapshot(asked[0].key, tables, attempt=attempt, signal=asked[0].signal)
+    return Snapshot(_free(facts, asked[0].key), tables, attempt=attempt, signal=asked[0].signal)
+
+
+def _free(facts: Facts, key: str) -> str:
+    """The key, moved by whole seconds until no snapshot has it."""
+    while key in facts.snapshots:
+        key = later_snapshot_key(key, timedelta(seconds=1))
+    return key
+
+
+def _held_back(facts: Facts, earlier: Outcome) -> bool:
+    """Whether the wait after the last failure is not over."""
+    if earlier.failed_at is None:
+        return False
+    return facts.now < earlier.failed_at + backoff(facts.limits.retry_wait, earlier.failures)
+
+
+def _merge(facts: Facts, wait: Wait) -> Wait | Merge:
+    """Nothing to read: current tables that are due catch up, unless a run is at work or has just failed at it."""
+    if not facts.due or facts.runs.active or wait.until is not None:
+        return wait
+    if _held_back(facts, facts.runs.of(merge_key(facts.cut_number))):
+        return Wait(f"{wait.reason}; the merge of current tables failed and is tried again soon")
+    return Merge(facts.due, facts.cut_number, wait.reason)
 
 
 def _range(facts: Facts) -> Range | Wait:
-    running = next((run for run in facts.running if run.kind == "range"), None)
+    running = next((run for run in facts.runs.active if run.kind != "snapshot"), None)
     if running is not None:
-        return Wait(f"run {running.run_id[:8]} works on {running.key} for {running.seconds:.0f} s")
+        work = running.key or "current tables"
+        return Wait(f"run {running.run_id[:8]} has been working on {work} for {running.seconds:.0f} s")
     ready = _ready(facts, ())
     if not facts.policy.stream and all(m.closed_until is None for m in ready):
         # Until its snapshot opens a table is read on all the same: chunks fit together only behind its end (C18).
@@ -239,7 +271,14 @@ def _ready(facts: Facts, lost: Collection[TableId]) -> list[Member]:
 
 
 def _pending(facts: Facts) -> LsnRange | None:
-    """The range of the cursor, unless it is of another epoch or not to be seen from this reader."""
+    """The range of the cursor that is not finished, unless this reader cannot see it or it is of another epoch.
+
+    A first run that did everything it was asked for has finished it: tables behind it have come from a snapshot since,
+    and the next range takes them along.
+    """
+    finished = facts.runs.of(facts.cursor.pending_key).succeeded
+    if finished and facts.cursor.attempt == 1 and not facts.runs.active:
+        return None
     try:
         found = LsnRange.parse(facts.cursor.pending_key or "")
     except ValueError:

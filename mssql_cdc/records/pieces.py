@@ -13,13 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
-from mssql_cdc.lake.delta_schema import arrow_of, file_schema
-from mssql_cdc.lake.read import lift
-from mssql_cdc.lake.storage import Storage, file_system
+from mssql_cdc.lake.read import lift, open_files
+from mssql_cdc.lake.storage import Storage
 from mssql_cdc.schema import TableId
 
 WINDOW_ROWS = 100_000
@@ -54,14 +51,12 @@ class ChangeLog:
     def __init__(self, table_id: TableId, uri: str, limits: Limits, storage: Storage) -> None:
         self.table_id = table_id
         self.limits = limits
-        table = DeltaTable(uri, storage_options=storage.resolved())
-        schema_json = table.schema().to_json()
-        self._logical = arrow_of(schema_json)
-        self._physical = file_schema(schema_json, self._logical)
-        self._system: pa_fs.FileSystem = file_system(uri, storage)
-        paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+        files = open_files(uri, storage=storage)
+        self._logical = files.logical
+        self._physical = files.stored(files.logical)
+        self._system = files.system
         self.pieces = tuple(
-            piece for path in sorted(paths) for piece in self._pieces(path) if piece.first <= limits.cut
+            piece for path in sorted(files.paths) for piece in self._pieces(path) if piece.first <= limits.cut
         )
 
     def read(self, pieces: Iterable[Piece], low: str, high: str) -> pa.RecordBatch:

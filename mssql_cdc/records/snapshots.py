@@ -6,11 +6,11 @@ its first row's position: what the stream repeats behind it is what Debezium rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mssql_cdc.lake.offsets import OffsetRow, Offsets
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
@@ -90,6 +90,13 @@ def behind(cut: OffsetRow) -> str:
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
 
+def _number(row: OffsetRow) -> str:
+    """The number of the snapshot that a row belongs to; its partition where it has none."""
+    facts = row.facts
+    known = facts.number if isinstance(facts, SnapshotBegun | SnapshotEnded) else None
+    return str(row.partition if known is None else known)
+
+
 def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
     """By number; a snapshot without rows, which has none, goes by its partition."""
     found: dict[str, _Known] = {}
@@ -97,7 +104,7 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
     for row in offsets.rows:
         if row.number > cut.number:
             break
-        number = str(json.loads(row.facts or "{}").get("number", row.partition)) if row.kind == "snapshot" else ""
+        number = _number(row) if row.kind == "snapshot" else ""
         newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
         if row.kind != "snapshot":
             continue

@@ -12,13 +12,13 @@ from functools import partial
 from operator import attrgetter
 from typing import TextIO
 
-from deltalake import DeltaTable
-
 from mssql_cdc.config import Connector, reveal
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import OffsetRow, Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, Record
@@ -163,7 +163,7 @@ def _log(
     if entry is None or batch is None:
         return None
     uri = layout.home(table, folder=entry.folder).changes
-    if not DeltaTable.is_deltatable(uri, storage.resolved()):
+    if not exists(uri, storage):
         return None
     return ChangeLog(table, uri, Limits(end, batch), storage)
 

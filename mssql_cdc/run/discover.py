@@ -12,9 +12,9 @@ from typing import Any
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.run.guardrail import guard
+from mssql_cdc.run.start import guard
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.source.sqlserver.source import SqlServerSource
+from mssql_cdc.source.registry import open_source
 
 VERSION = 1
 
@@ -34,15 +34,15 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
     databases: dict[str, list[dict[str, Any]]] = {}
     names: list[str] = []
     for catalog in connector.databases:
-        with SqlServerSource(connector).session(catalog) as session:
-            database = session.database()
+        with open_source(connector).session(catalog) as session:
+            name = session.require_ready()
             found = [table.newest.schema for table in session.tables()]
         if not found:
             raise ConfigurationError(
-                f"Database {database.name!r} captures no table that the filters let through; enable CDC on one "
+                f"Database {name!r} captures no table that the filters let through; enable CDC on one "
                 "(sys.sp_cdc_enable_table) or check table.include.list"
             )
-        databases[database.name] = [json.loads(schema.to_json()) for schema in found]
+        databases[name] = [json.loads(schema.to_json()) for schema in found]
         names += [schema.table_id.text for schema in found]
     guard(connector, len(names), warn=warn)
     path = table_list_path(config)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.source.sqlserver.connect import control
 
 
 def beat(database: Database, last: datetime | None, now: datetime) -> datetime | None:
@@ -20,8 +19,8 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
     settings = database.connector.streaming
     if not is_due(settings.heartbeat_interval_ms, last, now) or settings.heartbeat_query is None:
         return last
-    with control(database.connector.connection, database.catalog) as opened:
-        opened.execute(settings.heartbeat_query, doing="running heartbeat.action.query")
+    with database.session() as session:
+        session.run_statement(settings.heartbeat_query, doing="running heartbeat.action.query")
     return now
 
 

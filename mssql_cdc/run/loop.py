@@ -1,6 +1,6 @@
-"""The connector without Dagster: decide, carry out, again; for the command line and for Dagster's loop mode.
+"""Follows databases: look, decide, carry out, again. The command line and Dagster's runs use the same loop.
 
-`step` is one decision carried out. `catch_up` ends at a defined point; `run_for` after a time.
+`Follower.step` carries one decision out; `catch_up` ends at a defined point, `run_for` after a time.
 """
 
 from __future__ import annotations
@@ -8,122 +8,126 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
+from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.range import RangeResult, capture
-from mssql_cdc.capture.requests import free_key
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.errors import (
-    DataLostError,
-    FencedError,
-    MssqlCdcError,
-    SourceRestoredError,
-    SourceUnavailableError,
-)
-from mssql_cdc.follow.after import Merged, behind_current, merge_current
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.follow.current import merge_now
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.plan.decisions import Decision, Lost, Range, Restored, Snapshot, Wait
+from mssql_cdc.plan.decisions import Decision, Lost, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor
 from mssql_cdc.plan.planner import next_cursor, plan
-from mssql_cdc.run.guardrail import guard
+from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
-from mssql_cdc.run.loss import GO_ON, begin_epoch, write_loss, write_restore
-from mssql_cdc.run.starting import snapshot_at_start
-from mssql_cdc.run.steps import Asked, follow, take_snapshot
+from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.start import start
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.values import LogMark
 
 IDLE_SECONDS = 0.5
 """Pause between two looks at a source that has nothing new."""
+LOOK_AGAIN = timedelta(seconds=60)
+"""How often even a quiet database is surveyed: a table may have been put under CDC."""
 
 
 @dataclass
 class Follower:
-    """One database being followed: the cursor between two steps, and what the last one decided."""
+    """One database being followed: what the planner remembers, and what the last step did.
+
+    `snapshots`: take snapshots too; otherwise they are left to another run. `merge`: let current tables follow.
+    """
 
     database: Database
     cursor: Cursor = field(default_factory=Cursor)
+    snapshots: bool = True
+    merge: bool = True
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
-    revived: bool = False
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
-    beaten: datetime | None = None
+    _revived: bool = False
+    _beaten: datetime | None = None
 
-    def step(self, *, merge: bool = True) -> Survey:
-        """Look, decide, do it; returns what was seen before it was done.
+    def step(self) -> Done:
+        """Look, decide, carry it out; a quiet source is only asked whether it has captured anything.
 
         Raises:
-            the errors of `survey`, `stream.capture` and `snapshot.capture`; table errors of a range raise only when
-            every table failed.
+            the errors of `survey` and `execute`; errors of tables are in the result.
         """
-        seen = self.seen = survey(self.database, cursor=self.cursor, retry_failed=not self.revived)
-        if seen.offsets.rows:
-            self.beaten = beat(self.database, self.beaten, seen.facts.now)
-        self.decision = plan(seen.facts)
-        self.cursor = next_cursor(seen.facts, self.decision)
-        match self.decision:
-            case Range():
-                self._range(seen, self.decision, merge=merge)
-            case Snapshot():
-                self._snapshot(seen, self.decision)
-            case Lost():
-                self._lost(seen, self.decision)
-            case Restored():
-                self._restored(seen, self.decision)
-            case Wait():
-                if merge:
-                    _say(self.database, merge_current(self.database, seen.members, seen.offsets))
-        return seen
+        now = datetime.now(UTC)
+        if self.seen is not None and self.seen.offsets.rows:
+            self._beaten = beat(self.database, self._beaten, now)
+        quiet = self._quiet(now)
+        if quiet is not None:
+            return quiet
+        seen = self.seen = survey(
+            self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
+        )
+        decision = plan(seen.facts)
+        if isinstance(decision, Snapshot) and not self.snapshots:
+            decision = Wait(f"{decision.id} is taken by another run")
+        self.decision = decision
+        self.cursor = next_cursor(seen.facts, decision)
+        done = execute(self.database, seen, decision, merge=self.merge)
+        if done.range is not None:
+            self._revived = True
+            kept = {table: error for table, error in self.errors.items() if table not in done.range.tables}
+            self.errors = kept | done.range.failed
+        show(self.database, done)
+        return done
 
-    def _range(self, seen: Survey, decision: Range, *, merge: bool) -> None:
-        result = capture(self.database, seen, decision)
-        self.revived = True
-        self.errors = {t: e for t, e in self.errors.items() if t not in result.tables} | result.failed
-        _show(self.database, result)
-        _say(self.database, follow(self.database, seen, result.offsets, merge=merge).merged)
-        if result.failed and len(result.failed) == len(result.tables):
-            result.raise_failure()
+    def _quiet(self, now: datetime) -> Done | None:
+        """The wait of a source that has captured nothing since the last step decided to wait."""
+        seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
+        if seen is None or not waited or seen.facts.behind or now - seen.facts.now >= LOOK_AGAIN:
+            return None
+        wait, offsets = quiet_look(self.database)
+        if wait is None or offsets != seen.offsets:
+            return None
+        self.decision = wait
+        return Done(wait, seen, offsets)
 
     @property
     def hopeless(self) -> dict[TableId, MssqlCdcError]:
         """Tables whose last error a second try would meet again."""
         return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
 
-    def _snapshot(self, seen: Survey, decision: Snapshot) -> None:
-        begun = decision.id in seen.offsets.begun_snapshots.values()
-        key = decision.id if begun else free_key(decision.id, seen.offsets)
-        done = take_snapshot(self.database, seen, Asked(key, decision.tables, decision.signal))
-        for table, note in done.notes.items():
-            self.database.log(f"{table}: {note}")
-        done.result.raise_failure()
 
-    def _lost(self, seen: Survey, decision: Lost) -> None:
-        write_loss(self.database, seen, decision)
-        self.database.log(decision.reason)
-
-    def _restored(self, seen: Survey, decision: Restored) -> None:
-        if not decision.automatic:
-            write_restore(self.database, seen)
-            raise SourceRestoredError(f"{decision.reason}. {GO_ON}")
-        begin_epoch(self.database, seen, by=None)
+def show(database: Database, done: Done) -> None:
+    """Log what was done, a line each."""
+    if done.range is not None:
+        names = [f"{table.name} {outcome.rows}" for table, outcome in done.range.tables.items() if outcome.rows]
+        complete = done.range.row is not None and done.range.row.complete
+        rows = ", ".join(names) if names else "no rows"
+        database.log(f"{done.range.decision.key}: {rows}{'' if complete else ' (no cut)'}")
+        for table, error in done.range.failed.items():
+            database.log(f"{table} failed: {error}")
+    if done.snapshot is not None:
+        for table, note in done.snapshot.notes.items():
+            database.log(f"{table}: {note}")
+    for table, error in done.merged.errors.items():
+        database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
+    if isinstance(done.decision, Lost):
+        database.log(done.decision.reason)
 
 
 def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out."""
     end = None if seconds is None else time.monotonic() + seconds
     followers = [Follower(database) for database in databases]
-    _start(databases)
+    start(databases)
     while end is None or time.monotonic() < end:
         idle = True
         for follower in followers:
             try:
-                follower.step()
+                done = follower.step()
+                done.raise_failure()
+                idle = idle and done.idle
             except (SourceUnavailableError, FencedError) as error:
                 follower.database.log(f"{error}; trying again")
-            idle = idle and isinstance(follower.decision, Wait)
         if idle:
             time.sleep(IDLE_SECONDS)
     for follower in followers:
@@ -141,13 +145,13 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
         DataLostError: changes were lost at the source, of the tables that the message names.
     """
     end = time.monotonic() + timeout
-    _start(databases)
+    start(databases)
     for database in databases:
         _catch_up(database, end, timeout)
 
 
 def _catch_up(database: Database, end: float, timeout: float) -> None:
-    follower = Follower(database)
+    follower = Follower(database, merge=False)
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
@@ -156,12 +160,13 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         if goal is None:
             goal = goal_behind(database, mark)
         try:
-            seen = follower.step(merge=False)
+            done = follower.step()
+            done.raise_failure()
             last = None
         except (SourceUnavailableError, FencedError) as error:
-            last, seen = error, None
+            last, done = error, None
         waits = isinstance(follower.decision, Wait)
-        if seen and goal and waits and has_reached(seen, goal, follower.hopeless) and _current(database, seen):
+        if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
             break
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
@@ -200,39 +205,13 @@ def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
     return True
 
 
-def _current(database: Database, seen: Survey) -> bool:
-    """Bring the current tables to the last cut; whether they are there, sweeps included."""
-    merged = merge_current(database, seen.members, seen.offsets, due_only=False)
-    for table, error in merged.errors.items():
-        raise type(error)(f"{table}: {error}") from error
-    if sweep_due(database, seen.members, seen.offsets):
-        return False
-    return not behind_current(database, seen.members, seen.offsets)
-
-
-def _show(database: Database, result: RangeResult) -> None:
-    names = [f"{t.name} {o.rows}" for t, o in result.tables.items() if o.rows]
-    shown = ", ".join(names) if names else "no rows"
-    database.log(f"{result.decision.key}: {shown}{'' if result.row and result.row.complete else ' (no cut)'}")
-    for table, error in result.failed.items():
-        database.log(f"{table} failed: {error}")
-
-
-def _start(databases: Sequence[Database]) -> None:
-    """What a connector does when it starts: count its tables, ask for the snapshot of `snapshot.mode=always`."""
-    if databases and databases[0].connector.guardrail.max_tables is not None:
-        tables = 0
-        for database in databases:
-            with database.session() as session:
-                tables += len(session.tables())
-        guard(databases[0].connector, tables, warn=databases[0].log)
-    for database in databases:
-        snapshot_at_start(database)
-
-
-def _say(database: Database, merged: Merged) -> None:
-    for table, error in merged.errors.items():
-        database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
+def _current(database: Database, done: Done) -> bool:
+    """Bring the current tables to the last cut, sweeps included; whether nothing was left to do."""
+    tables, history = done.seen.tables, done.seen.history
+    merged = merge_now(database, tables, done.offsets, history)
+    merged.raise_failure()
+    swept = sweep_due(database, tables, done.offsets, history)
+    return swept is done.offsets and not behind_cut(tables.values(), swept, history, storage=database.storage)
 
 
 def _raise_lost(follower: Follower) -> None:
@@ -241,7 +220,7 @@ def _raise_lost(follower: Follower) -> None:
     for gaps in open_gaps(database.layout, database.storage).values():
         for gap in gaps:
             database.log(f"not acknowledged: {gap.text}")
-    members = follower.seen.members.values() if follower.seen else ()
-    reasons = {m.entry.reason for m in members if m.entry is not None and m.entry.status == "lost" and m.entry.reason}
+    tables = follower.seen.tables.values() if follower.seen else ()
+    reasons = {t.entry.reason for t in tables if t.entry is not None and t.entry.status == "lost" and t.entry.reason}
     if reasons:
         raise DataLostError("; ".join(sorted(reasons)) + ". A blocking snapshot of the tables mends them")

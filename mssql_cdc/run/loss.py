@@ -5,27 +5,20 @@ The planner says that something is lost; here it is written down. Nothing is rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
-from mssql_cdc.capture.requests import name_of
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
 from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.steps import epoch_begun
 from mssql_cdc.plan.decisions import Lost
 from mssql_cdc.plan.facts import Member
 from mssql_cdc.schema import TableId, TableSchema
-
-GO_ON = (
-    "Nothing is captured until somebody decides to go on, with `mssql-cdc acknowledge --restored` or in the signals "
-    "asset (action: go_on_after_restore): then every table is read again"
-)
 
 
 def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
@@ -67,18 +60,12 @@ def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
             f"{database.catalog}: the source still has the history that the lake knows; there is no epoch to begin"
         )
     write_restore(database, seen)
-    row = OffsetRow(
-        kind="epoch",
-        at=datetime.now(UTC),
-        tables={},
-        epoch=seen.offsets.epoch + 1,
-        run_id=database.run_id,
-        facts=json.dumps({"restored": seen.facts.restored, "by": by}),
-    )
+    epoch = seen.offsets.epoch + 1
+    row = epoch_begun(database.stamp(epoch), restored=seen.facts.restored, by=by)
     after = append_offsets(database.layout, row, seen=seen.offsets, storage=database.storage)
     if by is not None:
         acknowledge_gaps(database.layout, None, by=by, run_id=database.run_id, storage=database.storage)
-    database.log(f"epoch {row.epoch} begins: {seen.facts.restored}")
+    database.log(f"epoch {epoch} begins: {seen.facts.restored}")
     return after
 
 
@@ -92,7 +79,7 @@ def acknowledge_named(database: Database, names: Collection[str], *, by: str) ->
     """The same for tables by name, or by an expression on names; names that mean none here are passed over."""
     if not names:
         return acknowledge(database, None, by=by)
-    known = {name_of(v[-1].table_id): v[-1].table_id for v in _history(database).values()}
+    known = {v[-1].table_id.parts: v[-1].table_id for v in _history(database).values()}
     found, _ = expand_collections(names, known)
     return acknowledge(database, [known[name] for name in found], by=by)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
-
 from mssql_cdc.capture.database import Database
 from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.maintenance import optimize, vacuum
+from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.read import exists
 
 OWN_TABLES = ("offsets", "schema_history", "transactions", "signals", "notifications", "gaps", "snapshots")
 
@@ -39,21 +38,14 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
     """
     for name in OWN_TABLES:
         uri = database.layout.own(name)
-        if _exists(database, uri):
-            table = DeltaTable(uri, storage_options=database.storage.resolved())
-            metrics = table.optimize.compact()
-            table.vacuum(retention_hours=retain_hours, dry_run=False)
-            yield Maintained(f"_{name}", metrics["numFilesRemoved"], metrics["numFilesAdded"])
+        if exists(uri, database.storage):
+            yield Maintained(f"_{name}", *tidy(uri, retain_hours=retain_hours, storage=database.storage))
     offsets = load_offsets(database.layout, database.storage)
     for text, versions in load_history(database.layout, database.storage).versions.items():
         entry = offsets.entry(text)
         home = database.layout.home(versions[-1].table_id, folder=entry.folder if entry else None)
         for kind, uri in (("changes", home.changes), ("current", home.current)):
-            if _exists(database, uri):
+            if exists(uri, database.storage):
                 removed, added = optimize(database.spark(), uri)
                 vacuum(database.spark(), uri, retain_hours=retain_hours)
                 yield Maintained(f"{text} {kind}", removed, added)
-
-
-def _exists(database: Database, uri: str) -> bool:
-    return DeltaTable.is_deltatable(uri, database.storage.resolved())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import asked_snapshots
+from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.plan.decisions import Wait
@@ -26,7 +26,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
         return None, offsets
     if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.entries.values()):
         return None, offsets
-    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE or asked_snapshots(database, offsets):
+    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE or open_requests(database, offsets):
         return None, offsets
     with database.session() as session:
         captured = session.captured()

@@ -29,6 +29,11 @@ class TableId:
         """`catalog.schema.name` as Debezium writes it; a key of the `tables` map in `_offsets`."""
         return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Catalog, schema and name, as filters and signals match them; no catalog is an empty one."""
+        return self.catalog or "", self.schema, self.name
+
     def __str__(self) -> str:
         return self.text
 

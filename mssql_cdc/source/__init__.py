@@ -1,1 +1,1 @@
-"""Reading sources: the protocol in neutral words, and one package per kind of source."""
+"""Sources of changes: the protocol, its values, and one package per kind of database."""

@@ -1,51 +1,186 @@
-"""What the rest of the project asks of a source, in neutral words.
+"""What planning and capture need from a source. An implementation is a package beside this module.
 
-A position is opaque here except for its order; only the source makes and reads it. Everything that a Spark task
-needs is in a `BatchReader`, which pickles and carries no resolved secret.
+Everything that runs in a Spark task is a `BatchReader`: a value that pickles and carries no resolved secret. Every
+method raises only classes of `errors`; which one is decided by the implementation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
 
 import pyarrow as pa
 
-Position = TypeVar("Position")
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+
+Parts = Sequence[tuple[CaptureInstance, LsnRange]]
 
 
 class BatchReader(Protocol):
-    """Reads one piece of one table; a value that pickles."""
+    """Reads one piece of one table, on an executor."""
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Neutral batches (`schema.neutral_schema`) in order; raises only the classes of `errors`."""
+        """Neutral batches (`schema.neutral_schema`) in position order."""
         ...
 
 
-class SourceSession(Protocol[Position]):
-    """A short-lived connection to one catalog of the source, for questions and not for rows."""
+class TableLock(Protocol):
+    """A shared lock that keeps writers away from some tables."""
 
-    def tables(self) -> Sequence[Any]:
-        """The captured tables that the connector's filters let through."""
-        ...
-
-    def captured(self) -> Position | None:
-        """How far changes can be read now; None before the first one."""
-        ...
-
-    def minima(self) -> dict[str, Position | None]:
-        """The oldest position that can still be read, by the source's name of the capture."""
+    def require_held(self, doing: str) -> None:
+        """Raise SourceUnavailableError unless the lock is still held; `doing` names the work that needs it."""
         ...
 
 
-class Source(Protocol[Position]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkRead:
+    """One chunk of a snapshot to read.
+
+    Attributes:
+        schema: the table as it is stored.
+        chunk: which rows.
+        snapshot_number: the snapshot's number, part of `_pos`.
+        epoch: the present epoch.
+        position: the commit position that the rows stand at.
+        captured: what a reader has to see captured (C20); None when the table is locked.
+        commit_lsn: the source's newest position when the snapshot began, for the records.
+        read_at: the source's clock when the table's read began.
+        statement: a SELECT statement that stands for the table (SNP-23, BLK-04).
+        condition: an additional condition on the rows (INC).
+        under_lock: the caller holds a lock on the whole table.
+    """
+
+    schema: TableSchema
+    chunk: Chunk
+    snapshot_number: int
+    epoch: int
+    position: Lsn
+    captured: Lsn | None
+    commit_lsn: Lsn | None
+    read_at: datetime
+    statement: str | None = None
+    condition: str | None = None
+    under_lock: bool = False
+
+
+class SourceSession(Protocol):
+    """A short-lived connection to one database, for questions and not for rows."""
+
+    def require_ready(self) -> str:
+        """The database's name in the source's spelling; raises ConfigurationError when nothing can be captured."""
+        ...
+
+    def tables(self) -> Sequence[CapturedTable]:
+        """The captured tables that the connector's filters let through, in snapshot order."""
+        ...
+
+    def standing(self) -> Standing:
+        """How far capture has come."""
+        ...
+
+    def captured(self) -> Lsn | None:
+        """The newest captured transaction."""
+        ...
+
+    def minima(self) -> Mapping[str, Lsn | None]:
+        """The oldest position that each capture instance still holds, by the instance's name."""
+        ...
+
+    def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
+        """The minimum, if there is one (A9); raises SourceError otherwise."""
+        ...
+
+    def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
+        """Raise DataLostError when changes behind `from_` are gone (A9), SourceError when that cannot be told."""
+        ...
+
+    def require_visible(self, to: Lsn) -> None:
+        """Raise StaleReaderError unless this session sees the commit `to` (A2)."""
+        ...
+
+    def newest_before(self, lsns: Sequence[Lsn]) -> Mapping[Lsn, Lsn | None]:
+        """The newest captured transaction below each of these positions (B14)."""
+        ...
+
+    def witness(self, to: Lsn) -> Witness | None:
+        """What to remember together with `to` (A7)."""
+        ...
+
+    def require_witness(self, known: Witness) -> None:
+        """Raise SourceRestoredError when the source has another history than the witness saw (A7)."""
+        ...
+
+    def mark(self) -> LogMark:
+        """The end of the log now."""
+        ...
+
+    def passed(self, known: LogMark) -> bool:
+        """Whether capture has passed a mark."""
+        ...
+
+    def count_rows(self, parts: Parts) -> Mapping[str, int]:
+        """Change rows per instance name."""
+        ...
+
+    def row_bound(self, parts: Parts, to: Lsn) -> Lsn | None:
+        """The largest commit position below which `dagster.range.max.rows` rows lie; None when all fit."""
+        ...
+
+    def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
+        """The commit position of the `count`-th transaction after `after`; None when fewer precede `to`."""
+        ...
+
+    def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> Sequence[LsnRange]:
+        """Adjoining sub-ranges of about the same number of rows."""
+        ...
+
+    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> Sequence[Chunk]:
+        """A table's chunks in key order; together they cover every key."""
+        ...
+
+    def retention(self) -> timedelta | None:
+        """How long changes are kept; None when that cannot be told, or nothing cleans up."""
+        ...
+
+    def server_time(self) -> datetime:
+        """The source's clock, in UTC."""
+        ...
+
+    def run_statement(self, statement: str, *, doing: str) -> None:
+        """Run a statement of the user's, such as `heartbeat.action.query`."""
+        ...
+
+
+class Source(Protocol):
     """A kind of source under one connector."""
 
-    def session(self, catalog: str) -> AbstractContextManager[SourceSession[Position]]:
-        """A session on one catalog."""
+    def session(self, catalog: str) -> AbstractContextManager[SourceSession]:
+        """A session on one database."""
         ...
 
-    def acknowledge(self, catalog: str, position: Position) -> None:
-        """Tells the source that everything up to the position is safe."""
+    def change_reader(
+        self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
+    ) -> BatchReader:
+        """A reader of one instance's changes in a range; `visible` is a commit that it must see (A2)."""
+        ...
+
+    def chunk_reader(self, catalog: str, wanted: ChunkRead) -> BatchReader:
+        """A reader of one chunk of a snapshot."""
+        ...
+
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:
+        """Hold a shared lock on whole tables until the block ends (C21)."""
+        ...
+
+    def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+        """The captured signal table of a database; None when none is configured.
+
+        Raises:
+            ConfigurationError: it is configured but not captured, or its columns do not fit.
+        """
         ...

@@ -73,7 +73,7 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
     connector = load_connector(connector_file(server, "ticks", folder))
     with open_databases(connector, warehouse=str(folder / "ticks"), quiet=True, lasting=True) as databases:
         catch_up(databases, timeout=600)
-        follower = Follower(databases[0])
+        follower = Follower(databases[0], merge=False)
         for turn in range(3):  # the first turns warm the JVM's code; the last one counts
             with server.connect("ticks") as connection:
                 for number in range(TICK_TABLES):
@@ -81,7 +81,7 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
             time.sleep(1.5)
             with timed() as parts:
                 started = time.perf_counter()
-                follower.step(merge=False)
+                follower.step()
                 whole = time.perf_counter() - started
     shown = ", ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
     yield Figure(f"warm tick over {TICK_TABLES} tables of {TICK_ROWS} changes", f"{whole:.2f} s: {shown}")

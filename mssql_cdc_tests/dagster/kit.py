@@ -120,7 +120,7 @@ class Location:
         self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
     ) -> dg.DagsterRun:
         """A run as the daemon makes it of a request, which never does anything."""
-        own = {"dagster/partition": request.partition_key or "", "dagster/run_key": request.run_key or ""}
+        own = {"dagster/partition": request.partition_key or ""}
         run = dg.DagsterRun(
             job_name=self.job.name,
             asset_selection=frozenset(request.asset_selection or ()),
@@ -174,7 +174,7 @@ class Location:
     def run(self, request: dg.RunRequest, *, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
         """What a run request of the sensor does."""
         partition = {"dagster/partition": request.partition_key} if request.partition_key else {}
-        tags = {"dagster/sensor_name": self.sensor.name, "dagster/run_key": request.run_key or "", **partition}
+        tags = {"dagster/sensor_name": self.sensor.name, **partition}
         return self.job.execute_in_process(
             instance=self.instance,
             partition_key=request.partition_key,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from mssql_cdc.defs.runs import ATTEMPT_TAG
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location
@@ -16,6 +17,11 @@ def ask(location: Location) -> dg.RunRequest:
     assert result.skip_message is None, result.skip_message
     (request,) = location.requests
     return request
+
+
+def attempt(request: dg.RunRequest) -> int:
+    """How often this was asked for, this time included."""
+    return int(request.tags.get(ATTEMPT_TAG, "1"))
 
 
 def entry(location: Location, name: str):

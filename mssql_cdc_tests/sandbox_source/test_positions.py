@@ -129,7 +129,6 @@ def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
     wanted = LsnRange(lsns[0], to)
 
     assert volume.count_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t": 5, "dbo_first_table": 0}
-    assert volume.with_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t"}
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])

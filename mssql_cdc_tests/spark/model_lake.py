@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,7 @@ def model_database(source: ModelSource, spark: SparkSession, folder: Path, **pro
             **{name.replace("_", "."): value for name, value in properties.items()},
         },
     )
-    made = Database.of(connector, "shop", spark=lambda: spark)
-    return replace(made, source=source)  # type: ignore[arg-type]
+    return Database.of(connector, "shop", spark=lambda: spark, source=source)
 
 
 def current(database: Database, name: str) -> dict[int, str]:

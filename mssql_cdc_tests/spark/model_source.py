@@ -1,6 +1,6 @@
 """A source that is a Python list: commits, capture lag, cleanup and faults at will, for the lake's side of capture.
 
-It answers what `SqlServerSession` answers and its readers run in Spark tasks, so every interleaving of runs can be
+It implements `source.protocol`, and its readers run in Spark tasks, so every interleaving of runs can be
 played with the real planner, the real commits and the real MERGE. What SQL Server itself does is not its business.
 """
 
@@ -19,10 +19,9 @@ import pyarrow as pa
 from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
-from mssql_cdc.source.sqlserver.chunks import Chunk
-from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
-from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.source.sqlserver.positions import Standing, Witness
+from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
 
 AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the server's clock has no zone
@@ -176,54 +175,65 @@ class ModelSource:
         found = tuple(replace(c, epoch=wanted.epoch) for n, t, c in self.log if t == name and lsn(n) in wanted)
         return ModelReader(instance.schema, found, self.faults.get(name))
 
-    def chunk_reader(
-        self,
-        catalog: str,
-        schema: TableSchema,
-        chunk: Chunk,
-        *,
-        snapshot_number: int,
-        position: Lsn,
-        epoch: int,
-        statement: str | None,
-        **more: Any,
-    ) -> ModelReader:
-        name = schema.table_id.name
+    def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
+        name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
         low, high = (None if b is None else int(b[0]) for b in (chunk.lower, chunk.upper))
         found = [
             Change(
-                number_of(position),
+                number_of(wanted.position),
                 "r",
                 None,
                 {"id": key, "name": value},
                 sequence=n,
-                snapshot=snapshot_number,
-                epoch=epoch,
+                snapshot=wanted.snapshot_number,
+                epoch=wanted.epoch,
             )
             for n, (key, value) in enumerate(sorted(self.tables[name].rows.items()))
             if statement is None or str(key) in statement
             if (low is None or key > low) and (high is None or key <= high)
         ]
         self.before_read()
-        return ModelReader(schema, tuple(found), self.faults.get(name))
+        return ModelReader(wanted.schema, tuple(found), self.faults.get(name))
+
+    @contextmanager
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[ModelLock]:
+        yield ModelLock()
+
+    def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+        return None
 
 
 @dataclass(frozen=True)
-class ModelControl:
-    """Takes the visibility check of rule A2; the model's readers always see everything."""
+class ModelLock:
+    """Nothing changes the model while a chunk is read, but through `before_read`."""
 
-    def execute(self, sql: str, *, doing: str) -> None:
-        assert "THROW 50001" in sql
+    def require_held(self, doing: str) -> None:
+        """It is."""
 
 
 @dataclass(frozen=True)
 class ModelSession:
     source: ModelSource
-    control: ModelControl = ModelControl()
 
-    def database(self) -> None:
-        """Nothing is asked of it."""
+    def require_ready(self) -> str:
+        return "shop"
+
+    def require_visible(self, to: Lsn) -> None:
+        """The model's readers always see everything (rule A2)."""
+
+    def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
+        return require_minimum(instance, minimum)
+
+    def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
+        require_held(instance, minimum, from_)
+
+    def run_statement(self, statement: str, *, doing: str) -> None:
+        raise AssertionError(f"The model knows no statements: {statement}")
+
+    def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
+        commits = sorted({n for n, _, _ in self.source.log if after < lsn(n) <= to})
+        return lsn(commits[count - 1]) if len(commits) >= count else to
 
     def tables(self) -> list[CapturedTable]:
         return [t.captured() for t in self.source.tables.values() if t.enabled]
@@ -277,7 +287,7 @@ class ModelSession:
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
         return [wanted]
 
-    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int, **more: Any) -> list[Chunk]:
+    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         keys = sorted(self.source.tables[schema.table_id.name].rows)[rows_per_chunk - 1 :: rows_per_chunk]
         edges = [None, *[(str(key),) for key in keys], None]
         return [Chunk(n, edges[n], edges[n + 1]) for n in range(len(edges) - 1)]

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.snapshot import begin
 from mssql_cdc.capture.survey import survey
@@ -184,7 +184,7 @@ def test_quiet_weekend_is_not_data_loss(database, source):
     source.settled = 500
     seen = survey(database, now=datetime.now(UTC) + timedelta(hours=12))
     decision = plan(seen.facts)
-    result = capture(database, seen, decision)
+    result = capture_range(database, seen, decision)
     assert (result.row.kind, result.row.complete, result.rows) == ("idle", True, 0)
     source.cleanup(400)
     source.number = 600

@@ -8,15 +8,16 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, FencedError, SourceRestoredError
 from mssql_cdc.lake.gaps import load_gaps, open_gaps
+from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.execute import execute
 from mssql_cdc.run.loop import catch_up
 from mssql_cdc.run.loss import acknowledge, go_on_after_restore
-from mssql_cdc.run.steps import Asked, take_snapshot
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -98,9 +99,9 @@ def test_a_source_that_went_back_in_time_stops_until_somebody_decides(gone_back)
 
 def test_a_snapshot_by_hand_cannot_mix_two_histories(gone_back):
     seen = survey(gone_back)
-    tables = [member.table for member in seen.facts.members]
-    with pytest.raises(SourceRestoredError, match="in this epoch"):
-        take_snapshot(gone_back, seen, Asked("snapshot-20261121T080509", tables, by_hand=True))
+    tables = tuple(member.table for member in seen.facts.members)
+    with pytest.raises(SourceRestoredError, match="acknowledge --restored"):
+        execute(gone_back, seen, Snapshot("snapshot-20261121T080509", tables, by_hand=True))
 
 
 def test_going_on_after_a_restore_begins_an_epoch_and_ends_equal_to_the_source(gone_back, source):
@@ -153,7 +154,7 @@ def test_a_run_that_was_planned_before_an_epoch_began_writes_no_offsets(database
         source.put("orders", key, "history of its own")
     source.capture()
     with pytest.raises(FencedError, match="Epoch 1 has begun"):
-        capture(database, late, decision)
+        capture_range(database, late, decision)
     settled(database, source)
     same(database, source)
 

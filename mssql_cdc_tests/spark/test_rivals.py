@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mssql_cdc.capture.range import capture
+from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
-from mssql_cdc.plan.facts import Activity
+from mssql_cdc.plan.facts import Activity, Runs
 from mssql_cdc.plan.planner import plan, plan_partition
 from mssql_cdc.run.loop import Follower, catch_up
 from mssql_cdc.run.maintain import maintain
@@ -28,7 +30,7 @@ def test_run_that_is_late_adds_nothing(database, source):
     decision = plan(late.facts)
     write_some(source)
     settled(database, source)
-    result = capture(database, late, decision)
+    result = capture_range(database, late, decision)
     assert {type(error) for error in result.failed.values()} == {FencedError}
     assert result.row is None
     same(database, source)
@@ -39,17 +41,17 @@ def test_two_runs_at_once_commit_each_row_once(database, source):
     settled(database, source)
     write_some(source)
     source.capture()
-    rival = Follower(database.named("rival"))
+    rival = Follower(database.named("rival"), merge=False)
 
     def overtake() -> None:
         source.before_read = lambda: None
         write_some(source)
         source.capture()
-        rival.step(merge=False)
+        rival.step()
 
     source.before_read = overtake
     with pytest.raises(FencedError):
-        Follower(database).step()
+        Follower(database).step().raise_failure()
     settled(database, source)
     same(database, source)
     for name in source.tables:
@@ -71,8 +73,9 @@ def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
         write_some(source)
         source.put("late", 8, "eight")
         source.capture()
-        seen = survey(database.named("rival"), running=[Activity("snapshot", "snapshot-x", "other")])
-        capture(rival.database, seen, plan(seen.facts))
+        seen = survey(database.named("rival"))
+        busy = Runs((Activity("snapshot", "snapshot-x", "other"),))
+        capture_range(rival.database, seen, plan(replace(seen.facts, runs=busy)))
 
     source.before_read = range_meanwhile
     Follower(database).step()
@@ -98,7 +101,7 @@ def test_old_partition_asked_for_again_does_nothing(database, source):
     settled(database, source)
     seen = survey(database)
     before = changes(database, "orders")
-    result = capture(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
+    result = capture_range(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
     assert (result.row, result.tables) == (None, {})
     assert changes(database, "orders") == before
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-
-import pyarrow as pa
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import SNAPSHOT, Member, load_members, prepared, versioned
+from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.snapshot.plan import Chunk, GroupDone, SnapshotPlan, TablePlan, low_mark
+from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
 from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState, facts_of
-from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets, load_offsets
-from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import snapshot_begun
 from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.source import SqlServerSession
-
-_PLANS = pa.schema([pa.field("_batch", pa.int64()), pa.field("id", pa.string()), pa.field("plan", pa.string())])
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +39,34 @@ class Wanted:
     filters: Mapping[TableId, str] = field(default_factory=dict)
 
 
-def begin(database: Database, session: SqlServerSession, wanted: Wanted) -> Run:
-    """The run: plan made or found, status written, change logs made ready."""
-    members, offsets = loaded_members(database, session)
-    missing = [table.text for table in wanted.tables if table not in members]
+def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> Run:
+    """The run: plan made or found, status written, change logs made ready.
+
+    Args:
+        database: where to read and to write.
+        session: a session on the source.
+        survey: the look that the snapshot was decided on; commits are made from its states.
+        wanted: what was asked for.
+
+    Raises:
+        DataLostError: a table is no longer captured.
+        FencedError: another run holds one of the tables.
+    """
+    missing = [table.text for table in wanted.tables if table not in survey.tables]
     if missing:
         raise DataLostError(f"CDC is no longer enabled on {', '.join(missing)}, which snapshot {wanted.id} was to read")
     plan = _load_plan(database, wanted.id)
     fresh = plan is None
     if plan is None:
-        plan = _new_plan(database, session, members, wanted)
-    chosen = {t.table: members[t.table] for t in plan.tables if t.table in wanted.tables}
-    open_ = {table: m for table, m in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
-    if open_:
-        offsets = _write_status(database, plan, open_, offsets, wanted.epoch)
-        members, offsets = loaded_members(database, session)
-        chosen = {table: members[table] for table in chosen}
-    schemas = versioned(database, {t: (m.captured.newest, m.incarnation) for t, m in chosen.items()})
+        plan = _new_plan(database, session, survey, wanted)
+    chosen = {t.table: survey.tables[t.table] for t in plan.tables if t.table in wanted.tables}
+    offsets = survey.offsets
+    begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
+    if begins:
+        offsets = _write_status(database, plan, begins, offsets, wanted.epoch)
+        chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
+    structures = {table: (t.captured.newest, t.incarnation) for table, t in chosen.items()}
+    schemas, _ = versioned(database, structures, survey.history)
     states = {t: prepared(database, m, schemas[t], SNAPSHOT) for t, m in chosen.items()}
     notifier = Notifier(database, plan.signal or None, [t.text for t in chosen])
     if fresh:
@@ -71,7 +78,7 @@ def begin(database: Database, session: SqlServerSession, wanted: Wanted) -> Run:
         database=database,
         session=session,
         plan=replace(plan, tables=tuple(t for t in plan.tables if t.table in chosen)),
-        members=chosen,
+        tables=chosen,
         schemas=schemas,
         states=states,
         done={t: groups_done(state, wanted.id) for t, state in states.items()},
@@ -83,26 +90,17 @@ def begin(database: Database, session: SqlServerSession, wanted: Wanted) -> Run:
     )
 
 
-def loaded_members(database: Database, session: SqlServerSession) -> tuple[dict[TableId, Member], Offsets]:
-    """The captured tables and the offsets, as they are now."""
-    offsets = load_offsets(database.layout, database.storage)
-    history = load_history(database.layout, database.storage)
-    return load_members(database, session.tables(), offsets, history), offsets
-
-
-def _new_plan(
-    database: Database, session: SqlServerSession, members: Mapping[TableId, Member], wanted: Wanted
-) -> SnapshotPlan:
+def _new_plan(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> SnapshotPlan:
     """Plan all chunks once and keep them, so that a chunk's number means the same after a restart."""
     captured = session.captured()
     if captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
     settings = database.connector.snapshot
     plans = []
-    for table in [t for t in members if t in wanted.tables]:
-        member = members[table]
+    for table in [t for t in survey.tables if t in wanted.tables]:
+        member = survey.tables[table]
         schema = member.captured.newest.schema
-        select = wanted.filters.get(table) or settings.statement_for(table.catalog or "", table.schema, table.name)
+        select = wanted.filters.get(table) or settings.statement_for(*table.parts)
         keyless = not schema.key_columns
         chunks = (Chunk(0),) if keyless or select else tuple(session.plan_chunks(schema, wanted.chunk_rows))
         plans.append(
@@ -116,14 +114,14 @@ def _new_plan(
                 again=member.entry is not None,
             )
         )
-    store = _plan_store(database)
+    store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
     plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(plans), wanted.signal)
-    store.append(state, [{"id": wanted.id, "plan": plan.to_json()}], {"kind": "plan", "run_id": database.run_id})
+    store.append(state, [{"id": wanted.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
     return plan
 
 
-def _held(member: Member, epoch: int) -> Lsn | None:
+def _held(member: LakeTable, epoch: int) -> Lsn | None:
     """Where the table's stream stands (P).
 
     None for a table that never streamed, whose changes were lost, that was made anew, or that stood in an earlier
@@ -136,32 +134,19 @@ def _held(member: Member, epoch: int) -> Lsn | None:
 
 
 def _write_status(
-    database: Database, plan: SnapshotPlan, members: Mapping[TableId, Member], offsets: Offsets, epoch: int
+    database: Database, plan: SnapshotPlan, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int
 ) -> Offsets:
     entries = {}
     for table, member in members.items():
         held = plan.of(table).held
         entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
-    row = OffsetRow(
-        kind="snapshot",
-        at=datetime.now(UTC),
-        tables=entries,
-        epoch=epoch,
-        partition=plan.id,
-        run_id=database.run_id,
-        facts=json.dumps({"snapshot": plan.id, "number": plan.number, "signal": plan.signal}),
-    )
-    return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
-
-
-def _plan_store(database: Database) -> SmallTable:
-    layout = database.layout
-    return SmallTable(layout.own("snapshots"), layout.own_app_id("snapshots"), _PLANS, database.storage)
+    begun = snapshot_begun(database.stamp(epoch), entries, snapshot=plan.id, number=plan.number, signal=plan.signal)
+    return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
 
 
 def _load_plan(database: Database, id_: str) -> SnapshotPlan | None:
-    found = [row for row in _plan_store(database).rows() if row["id"] == id_]
-    return SnapshotPlan.from_json(found[-1]["plan"]) if found else None
+    found = [row for row in small_table(database.layout, "snapshots", database.storage).rows() if row["id"] == id_]
+    return plan_of_text(found[-1]["plan"]) if found else None
 
 
 def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:

@@ -1,24 +1,26 @@
-"""Carries a snapshot out (case B of correctness C): groups of chunks, each one Spark job and a commit per table.
+"""Takes a snapshot (case B of correctness C): groups of chunks, each one Spark job and a commit per table.
 
-A snapshot that was interrupted goes on where its commits say (rule A6). While it runs its tables have the status
-`snapshot` in `_offsets`; all others stream on (rule C22). A table without a key is read whole under a lock (C21).
+An interrupted snapshot resumes where its commits say (A6). While it runs its tables have the status `snapshot` in
+`_offsets`; all others stream on (C22). A table without a key is read whole under a lock (C21).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
-from mssql_cdc.capture.snapshot.begin import Wanted, begin, loaded_members
+from mssql_cdc.capture.snapshot.begin import Wanted, begin
 from mssql_cdc.capture.snapshot.plan import low_mark
 from mssql_cdc.capture.snapshot.read import read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.run import Progress
-from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
+from mssql_cdc.capture.survey import Survey
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
+from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.steps import positions_taken, signal_answered
+from mssql_cdc.plan.decisions import RESTORED_ADVICE, Snapshot
+from mssql_cdc.plan.facts import Member
 from mssql_cdc.schema import TableId
 
 CHUNK_ROWS = 200_000
@@ -27,11 +29,16 @@ GROUP_CHUNKS = 8
 
 @dataclass(frozen=True, slots=True)
 class SnapshotResult:
-    """What a snapshot did: rows per table, and the tables that failed with their errors (they keep the status)."""
+    """What a snapshot did.
+
+    `rows` are those of this run, per table; `failed` tables keep the status `snapshot`; `notes` say why tables were
+    not read.
+    """
 
     id: str
-    rows: Mapping[TableId, int]
-    failed: Mapping[TableId, MssqlCdcError]
+    rows: Mapping[TableId, int] = field(default_factory=dict)
+    failed: Mapping[TableId, MssqlCdcError] = field(default_factory=dict)
+    notes: Mapping[TableId, str] = field(default_factory=dict)
 
     def raise_failure(self) -> None:
         """Raise the first table's error."""
@@ -39,65 +46,123 @@ class SnapshotResult:
             raise type(error)(f"snapshot of {table}: {error}") from error
 
 
-def take_positions(database: Database, tables: Collection[TableId], *, id_: str, epoch: int = 0) -> Offsets:
-    """Let these tables stream from now on without reading their rows (snapshot modes without data, SNP-05)."""
-    with database.session() as session:
-        captured = session.captured()
-        members, offsets = loaded_members(database, session)
-    entries = {}
-    for table in tables:
-        member = members[table]
-        start = member.captured.newest.start_lsn
-        to = low_mark(captured, start) if captured else start
-        entries[table.text] = member.new_entry(status="streaming", to=to.text, epoch=epoch)
-    row = OffsetRow(
-        kind="snapshot",
-        at=datetime.now(UTC),
-        tables=entries,
-        epoch=epoch,
-        partition=id_,
-        run_id=database.run_id,
-        facts=json.dumps({"snapshot": id_, "data": False}),
-    )
-    after = append_offsets(database.layout, row, seen=offsets, storage=database.storage)
-    versioned(database, {t: (members[t].captured.newest, members[t].incarnation) for t in tables})
-    return after
-
-
-def capture(
+def capture_snapshot(
     database: Database,
-    tables: Collection[TableId],
+    survey: Survey,
+    decision: Snapshot,
     *,
-    id_: str,
-    epoch: int = 0,
-    signal: str | None = None,
-    filters: Mapping[TableId, str] | None = None,
-    chunk_rows: int | None = None,
-    group_chunks: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SnapshotResult:
-    """Begin the snapshot, or go on with it, until every table is read or has failed.
+    """Begin the snapshot, or resume it, until every table is read or has failed.
+
+    Tables whose rows `snapshot.mode` does not want get their positions only.
 
     Args:
         database: where to read and to write.
-        tables: what to read.
-        id_: the snapshot's partition key.
-        epoch: the present epoch.
-        signal: the id of the signal that asked for it.
-        filters: SELECT statements that stand for tables (BLK-04); they win over configured ones.
-        chunk_rows: rows per chunk.
-        group_chunks: chunks per Spark job.
+        survey: the look that the decision came from.
+        decision: which tables, and who asked.
         progress: is told after every group.
 
     Raises:
+        ConfigurationError: the source no longer captures one of the tables.
+        SourceRestoredError: the source went back in time; its rows belong to another epoch.
         SourceUnavailableError, SourceError: the source could not be asked; what was committed stays.
         FencedError: another run holds these tables.
     """
+    _require_possible(survey, decision)
+    notes = {table: note for table in decision.tables if (note := _not_read(database, survey, decision, table))}
+    _take_positions(database, survey, decision, [table for table in notes if _begins(survey, decision, table)])
+    tables = [table for table in decision.tables if table not in notes]
+    if not tables:
+        _answer_signal(database, survey, decision)
+        return SnapshotResult(decision.id, notes=notes)
+    database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
+    filters = _filters(database, survey, decision)
+    wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters)
     with database.session() as session:
-        run = begin(database, session, Wanted(id_, tables, chunk_rows or CHUNK_ROWS, epoch, signal, filters or {}))
+        run = begin(database, session, survey, wanted)
         try:
             read_locked_tables(run)
-            read_groups(run, group_chunks or GROUP_CHUNKS, progress)
+            read_groups(run, GROUP_CHUNKS, progress)
         finally:
             run.notifier.flush()
-    return SnapshotResult(id_, run.rows, run.failed)
+    return SnapshotResult(decision.id, run.rows, run.failed, notes)
+
+
+def _require_possible(survey: Survey, decision: Snapshot) -> None:
+    if survey.facts.restored:
+        raise SourceRestoredError(
+            f"{decision.id} cannot be taken: the source was restored or failed over: {survey.facts.restored}. "
+            f"{RESTORED_ADVICE}"
+        )
+    gone = [table.text for table in decision.tables if survey.member(table) is None]
+    if gone:
+        raise ConfigurationError(
+            f"{', '.join(sorted(gone))} cannot be snapshotted: the source no longer captures them. "
+            "Run `mssql-cdc discover` and reload the code location"
+        )
+
+
+def _not_read(database: Database, survey: Survey, decision: Snapshot, table: TableId) -> str | None:
+    """Why this snapshot reads no rows of the table; None when it does."""
+    settings, policy = database.connector.snapshot, survey.facts.policy
+    if database.connector.filters.tables.is_signal_table(*table.parts):
+        return "the signal table is streamed, never snapshotted"
+    if _begins(survey, decision, table):
+        if policy.data and settings.collections.matches(*table.parts):
+            return None
+        return f"snapshot.mode={policy.mode} takes the table's position only"
+    rows = [row for row in survey.offsets.snapshot_rows if row.partition == decision.id]
+    entries = [row.tables[table.text] for row in rows if table.text in row.tables]
+    if entries and entries[-1].status == "streaming":
+        return "this snapshot has been taken; add a partition with another time for a new one"
+    return None
+
+
+def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
+    """Whether `snapshot.mode` decides about the table's rows: it is new, or its loss is repaired automatically."""
+    member = _member(survey, table)
+    repaired = member.status == "lost" and survey.facts.policy.on_data_error
+    return member.status == "new" or (repaired and decision.signal is None and not decision.by_hand)
+
+
+def _take_positions(database: Database, survey: Survey, decision: Snapshot, tables: Collection[TableId]) -> None:
+    """Let these tables stream from now on without reading their rows (SNP-05)."""
+    if not tables:
+        return
+    epoch, captured = survey.facts.epoch, survey.facts.captured
+    found = {table: survey.tables[table] for table in tables}
+    entries = {}
+    for table, known in found.items():
+        start = known.captured.newest.start_lsn
+        to = low_mark(captured, start) if captured else start
+        entries[table.text] = known.new_entry(status="streaming", to=to.text, epoch=epoch)
+    row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
+    append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
+    versioned(database, {t: (known.captured.newest, known.incarnation) for t, known in found.items()}, survey.history)
+
+
+def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, str]:
+    """The SELECT statements of the signal's `additional-conditions` (BLK-04).
+
+    A table that lost changes is read whole: what a filter leaves out would stay wrong, and nothing would sweep it.
+    """
+    request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
+    found = request.filters(decision.tables) if request is not None else {}
+    lost = [table for table in found if _member(survey, table).status == "lost"]
+    for table in lost:
+        database.log(f"{table}: read whole, without the signal's filter, because changes of it were lost")
+    return {table: text for table, text in found.items() if table not in lost}
+
+
+def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> None:
+    """A signal that leads to no read is answered all the same, or it would be carried out again."""
+    if decision.signal is not None:
+        row = signal_answered(database.stamp(survey.facts.epoch), snapshot=decision.id, signal=decision.signal)
+        append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
+
+
+def _member(survey: Survey, table: TableId) -> Member:
+    member = survey.member(table)
+    assert member is not None  # `_require_possible` has made sure
+    return member

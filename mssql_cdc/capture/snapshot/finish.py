@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-
-from mssql_cdc.capture.marks import mark_to
 from mssql_cdc.capture.snapshot.plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.run import Run
 from mssql_cdc.lake.gaps import Gap, record_gaps
-from mssql_cdc.lake.offsets import OffsetRow, Offsets, append_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.log_end import LogMark
+from mssql_cdc.source.values import LogMark
 
 
 def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
@@ -25,8 +22,8 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
     _record_gap(run, table_plan, outcome)
     run.offsets = _write_end(run, table, outcome, mark)
     run.notifier.scanned(table.text, run.rows[table])
-    del run.members[table]
-    if not run.members:
+    del run.tables[table]
+    if not run.tables:
         run.notifier.completed()
 
 
@@ -41,7 +38,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
-    member, state = run.members[table], run.states[table]
+    member, state = run.tables[table], run.states[table]
     entry = member.new_entry(
         status="streaming",
         to=ended.position.text,
@@ -52,24 +49,16 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         batch=state.batch,
     )
     table_plan = run.plan.of(table)
-    sweep = {"low": table_plan.begun.text, "number": run.plan.number}
-    wanted = table_plan.again and not table_plan.select and not table_plan.locked
-    facts = {
-        "snapshot": run.plan.id,
-        "number": run.plan.number,
-        "signal": run.plan.signal,
-        "closed": {table.text: mark_to(mark)},
-        "sweep": {table.text: sweep} if wanted else {},
-        "gap": ended.gap,
-    }
-    row = OffsetRow(
-        kind="snapshot",
-        at=datetime.now(UTC),
-        tables={table.text: entry},
-        epoch=run.epoch,
-        partition=run.plan.id,
-        run_id=run.database.run_id,
-        facts=json.dumps(facts),
+    sweeps = table_plan.again and not table_plan.select and not table_plan.locked
+    facts = SnapshotEnded(
+        table=table.text,
+        snapshot=run.plan.id,
+        number=run.plan.number,
+        signal=run.plan.signal,
+        mark=mark,
+        sweep=SweepBound(low=table_plan.begun.text, number=run.plan.number) if sweeps else None,
+        gap=ended.gap,
     )
+    row = snapshot_ended(run.database.stamp(run.epoch), entry, facts)
     # Written against the newest offsets: only this table's own entry must be as this run left it.
     return append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)

@@ -7,14 +7,15 @@ the smallest L; the current table stays closed until the stream has passed the l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+
+from pydantic import TypeAdapter
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.chunks import Chunk
+from mssql_cdc.source.values import Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +54,6 @@ class SnapshotPlan:
     def of(self, table: TableId) -> TablePlan:
         """The plan of one table."""
         return next(plan for plan in self.tables if plan.table == table)
-
-    def to_json(self) -> str:
-        """The text that is kept in the lake."""
-        return json.dumps(
-            {
-                "id": self.id,
-                "number": self.number,
-                "signal": self.signal,
-                "tables": [
-                    {
-                        "table": [t.table.catalog, t.table.schema, t.table.name],
-                        "begun": t.begun.text,
-                        "held": t.held.text if t.held else None,
-                        "select": t.select,
-                        "locked": t.locked,
-                        "again": t.again,
-                        "chunks": [[c.number, c.lower, c.upper] for c in t.chunks],
-                    }
-                    for t in self.tables
-                ],
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> SnapshotPlan:
-        """The plan of this text."""
-        data = json.loads(text)
-        tables = tuple(_table_plan(t) for t in data["tables"])
-        return cls(data["id"], data["number"], tables, data["signal"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +121,16 @@ def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:
     return bool(min_lsn) and min_lsn <= low.increment()
 
 
-def _table_plan(data: dict[str, Any]) -> TablePlan:
-    return TablePlan(
-        TableId(*data["table"]),
-        tuple(Chunk(n, _bound(lower), _bound(upper)) for n, lower, upper in data["chunks"]),
-        Lsn.parse(data["begun"]),
-        Lsn.parse(data["held"]) if data["held"] else None,
-        data["select"],
-        data["locked"],
-        data["again"],
-    )
+def plan_text(plan: SnapshotPlan) -> str:
+    """The plan as the lake keeps it."""
+    return _plans().dump_json(plan).decode()
 
 
-def _bound(values: list[Any] | None) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(values)
+def plan_of_text(text: str) -> SnapshotPlan:
+    """The plan of this text."""
+    return _plans().validate_json(text)
+
+
+@cache
+def _plans() -> TypeAdapter[SnapshotPlan]:
+    return TypeAdapter(SnapshotPlan)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from mssql_cdc.capture.snapshot.finish import end_table
-from mssql_cdc.capture.snapshot.plan import Chunk, GroupDone, low_mark, next_group, remaining
+from mssql_cdc.capture.snapshot.plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.run import Progress, Run, fail, progress_of
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.positions import require_minimum
-from mssql_cdc.source.sqlserver.snapshot_reader import locked
+from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.values import Chunk
 from mssql_cdc.spark.tasks import run_tasks
 
 
@@ -25,11 +24,11 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
         left = {}
         for table_plan in run.plan.tables:
             table = table_plan.table
-            if table in run.failed or table not in run.members:
+            if table in run.failed or table not in run.tables:
                 continue
-            instance = run.members[table].captured.newest.name
+            instance = run.tables[table].captured.newest.name
             try:
-                minimum = require_minimum(instance, minima.get(instance))
+                minimum = run.session.require_minimum(instance, minima.get(instance))
             except SourceError as error:
                 # Without it every chunk would count as cleaned up, and be read again for ever.
                 fail(run, table, error)
@@ -51,7 +50,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
 
 def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> None:
     """Read the chunks in one job and make one commit per table; L was taken before (rule C18, case B)."""
-    lows = {t: low_mark(captured, run.members[t].captured.newest.start_lsn) for t, _ in group}
+    lows = {t: low_mark(captured, run.tables[t].captured.newest.start_lsn) for t, _ in group}
     tasks = [_task(run, table, chunk, position=lows[table], captured=lows[table]) for table, chunk in group]
     results = run_tasks(run.database.spark(), tasks, write)
     for table in dict.fromkeys(t for t, _ in group):
@@ -69,18 +68,14 @@ def read_locked_tables(run: Run) -> None:
         if not table_plan.locked or run.done[table_plan.table]:
             continue
         table, schema = table_plan.table, run.schemas[table_plan.table]
-        settings = run.database.connector
         spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
         try:
-            with ExitStack() as stack:
-                holder = stack.enter_context(
-                    locked(settings.connection, run.database.catalog, [schema], settings.snapshot.lock_timeout_ms)
-                )
+            with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
                 task = _task(run, table, Chunk(0), position=end, captured=None)
                 result = run_tasks(spark, [task], write)[0]
                 # A lost connection is a lost lock: what was read without it must not be committed.
-                holder.value("SELECT @@TRANCOUNT", doing=f"making sure that {table} is still locked")
+                lock.require_held(f"making sure that {table} is still locked")
             _commit(run, table, [0], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
@@ -88,10 +83,9 @@ def read_locked_tables(run: Run) -> None:
 
 def _task(run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None) -> WriteTask:
     state, schema = run.states[table], run.schemas[table]
-    reader = run.database.source.chunk_reader(
-        run.database.catalog,
-        schema,
-        chunk,
+    wanted = ChunkRead(
+        schema=schema,
+        chunk=chunk,
         snapshot_number=run.plan.number,
         epoch=run.epoch,
         position=position,
@@ -101,6 +95,7 @@ def _task(run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Ls
         statement=run.plan.of(table).select,
         under_lock=captured is None,
     )
+    reader = run.database.source.chunk_reader(run.database.catalog, wanted)
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import Member
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.sqlserver.source import SqlServerSession
+from mssql_cdc.source.protocol import SourceSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Run:
     """One run at a snapshot: what was loaded, and what has been done so far."""
 
     database: Database
-    session: SqlServerSession
+    session: SourceSession
     plan: SnapshotPlan
-    members: dict[TableId, Member]
+    tables: dict[TableId, LakeTable]
     schemas: dict[TableId, TableSchema]
     states: dict[TableId, TableState]
     done: dict[TableId, list[GroupDone]]

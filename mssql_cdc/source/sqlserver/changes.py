@@ -19,7 +19,6 @@ from mssql_cdc.source.sqlserver.arrays import Bytes, fixed_bytes
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
-from mssql_cdc.source.sqlserver.instances import CaptureInstance
 from mssql_cdc.source.sqlserver.order_guard import OrderGuard
 from mssql_cdc.source.sqlserver.pages import Place, page_statement
 from mssql_cdc.source.sqlserver.positions import require_held
@@ -32,6 +31,7 @@ from mssql_cdc.source.sqlserver.times import (
     distinct,
     to_instants,
 )
+from mssql_cdc.source.values import CaptureInstance
 
 PAGE_ROWS = 100_000
 _LISTED = 400  # commit LSNs that are looked up one by one; more of them are fetched as a range

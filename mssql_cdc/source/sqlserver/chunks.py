@@ -5,48 +5,28 @@ The chunks cover every key value there is or may come, so rows that are inserted
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.keys import Bound, after, bound_expression, up_to
+from mssql_cdc.source.sqlserver.keys import after, bound_expression, up_to
 from mssql_cdc.source.sqlserver.sql import quote
+from mssql_cdc.source.values import Bound, Chunk
 
 _ROWS = """
 SELECT SUM(rows) FROM sys.partitions WHERE object_id = OBJECT_ID(?) AND index_id IN (0, 1)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """The rows with `lower < key <= upper`; None: no bound. A table without a key has one chunk, unbounded."""
-
-    number: int
-    lower: Bound | None = None
-    upper: Bound | None = None
-
-    def predicate(self, keys: Sequence[Column]) -> tuple[str, list[str]]:
-        """T-SQL and its parameters; empty text for the whole table."""
-        parts = []
-        parameters: list[str] = []
-        for bound, compare in ((self.lower, after), (self.upper, up_to)):
-            if bound is not None:
-                sql, values = compare(keys, bound)
-                parts.append(sql)
-                parameters += values
-        return " AND ".join(parts), parameters
-
-    def to_json(self) -> str:
-        """One line of a persisted plan."""
-        return json.dumps({"number": self.number, "lower": self.lower, "upper": self.upper})
-
-    @classmethod
-    def from_json(cls, text: str) -> Chunk:
-        """The chunk whose `to_json()` this is."""
-        data = json.loads(text)
-        lower, upper = (None if data[name] is None else tuple(data[name]) for name in ("lower", "upper"))
-        return cls(data["number"], lower, upper)
+def predicate(chunk: Chunk, keys: Sequence[Column]) -> tuple[str, list[str]]:
+    """The chunk's condition in T-SQL, with its parameters; empty text for the whole table."""
+    parts = []
+    parameters: list[str] = []
+    for bound, compare in ((chunk.lower, after), (chunk.upper, up_to)):
+        if bound is not None:
+            sql, values = compare(keys, bound)
+            parts.append(sql)
+            parameters += values
+    return " AND ".join(parts), parameters
 
 
 def table_name(schema: TableSchema) -> str:
@@ -104,7 +84,7 @@ def next_bound(
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)
     texts = ", ".join(bound_expression(column) for column in keys)
-    sql, parameters = Chunk(0, last, until).predicate(keys)
+    sql, parameters = predicate(Chunk(0, last, until), keys)
     where = f" WHERE {sql}" if sql else ""
     found = control.row(
         f"SELECT {texts} FROM {table_name(schema)}{where} ORDER BY {names} "

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, SqlServerType
 from mssql_cdc.source.sqlserver.sql import quote
-
-Bound = tuple[str | None, ...]
-"""One text per key column; None is NULL."""
+from mssql_cdc.source.values import Bound
 
 _PLAIN = {"bit", "tinyint", "smallint", "int", "bigint", "decimal", "numeric", "uniqueidentifier"}
 _STYLES = {

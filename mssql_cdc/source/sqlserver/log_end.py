@@ -5,12 +5,10 @@ Needs VIEW DATABASE STATE; where that is missing, the answer says so and the cal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.values import LogMark
 
 GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
 _NEWEST_SCAN = """
@@ -21,20 +19,6 @@ SELECT COUNT(*) FROM sys.dm_cdc_log_scan_sessions
 WHERE session_id <> 0 AND error_count = 0 AND scan_phase = 'Done'
   AND (start_time > CAST(? AS datetime) OR (session_id > ? AND empty_scan_count >= 2)
        OR (session_id = ? AND empty_scan_count >= ?))"""
-
-
-@dataclass(frozen=True, slots=True)
-class LogMark:
-    """An end of the log, with what shows later that a scan began after it was read.
-
-    Consecutive empty scans share one row and count; one may have been under way when the mark was taken, so that
-    only the second one after it is proof. `session_id` None: the scans could not be seen.
-    """
-
-    lsn: Lsn
-    read_at: datetime
-    session_id: int | None = None
-    empty_scans: int = 0
 
 
 def log_end(control: Control) -> Lsn:

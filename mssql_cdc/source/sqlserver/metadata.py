@@ -17,8 +17,9 @@ from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_texts as texts
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
+from mssql_cdc.source.sqlserver.instances import by_age
 from mssql_cdc.source.sqlserver.sql import lsn
+from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 _COMMAND_ID = "__$command_id"
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.columns import RowPlan
-from mssql_cdc.source.sqlserver.instances import CaptureInstance
 from mssql_cdc.source.sqlserver.sql import (
     ORDER_WITH_COMMAND,
     ORDER_WITHOUT_COMMAND,
@@ -17,6 +16,7 @@ from mssql_cdc.source.sqlserver.sql import (
     quote,
 )
 from mssql_cdc.source.sqlserver.volume import between, change_source
+from mssql_cdc.source.values import CaptureInstance
 
 
 @dataclass(frozen=True, slots=True)

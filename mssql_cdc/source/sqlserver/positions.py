@@ -7,7 +7,6 @@ Each function is one or two short statements on a control connection. What follo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,30 +14,7 @@ from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceRe
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What one look at the source shows; read in the order settled, captured, maximum.
-
-    `captured` is the newest captured transaction (or, before the first one, the smallest start of an instance);
-    `settled` the newest mapping row that has a newer row behind it; `maximum` is `fn_cdc_get_max_lsn()`. None: there
-    is no such row yet.
-    """
-
-    captured: Lsn | None
-    settled: Lsn | None
-    maximum: Lsn | None
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """The newest captured transaction at or below a position, to be met again later (rule A7)."""
-
-    start_lsn: Lsn
-    tran_id: str
-    tran_begin_lsn: str
-    tran_end_time: str
+from mssql_cdc.source.values import Standing, Witness
 
 
 def standing(control: Control) -> Standing:

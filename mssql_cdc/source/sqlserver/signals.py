@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.source.sqlserver.instances import CapturedTable
+from mssql_cdc.source.values import CapturedTable
 
 
 def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:

@@ -20,11 +20,12 @@ from mssql_cdc.schema import TableSchema
 from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
-from mssql_cdc.source.sqlserver.chunks import Chunk, table_name
+from mssql_cdc.source.sqlserver.chunks import predicate, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts, snapshot_batch, snapshot_images
 from mssql_cdc.source.sqlserver.sql import quote, require_captured
+from mssql_cdc.source.values import Chunk
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
 
@@ -126,7 +127,7 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
 def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]]:
     """The chunk's SELECT and its parameters."""
     keys = reader.schema.keys
-    where, parameters = reader.chunk.predicate(keys)
+    where, parameters = predicate(reader.chunk, keys)
     source = table_name(reader.schema)
     if reader.statement is not None:
         names = ", ".join(quote(column.name) for column in reader.schema.columns)

@@ -1,7 +1,4 @@
-"""`SqlServerSource`: the connector's way into its server, and what one session can be asked.
-
-Thin: each answer comes from the module named beside it. Other rooms use this class and the two readers.
-"""
+"""SQL Server as a `Source`: each answer comes from the module named beside it."""
 
 from __future__ import annotations
 
@@ -13,17 +10,14 @@ from datetime import datetime, timedelta
 from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.protocol import ChunkRead, Parts
 from mssql_cdc.source.sqlserver import chunks, log_end, metadata, positions, volume
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
-from mssql_cdc.source.sqlserver.chunks import Chunk
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
-from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.source.sqlserver.metadata import Database
-from mssql_cdc.source.sqlserver.positions import Standing, Witness
-from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader
-
-Parts = Sequence[tuple[CaptureInstance, LsnRange]]
+from mssql_cdc.source.sqlserver.signals import signal_table
+from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
+from mssql_cdc.source.sqlserver.sql import require_visible
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,46 +45,46 @@ class SqlServerSource:
             page_rows=self.connector.streaming.page_rows or PAGE_ROWS,
         )
 
-    def chunk_reader(
-        self,
-        catalog: str,
-        schema: TableSchema,
-        chunk: Chunk,
-        *,
-        snapshot_number: int,
-        epoch: int,
-        position: Lsn,
-        captured: Lsn | None,
-        commit_lsn: Lsn | None,
-        read_at: datetime,
-        statement: str | None = None,
-        condition: str | None = None,
-        under_lock: bool = False,
-    ) -> ChunkReader:
-        """A reader of one chunk; see `ChunkReader` for the arguments.
-
-        `under_lock`: the caller holds a shared lock on the whole table; a statement may name others and reads as usual.
-        """
+    def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:
+        """A reader of one chunk; a statement may name other tables, so it never reads under the table's lock."""
+        isolation = self.connector.snapshot.isolation
         return ChunkReader(
             connection=self.connector.connection,
             catalog=catalog,
-            schema=schema,
-            chunk=chunk,
-            snapshot_number=snapshot_number,
-            epoch=epoch,
-            position=position,
-            captured=captured,
-            commit_lsn=commit_lsn,
-            read_at=read_at,
-            isolation=(
-                UNDER_LOCK if under_lock and statement is None else ISOLATIONS[self.connector.snapshot.isolation]
-            ),
-            statement=statement,
-            condition=condition,
+            schema=wanted.schema,
+            chunk=wanted.chunk,
+            snapshot_number=wanted.snapshot_number,
+            epoch=wanted.epoch,
+            position=wanted.position,
+            captured=wanted.captured,
+            commit_lsn=wanted.commit_lsn,
+            read_at=wanted.read_at,
+            isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
+            statement=wanted.statement,
+            condition=wanted.condition,
         )
 
-    def acknowledge(self, catalog: str, position: Lsn) -> None:
-        """Nothing: SQL Server's cleanup knows no consumers."""
+    @contextmanager
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[SqlServerLock]:
+        """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says."""
+        settings = self.connector
+        with locked(settings.connection, catalog, list(schemas), settings.snapshot.lock_timeout_ms) as holder:
+            yield SqlServerLock(holder)
+
+    def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+        """The captured signal table (`signals`)."""
+        return signal_table(self.connector, catalog, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerLock:
+    """Table locks that one transaction holds: they are gone with its connection."""
+
+    control: Control
+
+    def require_held(self, doing: str) -> None:
+        """Raises SourceUnavailableError when the connection, and with it the lock, was lost."""
+        self.control.value("SELECT @@TRANCOUNT", doing=doing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +94,9 @@ class SqlServerSession:
     control: Control
     connector: Connector
 
-    def database(self) -> Database:
-        """The database in its real case, with its options (`metadata`)."""
-        return metadata.database(self.control, self.control.catalog)
+    def require_ready(self) -> str:
+        """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`metadata`)."""
+        return metadata.database(self.control, self.control.catalog).name
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`metadata`)."""
@@ -119,6 +113,18 @@ class SqlServerSession:
     def minima(self) -> dict[str, Lsn | None]:
         """The smallest LSN that each instance still holds (`positions`)."""
         return positions.minima(self.control)
+
+    def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
+        """The minimum, which NULL and zero are not (`positions`, rule A9)."""
+        return positions.require_minimum(instance, minimum)
+
+    def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
+        """Raises DataLostError when rows behind `from_` were cleaned up (`positions`, rule A9)."""
+        positions.require_held(instance, minimum, from_)
+
+    def require_visible(self, to: Lsn) -> None:
+        """Raises StaleReaderError unless this connection sees the commit `to` (rule A2)."""
+        self.control.execute(require_visible(to), doing="looking for the end of the range")
 
     def witness(self, to: Lsn) -> Witness | None:
         """What to remember with `to` (`positions`, rule A7)."""
@@ -156,10 +162,6 @@ class SqlServerSession:
         """Change rows per instance name (`volume`)."""
         return volume.count_rows(self.control, parts)
 
-    def with_rows(self, parts: Parts) -> set[str]:
-        """Names of the instances that have rows in their range (`volume`)."""
-        return volume.with_rows(self.control, parts)
-
     def row_bound(self, parts: Parts, to: Lsn) -> Lsn | None:
         """The bound of `dagster.range.max.rows`; None when all rows fit (`volume`)."""
         return volume.row_bound(self.control, parts, self.connector.dagster.range_max_rows, to)
@@ -168,6 +170,10 @@ class SqlServerSession:
         """Adjoining sub-ranges for parallel readers (`volume`)."""
         return volume.split(self.control, instance, wanted, parts)
 
-    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int, *, condition: str | None = None) -> list[Chunk]:
+    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         """A table's chunks (`chunks`)."""
-        return chunks.plan_chunks(self.control, schema, rows_per_chunk, condition=condition)
+        return chunks.plan_chunks(self.control, schema, rows_per_chunk)
+
+    def run_statement(self, statement: str, *, doing: str) -> None:
+        """Runs a statement of the user's; errors say what it was for."""
+        self.control.execute(statement, doing=doing)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mssql_cdc.capture.snapshot.plan import Ended, GroupDone, TablePlan, conclude, remaining
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.chunks import Chunk
+from mssql_cdc.source.values import Chunk
 
 KEYS = 6
 CHUNKS = 3

@@ -11,7 +11,7 @@ from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.history import load_history, record_versions
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.small_tables import SMALL_TABLES, small_table
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc_tests.lake_kit import AT, column, orders
 
 
@@ -19,10 +19,15 @@ def layout(folder: Path) -> Layout:
     return Layout(str(folder), "server1", "shop")
 
 
+def recorded(place: Layout, schemas: list[TableSchema]) -> list[TableSchema]:
+    """The schemas under their versions."""
+    return record_versions(place, schemas, known=load_history(place), at=AT)[0]
+
+
 def test_known_structure_keeps_its_version_and_writes_nothing(tmp_path: Path):
     place, schema = layout(tmp_path), orders(capture_object_id=5, from_lsn="0")
-    (first,) = record_versions(place, [schema], at=AT)
-    (again,) = record_versions(place, [replace(schema, version=99)], at=AT)
+    (first,) = recorded(place, [schema])
+    (again,) = recorded(place, [replace(schema, version=99)])
     assert first == again
     assert again.version == 1
     assert small_table(place, "schema_history").state().batch == 1
@@ -31,18 +36,18 @@ def test_known_structure_keeps_its_version_and_writes_nothing(tmp_path: Path):
 def test_new_structure_instance_and_incarnation_get_the_next_version(tmp_path: Path):
     place, one = layout(tmp_path), orders(capture_object_id=5)
     added = orders(*one.columns, column("more", "int"), capture_object_id=6)
-    found = [record_versions(place, [schema], at=AT)[0] for schema in (one, added, replace(added, incarnation=2))]
+    found = [recorded(place, [schema])[0] for schema in (one, added, replace(added, incarnation=2))]
     assert [schema.version for schema in found] == [1, 2, 3]
     history = load_history(place)
     assert history.newest(one.table_id) == found[2]
     assert [history.version(one.table_id, number) for number in (1, 2, 3)] == found
-    assert record_versions(place, [one], at=AT)[0].version == 1
+    assert recorded(place, [one])[0].version == 1
 
 
 def test_versions_count_per_table(tmp_path: Path):
     place, one = layout(tmp_path), orders()
     other = replace(one, table_id=TableId("shop", "dbo", "items"))
-    assert [s.version for s in record_versions(place, [one, other], at=AT)] == [1, 1]
+    assert [s.version for s in recorded(place, [one, other])] == [1, 1]
 
 
 def test_version_that_was_never_written_is_an_error(tmp_path: Path):

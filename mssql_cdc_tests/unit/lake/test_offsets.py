@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Entry, OffsetRow, Offsets, Reached, append_offsets, cut_of, load_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets, cut_of, load_offsets
+from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Swept
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.source.values import LogMark, Witness
 from mssql_cdc_tests.lake_kit import AT
+
+MARK = LogMark(Lsn((7).to_bytes(10, "big")), AT, 3, 1)
+ENDED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=MARK)
+WITNESS = Witness(Lsn((5).to_bytes(10, "big")), "1", "2", "then")
 
 
 def layout(folder: Path) -> Layout:
@@ -45,8 +52,8 @@ def test_rows_survive_storage(tmp_path: Path):
         scanned="06",
         partition="p",
         run_id="r",
-        witness="{}",
-        facts="[]",
+        witness=WITNESS,
+        facts=Swept(table="a", number=3),
     )
     written = append_offsets(layout(tmp_path), row, seen=Offsets())
     assert load_offsets(layout(tmp_path)) == written
@@ -165,8 +172,8 @@ ROWS = st.builds(
     epoch=st.integers(0, 1),
     complete=st.booleans(),
     partition=st.none() | st.sampled_from(["p", "q"]),
-    witness=st.none() | st.sampled_from(["w", "x"]),
-    facts=st.none() | st.sampled_from(['{"closed": {"a": {"lsn": "1"}}}', '{"signal": "s"}']),
+    witness=st.none() | st.just(WITNESS) | st.just(replace(WITNESS, tran_id="2")),
+    facts=st.none() | st.just(ENDED) | st.just(SnapshotBegun(snapshot="p", signal="s")),
 )
 
 
@@ -180,7 +187,9 @@ def test_what_is_derived_in_columns_is_what_the_rows_say_one_by_one(listed: list
     for row in rows:
         found = found.with_row(row, row.number)
         entries |= row.tables
-        closed = ({} if row.complete else closed) | row.noted.get("closed", {})
+        closed = {} if row.complete else closed
+        if isinstance(row.facts, SnapshotEnded):
+            closed = closed | {row.facts.table: row.facts.mark}
         for name, entry in row.tables.items():
             if entry.status == "snapshot" and row.kind == "snapshot":
                 begun[name] = row.partition or ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Range
-from mssql_cdc.plan.facts import Activity, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.facts import Activity, Cursor, Facts, Instance, Limits, Member, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.schema import TableId
 
@@ -106,7 +106,7 @@ class World:
             captured=lsn(self.captured) if self.captured else None,
             cut=lsn(self.cuts[-1]) if self.cuts else None,
             row_bound=self._bound(),
-            running=busy,
+            runs=Runs(busy),
             limits=Limits(max_attempts=3),
             cursor=self.cursor,
         )

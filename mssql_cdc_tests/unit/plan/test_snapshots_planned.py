@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mssql_cdc.plan.decisions import Lost, Range, Snapshot, Wait
-from mssql_cdc.plan.facts import Activity
+from mssql_cdc.plan.facts import Activity, Outcome, Runs
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
@@ -24,7 +24,8 @@ def test_when_needed_writes_a_loss_down_and_then_repairs_it_as_a_new_table_begin
     assert (loss.tables, loss.repaired) == ((table("a"),), True)
     repair = plan(replace(found, members=(replace(gone, status="lost"), member("b", 4))))
     assert isinstance(repair, Snapshot)
-    assert (repair.tables, repair.data) == ((table("a"),), data)
+    assert repair.tables == (table("a"),)
+    assert found.policy.data is data
 
 
 def test_loss_that_other_modes_found_is_repaired_once_the_mode_says_so():
@@ -38,14 +39,9 @@ def test_new_tables_get_a_snapshot_and_the_others_stream_beside_it():
     beside = facts(member("a", None), member("b", 4))
     decision = plan(beside)
     assert isinstance(decision, Snapshot)
-    assert (decision.tables, decision.data) == ((table("a"),), True)
-    running = replace(beside, running=(Activity("snapshot", decision.id, "run"),))
+    assert decision.tables == (table("a"),)
+    running = replace(beside, runs=Runs((Activity("snapshot", decision.id, "run"),)))
     assert ends(plan(running)) == {"b": (4, 10)}
-
-
-@pytest.mark.feature("SNP-05")
-def test_no_data_takes_positions_only():
-    assert plan(facts(member("a", None), policy=policy_of("no_data"))).data is False
 
 
 @pytest.mark.feature("SNP-03")
@@ -68,7 +64,7 @@ def test_begun_snapshot_is_resumed_under_its_own_key():
 
 def test_failed_snapshot_waits_while_ranges_go_on():
     begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
-    failed = facts(begun, member("b", 4), snapshot_failures=1, snapshot_failed_at=NOW)
+    failed = facts(begun, member("b", 4), runs=Runs(outcomes={begun.snapshot: Outcome(1, NOW)}))
     assert isinstance(plan(failed), Range)
     later = replace(failed, now=NOW + timedelta(seconds=11))
     assert isinstance(plan(later), Snapshot)

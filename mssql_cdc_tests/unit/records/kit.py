@@ -15,11 +15,12 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.files import write_files
-from mssql_cdc.lake.history import record_versions
+from mssql_cdc.lake.history import load_history, record_versions
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
-from mssql_cdc.lake.offsets import Entry, OffsetRow, Status, append_offsets, load_offsets
+from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
+from mssql_cdc.lake.steps import Entry, OffsetRow, Status
 from mssql_cdc.records import write_records
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn, neutral
@@ -61,7 +62,7 @@ class Lake:
 
     def add(self, schema: TableSchema, *, at: datetime = AT) -> TableSchema:
         """The schema with its version; its change log exists afterwards."""
-        (known,) = record_versions(self.layout, [schema], at=at)
+        (known,), _ = record_versions(self.layout, [schema], known=load_history(self.layout), at=at)
         home = self.layout.home(known.table_id)
         create_table(
             home.changes,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mssql_cdc.lake.offsets import OffsetRow
+from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.heartbeats import Beat, beat_record, beats

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc_tests.lake_kit import Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
@@ -19,7 +20,7 @@ def snapshotted(tmp_path: Path) -> Lake:
     lake.add(table("c"))
     lake.append(a, *(Change(7, "r", after={"id": key}, sequence=key) for key in (1, 2, 3)))
     lake.append(b, Change(7, "r", after={"id": 1}))
-    lake.cut(7, kind="snapshot", partition=SNAPSHOT, facts='{"number": 1}')
+    lake.cut(7, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
     return lake
 
 
@@ -85,7 +86,11 @@ def test_an_open_snapshot_holds_back_what_would_come_behind_it(tmp_path: Path):
     lake.cut(8)
     before = lake.records()
     assert before[-1]["key"] == {"id": 8}
-    again = {"kind": "snapshot", "partition": "snapshot-20260103T030405", "facts": '{"number": 2}'}
+    again = {
+        "kind": "snapshot",
+        "partition": "snapshot-20260103T030405",
+        "facts": SnapshotBegun(snapshot="snapshot-20260103T030405", number=2),
+    }
     lake.cut(8, complete=False, only=["b"], status="snapshot", **again)
     lake.append(a, Change(9, "c", after={"id": 9}))
     lake.cut(9, only=["a"])
@@ -103,7 +108,7 @@ def test_an_open_snapshot_holds_back_what_would_come_behind_it(tmp_path: Path):
 def test_tables_without_a_snapshot_of_rows_are_created_all_the_same(tmp_path: Path):
     lake = Lake(tmp_path)
     a = lake.add(table("a"))
-    lake.cut(3, complete=False, kind="snapshot", partition=SNAPSHOT, facts='{"data": false}')
+    lake.cut(3, complete=False, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, data=False))
     lake.append(a, Change(4, "c", after={"id": 1}))
     lake.cut(4)
     create, event = lake.records()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.run.guardrail import guard
+from mssql_cdc.run.start import guard
 from mssql_cdc_tests.unit.config.samples import connector
 
 

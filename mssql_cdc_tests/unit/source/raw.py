@@ -14,7 +14,7 @@ from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.arrays import Bytes
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
-from mssql_cdc.source.sqlserver.instances import CaptureInstance
+from mssql_cdc.source.values import CaptureInstance
 
 INT = SqlServerType("int")
 NAME = SqlServerType("nvarchar", length=50, collation="Latin1_General_CI_AS")

@@ -10,8 +10,9 @@ import pytest
 from mssql_cdc.errors import DataLostError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.instances import CapturedTable, by_age, choose_instance
+from mssql_cdc.source.sqlserver.instances import by_age, choose_instance
 from mssql_cdc.source.sqlserver.metadata import choose_key, doubtful_columns, sql_type
+from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 
 OLD = instance(name="old", start_lsn=lsn(10))

@@ -9,10 +9,10 @@ import pytest
 
 from mssql_cdc.config import Connection
 from mssql_cdc.lsn import snapshot_position_text
-from mssql_cdc.source.sqlserver.chunks import Chunk
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader, begin, select_statement
 from mssql_cdc.source.sqlserver.sql import require_captured
+from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import ORDERS, lsn
 
 READER = ChunkReader(

@@ -1,0 +1,58 @@
+"""How far current tables have come: which lack rows of the newest complete cut, and which are due for a merge.
+
+No JVM and no source are needed. Merging them is in `follow/current.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.lake.current import applied_batch, merged_at
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.schema import TableId
+
+
+def behind_cut(
+    tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory, *, storage: Storage
+) -> dict[TableId, int]:
+    """The tables whose current table has not reached the newest complete cut, and the `_batch` it has to reach.
+
+    Tables without a key, with an open snapshot, or not yet in a complete cut are left out.
+    """
+    found = {}
+    for table in tables:
+        up_to = mergeable_batch(table.table, offsets)
+        if up_to is not None and _lacks_rows(table, history, up_to, storage):
+            found[table.table] = up_to
+    return found
+
+
+def mergeable_batch(table: TableId, offsets: Offsets) -> int | None:
+    """The largest `_batch` of the table that may be merged now; None: nothing may (C18)."""
+    cut, entry = offsets.last_cut(), offsets.entry(table.text)
+    if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
+        return None
+    return None if table.text in offsets.closed_tables else offsets.cut_batch(table.text, cut)
+
+
+def is_due(table: LakeTable, interval_s: float, *, storage: Storage) -> bool:
+    """Whether the interval has passed since the current table's newest commit."""
+    at = merged_at(table.home, storage)
+    return at is None or time.time() - at.timestamp() >= interval_s
+
+
+def _lacks_rows(table: LakeTable, history: SchemaHistory, up_to: int, storage: Storage) -> bool:
+    """Whether the current table is missing, or lacks rows; commits without rows do not count."""
+    newest = history.newest(table.table)
+    if newest is None or not newest.key_columns:
+        return False
+    applied = applied_batch(table.home, newest, storage)
+    if applied is None or applied >= up_to:
+        return applied is None
+    rows = scan(table.home.changes, batches=BatchSlice(applied, up_to), columns=["_batch"], storage=storage)
+    return next(rows, None) is not None

@@ -1,0 +1,275 @@
+"""The rows of `_offsets` as values: one function per kind of step makes a row, and the same types are read back.
+
+A row says which tables a step moved, and to where. Its facts say what else has to be known later: the log end that a
+snapshot has to pass, the rows to sweep, the signal that was answered. How rows are stored is in `lake/offset_rows.py`,
+what they mean together in `lake/offsets.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from mssql_cdc.source.values import LogMark, Witness
+
+Status = Literal["streaming", "snapshot", "lost", "failed", "excluded"]
+Kind = Literal["range", "snapshot", "idle", "status", "epoch"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reached:
+    """How far something has come: a source position in its epoch; later epochs are larger."""
+
+    epoch: int
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a row says of one table. `folder` is its home below the database's root, fixed at first capture."""
+
+    status: Status
+    to: str | None = None
+    epoch: int = 0
+    delta_table_id: str | None = None
+    delta_version: int | None = None
+    batch: int | None = None
+    rows: int = 0
+    incarnation: int = 1
+    folder: str | None = None
+    reason: str | None = None
+
+    @property
+    def reached(self) -> Reached | None:
+        """How far the table has come by this entry."""
+        return None if self.to is None else Reached(self.epoch, self.to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A range passed the snapshots of these tables (`TableId.text`): their current tables may be filled (C18)."""
+
+    step: Literal["opened"] = "opened"
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotBegun:
+    """A snapshot began, took the positions of tables without reading rows (`data` False), or answered a signal."""
+
+    step: Literal["snapshot begun"] = "snapshot begun"
+    snapshot: str
+    number: int | None = None
+    signal: str | None = None
+    data: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepBound:
+    """Rows of the current table below (`low`, `number`) were gone when the snapshot was taken (C19)."""
+
+    low: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotEnded:
+    """A table's snapshot ended.
+
+    The current table stays closed until capture has passed `mark` (C18). `sweep` is what has to be deleted afterwards;
+    `gap`: changes were cleaned up while the snapshot ran.
+    """
+
+    step: Literal["snapshot ended"] = "snapshot ended"
+    table: str
+    snapshot: str
+    number: int
+    signal: str | None
+    mark: LogMark
+    sweep: SweepBound | None = None
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """The sweep that snapshot `number` asked for is done for the table."""
+
+    step: Literal["swept"] = "swept"
+    table: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBegun:
+    """The source went back in time; `by` is who decided to continue, None when `snapshot.mode` did (A7)."""
+
+    step: Literal["epoch begun"] = "epoch begun"
+    restored: str
+    by: str | None
+
+
+Facts = Opened | SnapshotBegun | SnapshotEnded | Swept | EpochBegun
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """One row of `_offsets`; `number` is its `_batch`.
+
+    `failed` names the members that a complete cut leaves behind. A row of kind `epoch` begins one: positions of
+    earlier epochs mean nothing any more (A7).
+    """
+
+    kind: Kind
+    at: datetime
+    tables: Mapping[str, Entry]
+    to: str | None = None
+    epoch: int = 0
+    complete: bool = False
+    failed: tuple[str, ...] = ()
+    scanned: str | None = None
+    partition: str | None = None
+    run_id: str | None = None
+    witness: Witness | None = None
+    facts: Facts | None = None
+    number: int = 0
+
+    @property
+    def reached(self) -> Reached | None:
+        """The end of the range."""
+        return None if self.to is None else Reached(self.epoch, self.to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What every step records: when, by which run, in which epoch."""
+
+    at: datetime
+    run_id: str
+    epoch: int
+
+
+def range_done(
+    stamp: Stamp,
+    tables: Mapping[str, Entry],
+    *,
+    to: str,
+    partition: str,
+    read: bool,
+    complete: bool,
+    opens: Sequence[str] = (),
+    scanned: str | None = None,
+    witness: Witness | None = None,
+) -> OffsetRow:
+    """A range was read to `to`; without `read` its tables were only moved.
+
+    Args:
+        stamp: when, by whom, in which epoch.
+        tables: the new entries, by `TableId.text`.
+        to: the end of the range.
+        partition: the range's key.
+        read: whether change tables were read; otherwise the kind is `idle`.
+        complete: whether no streaming table was left behind.
+        opens: the tables whose snapshots this range passed.
+        scanned: how far the source had been scanned.
+        witness: what proves later that the source's history is still the same (A7).
+    """
+    return OffsetRow(
+        kind="range" if read else "idle",
+        at=stamp.at,
+        tables=tables,
+        to=to,
+        epoch=stamp.epoch,
+        complete=complete,
+        scanned=scanned,
+        partition=partition,
+        run_id=stamp.run_id,
+        witness=witness,
+        facts=Opened(tables=tuple(opens)) if opens else None,
+    )
+
+
+def status_changed(stamp: Stamp, tables: Mapping[str, Entry]) -> OffsetRow:
+    """Tables were lost or given up; they keep their positions."""
+    return OffsetRow("status", stamp.at, tables, epoch=stamp.epoch, run_id=stamp.run_id)
+
+
+def snapshot_begun(
+    stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, number: int, signal: str | None
+) -> OffsetRow:
+    """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended."""
+    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, number=number, signal=signal))
+
+
+def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str) -> OffsetRow:
+    """These tables stream from here on, without a read of their rows (SNP-05)."""
+    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False))
+
+
+def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded) -> OffsetRow:
+    """One table's snapshot has ended; it streams again."""
+    return _snapshot(stamp, {ended.table: entry}, ended)
+
+
+def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
+    """A signal led to no read: without a row that names it, it would be carried out again."""
+    facts = SnapshotBegun(snapshot=snapshot, signal=signal, data=False)
+    return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
+
+
+def rows_swept(stamp: Stamp, *, table: str, number: int) -> OffsetRow:
+    """The sweep after snapshot `number` is done."""
+    facts = Swept(table=table, number=number)
+    return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
+
+
+def epoch_begun(stamp: Stamp, *, restored: str, by: str | None) -> OffsetRow:
+    """A new epoch begins: every table is read again."""
+    facts = EpochBegun(restored=restored, by=by)
+    return OffsetRow("epoch", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
+
+
+def witness_text(witness: Witness | None) -> str | None:
+    """The witness as `_offsets` keeps it."""
+    return None if witness is None else _witnesses().dump_json(witness).decode()
+
+
+def witness_of_text(text: str | None) -> Witness | None:
+    """The witness of this text."""
+    return None if text is None else _witnesses().validate_json(text)
+
+
+def facts_text(facts: Facts | None) -> str | None:
+    """The facts as `_offsets` keeps them."""
+    return None if facts is None else _facts().dump_json(facts).decode()
+
+
+def facts_of_text(text: str | None) -> Facts | None:
+    """The facts of this text."""
+    return None if text is None else _facts().validate_json(text)
+
+
+def _snapshot(stamp: Stamp, tables: Mapping[str, Entry], facts: SnapshotBegun | SnapshotEnded) -> OffsetRow:
+    return OffsetRow(
+        kind="snapshot",
+        at=stamp.at,
+        tables=tables,
+        epoch=stamp.epoch,
+        partition=facts.snapshot,
+        run_id=stamp.run_id,
+        facts=facts,
+    )
+
+
+@cache
+def _facts() -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[Facts, Field(discriminator="step")])
+
+
+@cache
+def _witnesses() -> TypeAdapter[Witness]:
+    return TypeAdapter(Witness)

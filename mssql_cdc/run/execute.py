@@ -1,0 +1,148 @@
+"""Carries a decision of the planner out: the one interpreter that the command line, Dagster and tests go through.
+
+One function per decision; each returns a `Done`. How a `Done` is shown is up to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import RangeResult, capture_range
+from mssql_cdc.capture.snapshot.capture import SnapshotResult, capture_snapshot
+from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
+from mssql_cdc.follow.current import Merged, merge_due, merge_now
+from mssql_cdc.follow.signals import take_signals
+from mssql_cdc.follow.sweeps import sweep_due
+from mssql_cdc.follow.transactions import count_transactions
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.plan.decisions import RESTORED_ADVICE, Decision, Lost, Merge, Range, Restored, Snapshot, Wait
+from mssql_cdc.run.loss import begin_epoch, write_loss, write_restore
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A decision, carried out.
+
+    Attributes:
+        decision: what was decided.
+        seen: the look that the decision came from.
+        offsets: the offsets afterwards.
+        range: what a range read; it names the tables that failed.
+        snapshot: what a snapshot read; it names the tables that failed.
+        merged: the current tables that followed, and those whose merge failed.
+        transactions: rows written to `_transactions`.
+        signals: a line about each signal that took effect.
+        gaps: the tables whose loss was written to the ledger now.
+        error: what the caller has to raise after it has shown the rest.
+    """
+
+    decision: Decision
+    seen: Survey
+    offsets: Offsets
+    range: RangeResult | None = None
+    snapshot: SnapshotResult | None = None
+    merged: Merged = field(default_factory=Merged)
+    transactions: int = 0
+    signals: tuple[str, ...] = ()
+    gaps: tuple[TableId, ...] = ()
+    error: MssqlCdcError | None = None
+
+    @property
+    def history(self) -> SchemaHistory:
+        """The schema history afterwards."""
+        return self.range.history if self.range is not None else self.seen.history
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was done, so that the next look may wait."""
+        return isinstance(self.decision, Wait) or (isinstance(self.decision, Merge) and not self.merged.tables)
+
+    def raise_failure(self) -> None:
+        """Raise what makes going on pointless: a range that read no table, a failed snapshot, a restored source."""
+        if self.error is not None:
+            raise self.error
+        if self.snapshot is not None:
+            self.snapshot.raise_failure()
+        if self.range is not None and self.range.failed and len(self.range.failed) == len(self.range.tables):
+            self.range.raise_failure()
+
+
+def execute(
+    database: Database,
+    seen: Survey,
+    decision: Decision,
+    *,
+    merge: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Done:
+    """Carry the decision out.
+
+    Args:
+        database: where to read and to write.
+        seen: the look that the decision came from.
+        decision: what to do.
+        merge: let current tables and sweeps follow a range; otherwise the caller does it later.
+        progress: is told how far a snapshot is.
+
+    Raises:
+        SourceUnavailableError, SourceError: the source could not be asked; what was committed stays.
+        FencedError: another run has written meanwhile; nothing is doubled.
+    """
+    match decision:
+        case Wait():
+            return Done(decision, seen, seen.offsets)
+        case Range():
+            return _range(database, seen, decision, merge=merge)
+        case Snapshot():
+            result = capture_snapshot(database, seen, decision, progress=progress)
+            return Done(decision, seen, seen.offsets, snapshot=result)
+        case Merge():
+            return _merge(database, seen, decision)
+        case Lost():
+            return Done(decision, seen, write_loss(database, seen, decision), gaps=decision.tables)
+        case Restored():
+            return _restored(database, seen, decision)
+
+
+def refresh_current(database: Database) -> Merged:
+    """Bring every current table to the last complete cut, due or not; Spark starts only when one is behind."""
+    seen = survey(database)
+    return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
+
+
+def _range(database: Database, seen: Survey, decision: Range, *, merge: bool) -> Done:
+    """Read the range, then let follow what complete cuts hold; each step may be repeated (A6)."""
+    result = capture_range(database, seen, decision)
+    signals = take_signals(database, seen.tables, result.offsets)
+    for line in signals:
+        database.log(line)
+    transactions = count_transactions(database, result.offsets, seen.tables.values())
+    done = Done(decision, seen, result.offsets, range=result, transactions=transactions, signals=tuple(signals))
+    return _followed(database, done) if merge else done
+
+
+def _followed(database: Database, done: Done) -> Done:
+    merged = merge_due(database, done.seen.tables, done.offsets, done.history)
+    offsets = sweep_due(database, done.seen.tables, done.offsets, done.history)
+    return replace(done, merged=merged, offsets=offsets)
+
+
+def _merge(database: Database, seen: Survey, decision: Merge) -> Done:
+    merged = merge_now(database, seen.tables, seen.offsets, seen.history, only=decision.tables)
+    offsets = sweep_due(database, seen.tables, seen.offsets, seen.history)
+    return Done(decision, seen, offsets, merged=merged)
+
+
+def _restored(database: Database, seen: Survey, decision: Restored) -> Done:
+    if decision.automatic:
+        offsets = begin_epoch(database, seen, by=None)
+        return Done(decision, seen, offsets, gaps=tuple(m.table for m in seen.facts.members if m.position))
+    gaps = tuple(write_restore(database, seen))
+    error = SourceRestoredError(f"{decision.reason}. {RESTORED_ADVICE}")
+    return Done(decision, seen, seen.offsets, gaps=gaps, error=error)

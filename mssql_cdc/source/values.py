@@ -1,0 +1,111 @@
+"""What a source answers, as values: captured tables, capture instances, marks, witnesses, chunks.
+
+Positions are opaque above `source/` except for their order. How a source finds these values belongs to its package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId, TableSchema
+
+Bound = tuple[str | None, ...]
+"""The key of a row, one text per key column; the source that wrote the texts reads them back."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInstance:
+    """One stream of changes of a table, with the structure it captures (SQL Server: a capture instance).
+
+    Attributes:
+        name: unique in its database.
+        object_id: identifies the instance together with `created` (B14): a re-created one has another id.
+        change_table: (schema, name) of the change table; None where the login may not read it directly.
+        source_object_id: identifies the source table across renames (B15).
+        created: when the instance was created.
+        start_lsn: the instance holds changes from here on.
+        schema: the captured columns.
+        ordinals: the place of each captured column in the update mask.
+        has_command_id: whether its rows carry a command id.
+        role: the gating role, if any.
+        supports_net_changes: whether net changes were enabled.
+        drop_pending: whether the instance is about to be dropped.
+        warnings: one line per column whose change rows cannot be trusted (E27).
+    """
+
+    name: str
+    object_id: int
+    change_table: tuple[str, str] | None
+    source_object_id: int
+    created: datetime
+    start_lsn: Lsn
+    schema: TableSchema
+    ordinals: tuple[int, ...]
+    has_command_id: bool = True
+    role: str | None = None
+    supports_net_changes: bool = False
+    drop_pending: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A source table under capture with its instances, oldest first."""
+
+    table_id: TableId
+    object_id: int
+    instances: tuple[CaptureInstance, ...]
+
+    @property
+    def newest(self) -> CaptureInstance:
+        """The instance whose structure a new snapshot has."""
+        return self.instances[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far capture has come, read in the order settled, captured, maximum.
+
+    `captured` is the newest captured transaction (or, before the first one, the smallest start of an instance);
+    `settled` the newest mapping row that has a newer row behind it; `maximum` what the source itself calls its
+    newest position. None: there is no such row yet.
+    """
+
+    captured: Lsn | None
+    settled: Lsn | None
+    maximum: Lsn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The newest captured transaction at or below a position, to be recognized later (A7)."""
+
+    start_lsn: Lsn
+    tran_id: str
+    tran_begin_lsn: str
+    tran_end_time: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogMark:
+    """An end of the log, with what shows later that a scan began after it was read.
+
+    Consecutive empty scans share one row and count; one may have been under way when the mark was taken, so that
+    only the second one after it is proof. `session_id` None: the scans could not be seen.
+    """
+
+    lsn: Lsn
+    read_at: datetime
+    session_id: int | None = None
+    empty_scans: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The rows with `lower < key <= upper`; None: no bound. A table without a key has one chunk, unbounded."""
+
+    number: int
+    lower: Bound | None = None
+    upper: Bound | None = None
