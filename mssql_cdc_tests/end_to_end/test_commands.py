@@ -15,7 +15,7 @@ from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
-@pytest.mark.parametrize("command", ["sandbox", "run", "records", "check", "discover", "acknowledge", "maintain"])
+@pytest.mark.parametrize("command", ["run", "records", "check", "discover", "acknowledge", "maintain"])
 def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
