@@ -65,11 +65,12 @@ def _masks(settings: Settings) -> MaskRules:
     ):
         for member in settings.family(family):
             algorithm, salt = member.parts
-            if algorithm.upper() not in ALGORITHMS:
+            known_name = ALGORITHMS.get(algorithm.upper())
+            if known_name is None:
                 known = ", ".join(ALGORITHMS)
                 settings.complain(member.name, f"the algorithm {algorithm!r} is not known; known are {known}")
                 continue
             rules.append(
-                MaskRule(kind="hash", columns=member.value, algorithm=algorithm, salt=Secret(salt), version=version)
+                MaskRule(kind="hash", columns=member.value, algorithm=known_name, salt=Secret(salt), version=version)
             )
     return ordered(rules)
