@@ -1,21 +1,28 @@
 """Debezium properties -> `Connector`: every documented property is known, an unknown one is an error.
 
-Here: loading, validation, filters, masks, secrets, signal texts. Not here: anything that asks a database, and what
-the values are used for. `load_connector(path)` and `connector_from_mapping(name, mapping)` are the ways in.
+`load_connector(path)` and `connector_from_mapping(name, mapping)` are the ways in. To add a property, add a field to
+the section it belongs to and renew `docs/configuration.md`; everything else follows from the field. Not here: anything
+that asks a database, and what the values are used for.
 """
 
-from mssql_cdc.config.build import connector_from_mapping
+from mssql_cdc.config.connection import Connection
+from mssql_cdc.config.filters import Filters
 from mssql_cdc.config.load import load_connector, load_connectors
-from mssql_cdc.config.masks import MaskRule, MaskRules
-from mssql_cdc.config.model import Connection, Connector
+from mssql_cdc.config.masks import MaskRule
+from mssql_cdc.config.model import Connector, SparkConf
+from mssql_cdc.config.read import connector_from_mapping
+from mssql_cdc.config.record_settings import NameAdjustment, RecordSettings
 from mssql_cdc.config.secret import Secret, reveal
 
 __all__ = [
     "Connection",
     "Connector",
+    "Filters",
     "MaskRule",
-    "MaskRules",
+    "NameAdjustment",
+    "RecordSettings",
     "Secret",
+    "SparkConf",
     "connector_from_mapping",
     "load_connector",
     "load_connectors",

@@ -1,4 +1,4 @@
-"""`docs/configuration.md`, written from the property table.
+"""`docs/configuration.md`, written from the fields of the sections.
 
 `python -m mssql_cdc.config.documentation > docs/configuration.md` renews it; a test compares the two.
 """
@@ -6,85 +6,120 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import Any, cast
 
-from mssql_cdc.config.catalogue import GROUPS
-from mssql_cdc.config.driver import TWINS
-from mssql_cdc.config.property import Property, Status
+from mssql_cdc.config.catalogue import ALL
+from mssql_cdc.config.driver import TWINS, WITHOUT_TWIN
+from mssql_cdc.config.patterns import PatternList
+from mssql_cdc.config.property import Effect, Group, Property
+from mssql_cdc.config.record_settings import RecordKeys
 
 _HEAD = r"""# Configuration
 
-A connector is one JSON file in Debezium's form, `{"name": …, "config": {…}}` or the properties alone, in the folder
-that `MSSQL_CDC_CONNECTORS` names (default `connectors/`). An existing Debezium connector works unchanged.
-This file is written from the property table (`python -m mssql_cdc.config.documentation > docs/configuration.md`).
+A connector is one JSON file in Debezium's form, `{"name": …, "config": {…}}` or the properties alone. Put it into the
+folder that `MSSQL_CDC_CONNECTORS` names (default: `connectors/`). An existing Debezium connector works unchanged.
+This page is generated: `python -m mssql_cdc.config.documentation > docs/configuration.md`.
 
-* Every property of Debezium 3.3.1's SQL Server connector is known. An unknown one, a bad value or two properties that
-  exclude each other give one error that lists all problems.
-* *accepted*: has a meaning only in Kafka or Java; it is taken, and one line says that it has no effect.
-  *not yet*: known, not implemented yet; one line says that it has no effect.
-  *refused*: known, not implemented yet, and ignoring it would change rows; anything but the default is an error.
-* `${env:NAME}` and `${file:path:key}` may stand in any value. In passwords, users, `driver.*`, `odbc.*`, `spark.*`,
-  `delta.storage.*` and `delta.key.secret` they travel unresolved and are read where they are used; elsewhere they are
-  read when the file is loaded.
-* Lists of expressions (*regexes*) are separated by commas (`\,` is a comma inside one), match the whole name and ignore
-  case. Tables are `schema.table`; an expression with two dots or more may name `db.schema.table` as well.
-* Of the masks, the first rule that matches wins: truncate, asterisks, hash version 1, hash version 2.
+All properties of Debezium 3.3.1's SQL Server connector are known. One error lists every unknown property, every bad
+value and all properties that exclude each other. The column *effect* says what happens with the others:
+
+| effect | what happens when you set it |
+|---|---|
+|  | The property works as described. |
+| translated | The property sets something else that has the same meaning here. |
+| none | The property has no meaning outside Kafka, Java or Debezium itself. One notice says so. |
+| not yet | The property is not implemented yet, and no row differs without it. One notice says so. |
+| refused | The property is not implemented yet, and rows would differ without it. Only its default is accepted. |
+
+* Any value may contain `${env:NAME}` and `${file:path:key}`. They are resolved when the file is loaded. In passwords,
+  users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and `delta.key.secret` they are resolved only where the
+  value is used.
+* A list of regular expressions (*regexes*) is separated by commas; `\,` is a comma in an expression. An expression
+  matches the whole name and ignores case. Tables are `schema.table`; an expression with two dots or more may name
+  `db.schema.table` as well.
+* The first mask that matches a column wins, in this order: truncate, asterisks, hash version 1, hash version 2.
 """
 
-_STATUS = {
-    Status.IMPLEMENTED: "",
-    Status.ACCEPTED: "accepted",
-    Status.PLANNED: "not yet",
-    Status.REFUSED: "refused",
+_JDBC = """## JDBC settings
+
+Set them as `driver.<name>` or `database.<name>`. An `odbc.<keyword>` of your own wins over a translated one.
+`loginTimeout` limits the time of a login.
+"""
+
+_EFFECTS = {
+    Effect.EFFECTIVE: "",
+    Effect.TRANSLATED: "translated",
+    Effect.INERT: "none",
+    Effect.PLANNED: "not yet",
+    Effect.REFUSED: "refused",
 }
 
 
 def configuration_document() -> str:
     """The whole text of `docs/configuration.md`."""
     parts = [_HEAD]
-    for title, properties in GROUPS.items():
-        parts.append(f"## {title}\n")
-        parts.append("| property | type | default | status | meaning |\n|---|---|---|---|---|")
-        parts.append("\n".join(_row(one) for one in properties) + "\n")
-    parts.append("## JDBC settings and their ODBC twins\n")
-    parts.append(
-        "Set as `driver.<name>` or `database.<name>`. An `odbc.<keyword>` of your own wins over a translated one.\n"
-    )
-    parts.append("| JDBC | Microsoft's ODBC driver | FreeTDS | note |\n|---|---|---|---|")
-    parts.append(
-        "\n".join(
-            f"| `{twin.jdbc}` | {_code(twin.odbc)} | {_code(twin.freetds)} | {_cell(twin.note)} |" for twin in TWINS
-        )
-        + "\n"
-    )
+    for group in Group:
+        rows = [_row(one) for one in ALL if one.group is group]
+        parts += [f"## {group}\n", *_table("property | type | default | effect | meaning", rows)]
+    own = [f"`{one.jdbc}` | `{one.odbc}` | {_code(one.freetds)}" for one in TWINS]
+    others = [f"{why} | {_codes(names.split())}" for why, names in WITHOUT_TWIN.items()]
+    parts += [_JDBC, *_table("JDBC | Microsoft's ODBC driver | FreeTDS", own)]
+    parts += ["The others have no effect; one notice for each gives the reason:\n", *_table("reason | JDBC", others)]
     return "\n".join(parts)
 
 
-def _row(prop: Property) -> str:
-    default = "required" if prop.required else _code(prop.default or None)
-    features = f" ({', '.join(prop.features)})" if prop.features else ""
-    older = f" Older name: {', '.join(f'`{one}`' for one in prop.aliases)}." if prop.aliases else ""
-    refused = f" Not implemented yet: {', '.join(f'`{one}`' for one in prop.refused)}." if prop.refused else ""
-    planned = f" Without effect yet: {', '.join(f'`{one}`' for one in prop.planned)}." if prop.planned else ""
-    text = _cell(prop.text) + older + refused + planned + features
-    return f"| `{prop.name}` | {_type(prop)} | {default} | {_STATUS[prop.status]} | {text} |"
+def _table(head: str, rows: Iterable[str]) -> list[str]:
+    rule = "---|" * (head.count("|") + 1)
+    return [f"| {head} |\n|{rule}", *(f"| {row} |" for row in rows), ""]
 
 
-def _type(prop: Property) -> str:
-    if prop.choices:
-        usable = ", ".join(f"`{one}`" for one in prop.choices if one not in prop.refused)
-        return ("any of " if prop.kind == "choices" else "") + usable
-    limits = ""
-    if prop.minimum is not None:
-        limits = f" {prop.minimum}…{prop.maximum}" if prop.maximum is not None else f" ≥ {prop.minimum}"
-    return prop.kind + limits
+def _row(one: Property) -> str:
+    meaning = one.text.replace("|", "\\|")
+    for text, values in (
+        ("Older name:", one.older),
+        ("Not implemented yet, refused:", one.refused),
+        ("Not implemented yet, without effect:", one.planned),
+        ("Cannot be set together with", (one.excludes,) if one.excludes else ()),
+        ("Debezium's default:", (_text(one.debezium),) if one.debezium is not None else ()),
+    ):
+        meaning += f" {text} {_codes(values)}." if values else ""
+    meaning += f" ({', '.join(one.features.split())})" if one.features else ""
+    default = "required" if one.default is ... else _code(default_text(one))
+    return f"`{one.name}` | {_type(one)} | {default} | {_EFFECTS[one.effect]} | {meaning}"
+
+
+def _type(one: Property) -> str:
+    if one.choices:
+        return ("any of " if one.kind == "choices" else "") + _codes(one.choices)
+    if one.ge is None:
+        return one.kind
+    return f"{one.kind} {one.ge}…{one.le}" if one.le is not None else f"{one.kind} ≥ {one.ge}"
+
+
+def default_text(one: Property) -> str:
+    """A default as it is written in a configuration."""
+    return _text(one.default)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None | PatternList() | RecordKeys():
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple() | frozenset():
+            return ",".join(sorted(str(one) for one in cast("tuple[object, ...]", value)))
+        case _:
+            return str(value)
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(_code(name) for name in names)
 
 
 def _code(text: str | None) -> str:
-    return "" if text is None else f"`{text}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return f"`{text}`" if text else ""
 
 
 if __name__ == "__main__":

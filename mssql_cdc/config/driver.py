@@ -1,44 +1,38 @@
-"""JDBC driver settings and their ODBC twins: one table (features PRE-09, HA-01, HA-06, HA-07, INC-16).
+"""JDBC driver settings and their ODBC twins: one table (PRE-09, HA-01, HA-06, HA-07, INC-16).
 
-`driver.*` and `database.*` pass-through settings are written for Microsoft's JDBC driver; the ones that have a twin in
-Microsoft's ODBC driver or in FreeTDS are translated. Building the connection string is the business of
-`source/sqlserver/`.
+`driver.*` and `database.*` settings are written for Microsoft's JDBC driver; those with a twin in Microsoft's ODBC
+driver or in FreeTDS are translated. `source/sqlserver/` builds the connection string.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Literal
 
-from mssql_cdc.config.secret import Secret, has_reference, reveal
+from mssql_cdc.config.property import GivenProperty, Report, either
+from mssql_cdc.config.secret import Secret, reveal
 
-Translate = Literal["same", "yes_no", "encrypt", "authentication"]
-_SENSITIVE = re.compile(
-    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl).?key", re.IGNORECASE
-)
 _YES_NO = {"true": "yes", "false": "no", "yes": "yes", "no": "no"}
 _ENCRYPT = {"true": "yes", "false": "no", "mandatory": "yes", "optional": "no", "strict": "strict"}
 _FREETDS_ENCRYPT = {"yes": "require", "no": "off", "strict": "strict"}
-_AUTHENTICATION = {
-    "notspecified": "",
-    "activedirectorymanagedidentity": "ActiveDirectoryMsi",
-    "activedirectorymsi": "ActiveDirectoryMsi",
-}
+_MSI = "ActiveDirectoryMsi"
+_AUTHENTICATION = {"notspecified": "", "activedirectorymanagedidentity": _MSI, "activedirectorymsi": _MSI}
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """One JDBC setting: its keyword in Microsoft's ODBC driver and in FreeTDS; without either, why not."""
+    """One JDBC setting and its keywords in Microsoft's ODBC driver and in FreeTDS.
+
+    `values` are ODBC's by JDBC's, in lower case; others are an error unless `open`. Without them, all values pass.
+    """
 
     jdbc: str
-    odbc: str | None = None
+    odbc: str
     freetds: str | None = None
-    translate: Translate = "same"
-    note: str = ""
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +55,19 @@ class OdbcSetting:
         return reveal(self.value)
 
 
-_JAVA_STORE = "it is a Java trust or key store; use the system's certificates or odbc.ServerCertificate"
-_NOT_NEEDED = "it is not needed: rows are read in bounded pages with typed parameters"
-_ELSEWHERE = "it has a property of its own: use "
-
 TWINS: tuple[Twin, ...] = (
-    Twin("encrypt", "Encrypt", "Encryption", "encrypt"),
-    Twin("trustServerCertificate", "TrustServerCertificate", None, "yes_no"),
+    Twin("encrypt", "Encrypt", "Encryption", _ENCRYPT),
+    Twin("trustServerCertificate", "TrustServerCertificate", None, _YES_NO),
     Twin("hostNameInCertificate", "HostnameInCertificate"),
     Twin("serverCertificate", "ServerCertificate"),
     Twin("applicationIntent", "ApplicationIntent", "ApplicationIntent"),
     Twin("applicationName", "APP", "APP"),
     Twin("workstationID", "WSID", "WSID"),
-    Twin("multiSubnetFailover", "MultiSubnetFailover", None, "yes_no"),
+    Twin("multiSubnetFailover", "MultiSubnetFailover", None, _YES_NO),
     Twin("connectRetryCount", "ConnectRetryCount"),
     Twin("connectRetryInterval", "ConnectRetryInterval"),
-    Twin("authentication", "Authentication", None, "authentication"),
-    Twin("integratedSecurity", "Trusted_Connection", "Trusted_Connection", "yes_no"),
+    Twin("authentication", "Authentication", None, _AUTHENTICATION, open=True),
+    Twin("integratedSecurity", "Trusted_Connection", "Trusted_Connection", _YES_NO),
     Twin("serverSpn", "ServerSPN", "ServerSPN"),
     Twin("ipAddressPreference", "IpAddressPreference"),
     Twin("columnEncryptionSetting", "ColumnEncryption"),
@@ -87,99 +77,60 @@ TWINS: tuple[Twin, ...] = (
     Twin("clientCertificate", "ClientCertificate"),
     Twin("clientKey", "ClientKey"),
     Twin("failoverPartner", "Failover_Partner"),
-    Twin("loginTimeout", note="used as the time limit of a login"),
-    Twin("sendStringParametersAsUnicode", note=_NOT_NEEDED),
-    *(
-        Twin(name, note=_NOT_NEEDED)
-        for name in (
-            "responseBuffering",
-            "fetchSize",
-            "selectMethod",
-            "packetSize",
-            "sendTimeAsDatetime",
-            "sendTemporalDataTypesAsStringForBulkCopy",
-            "disableStatementPooling",
-            "statementPoolingCacheSize",
-            "enablePrepareOnFirstPreparedStatementCall",
-            "serverPreparedStatementDiscardThreshold",
-            "prepareMethod",
-            "useFmtOnly",
-            "useBulkCopyForBatchInsert",
-            "calcBigDecimalPrecision",
-            "delayLoadingLobs",
-            "ignoreOffsetOnDateTimeOffsetConversion",
-            "xopenStates",
-            "lastUpdateCount",
-            "cacheBulkCopyMetadata",
-            "replication",
-            "maxResultBuffer",
-            "lockTimeout",
-        )
-    ),
-    *(
-        Twin(name, note=_JAVA_STORE)
-        for name in (
-            "trustStore",
-            "trustStorePassword",
-            "trustStoreType",
-            "trustManagerClass",
-            "trustManagerConstructorArg",
-            "ssl.truststore",
-            "ssl.truststore.password",
-            "ssl.keystore",
-            "ssl.keystore.password",
-            "ssl.mode",
-            "sslProtocol",
-            "fips",
-            "clientKeyPassword",
-            "socketFactoryClass",
-            "socketFactoryConstructorArg",
-        )
-    ),
-    *(
-        Twin(name, note="it has no ODBC twin; log in with odbc.Trusted_Connection and a Kerberos ticket")
-        for name in ("authenticationScheme", "domain", "realm", "jaasConfigurationName", "useDefaultJaasConfig",
-                     "useDefaultGSSCredential", "gsscredential")
-    ),
-    *(
-        Twin(name, note="it has no ODBC twin")
-        for name in ("socketTimeout", "cancelQueryTimeout", "accessToken", "accessTokenCallbackClass", "msiClientId",
-                     "transparentNetworkIPResolution", "serverNameAsACE", "datetimeParameterType", "retryExec",
-                     "retryConn", "quotedIdentifier", "concatNullYieldsNull", "vectorTypeSupport",
-                     "enclaveAttestationUrl", "enclaveAttestationProtocol", "keyStoreLocation",
-                     "keyVaultProviderClientId", "keyVaultProviderClientKey", "AADSecurePrincipalId",
-                     "AADSecurePrincipalSecret")
-    ),
-    Twin("user", note=_ELSEWHERE + "database.user"),
-    Twin("userName", note=_ELSEWHERE + "database.user"),
-    Twin("password", note=_ELSEWHERE + "database.password"),
-    Twin("serverName", note=_ELSEWHERE + "database.hostname"),
-    Twin("server", note=_ELSEWHERE + "database.hostname"),
-    Twin("portNumber", note=_ELSEWHERE + "database.port"),
-    Twin("instanceName", note=_ELSEWHERE + "database.instance"),
-    Twin("databaseName", note=_ELSEWHERE + "database.names"),
-    Twin("queryTimeout", note=_ELSEWHERE + "database.query.timeout.ms"),
-)  # fmt: skip
+)
+
+WITHOUT_TWIN: Mapping[str, str] = MappingProxyType(
+    {
+        "rows are read in bounded pages with typed parameters": """
+            sendStringParametersAsUnicode responseBuffering fetchSize selectMethod packetSize sendTimeAsDatetime
+            sendTemporalDataTypesAsStringForBulkCopy disableStatementPooling statementPoolingCacheSize
+            enablePrepareOnFirstPreparedStatementCall serverPreparedStatementDiscardThreshold prepareMethod useFmtOnly
+            useBulkCopyForBatchInsert calcBigDecimalPrecision delayLoadingLobs ignoreOffsetOnDateTimeOffsetConversion
+            xopenStates lastUpdateCount cacheBulkCopyMetadata replication maxResultBuffer lockTimeout""",
+        "it belongs to Java's trust or key store; use the system's certificates or odbc.ServerCertificate": """
+            trustStore trustStorePassword trustStoreType trustManagerClass trustManagerConstructorArg ssl.truststore
+            ssl.truststore.password ssl.keystore ssl.keystore.password ssl.mode sslProtocol fips clientKeyPassword
+            socketFactoryClass socketFactoryConstructorArg""",
+        "ODBC has no such keyword; log in with odbc.Trusted_Connection and a Kerberos ticket": """
+            authenticationScheme domain realm jaasConfigurationName useDefaultJaasConfig useDefaultGSSCredential
+            gsscredential""",
+        "ODBC has no such keyword": """
+            socketTimeout cancelQueryTimeout accessToken accessTokenCallbackClass msiClientId serverNameAsACE
+            transparentNetworkIPResolution datetimeParameterType retryExec retryConn quotedIdentifier
+            concatNullYieldsNull vectorTypeSupport enclaveAttestationUrl enclaveAttestationProtocol keyStoreLocation
+            keyVaultProviderClientId keyVaultProviderClientKey AADSecurePrincipalId AADSecurePrincipalSecret""",
+        "use database.user": "user userName",
+        "use database.password": "password",
+        "use database.hostname": "serverName server",
+        "use database.port": "portNumber",
+        "use database.instance": "instanceName",
+        "use database.names": "databaseName",
+        "use database.query.timeout.ms": "queryTimeout",
+    }
+)
+"""Other JDBC settings by the reason why they have no effect. `loginTimeout` is the one that needs no twin."""
 
 
 def knows_jdbc_name(name: str) -> bool:
-    """Whether it is a setting of Microsoft's JDBC driver, whatever its case."""
-    return name.lower() in _twins()
+    """Whether it is a setting of Microsoft's JDBC driver, in any case."""
+    return name.lower() in {"logintimeout", *_twins(), *_reasons()}
 
 
-def guarded(name: str, text: str) -> str | Secret:
-    """The text as a Secret when its name says so or when it holds a reference, else as it is."""
-    return Secret(text) if _SENSITIVE.search(name) or has_reference(text) else text
+def driver_setting(one: GivenProperty, report: Report) -> DriverSetting:
+    """Parses `driver.<name>` or `database.<name>`; a notice tells that ODBC cannot take it over.
 
-
-def driver_notice(configured: str, jdbc_name: str) -> str | None:
-    """One line about a setting (by its configured and its JDBC name) that ODBC cannot take over; else None."""
-    twin = _twins().get(jdbc_name.lower())
-    if twin is None:
-        return f"{configured}: no JDBC setting with a known ODBC twin; it has no effect (ODBC's own: odbc.<keyword>)"
-    if twin.odbc is not None or twin.jdbc == "loginTimeout":
-        return None
-    return f"{configured}: no effect here, {twin.note}"
+    Raises:
+        ValueError: the keyword cannot carry the value.
+    """
+    (name,) = one.parts
+    setting = DriverSetting(name, one.value)
+    if name.lower() in _twins():
+        translate((setting,), "")
+    elif reason := _reasons().get(name.lower()):
+        report.notice(one.name, f"no effect here, {reason}")
+    elif name.lower() != "logintimeout":
+        report.notice(one.name, "no JDBC setting with a known ODBC twin; it has no effect (ODBC's own: odbc.<keyword>)")
+    return setting
 
 
 def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSetting, ...]:
@@ -210,25 +161,19 @@ def is_freetds(driver: str) -> bool:
 
 
 def _translate_value(twin: Twin, text: str, *, freetds: bool) -> str:
-    value = text.strip().lower()
-    match twin.translate:
-        case "yes_no":
-            return _looked_up(_YES_NO, value, twin)
-        case "encrypt":
-            encrypt = _looked_up(_ENCRYPT, value, twin)
-            return _FREETDS_ENCRYPT[encrypt] if freetds else encrypt
-        case "authentication":
-            return _AUTHENTICATION.get(value, text)
-        case "same":
-            return text
-
-
-def _looked_up(table: dict[str, str], value: str, twin: Twin) -> str:
-    if value not in table:
-        raise ValueError(f"{twin.jdbc}: found {value!r}, expected {' or '.join(table)}")
-    return table[value]
+    if not twin.values:
+        return text
+    value = twin.values.get(text.strip().lower(), text if twin.open else None)
+    if value is None:
+        raise ValueError(f"found {text!r}, expected {either(tuple(twin.values))}")
+    return _FREETDS_ENCRYPT[value] if freetds and twin.freetds == "Encryption" else value
 
 
 @cache
 def _twins() -> Mapping[str, Twin]:
     return MappingProxyType({twin.jdbc.lower(): twin for twin in TWINS})
+
+
+@cache
+def _reasons() -> Mapping[str, str]:
+    return MappingProxyType({name.lower(): why for why, names in WITHOUT_TWIN.items() for name in names.split()})

@@ -1,4 +1,4 @@
-"""Which tables and columns belong to a connector (features FLT-01 … FLT-05, SNP-25, SNP-26, PRE-12, EVT-23).
+"""Which tables and columns a connector captures, and which it masks (FLT-01 … FLT-10, SNP-25, SNP-26, PRE-12, EVT-23).
 
 Pure decisions about names. Row filters (`skipped.operations`, `skip.messages.without.change`) belong to the records
 (correctness B25) and are not here.
@@ -6,31 +6,57 @@ Pure decisions about names. Row filters (`skipped.operations`, `skip.messages.wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from mssql_cdc.config.masks import MaskRule, hash_rule, length_rule
 from mssql_cdc.config.patterns import PatternList
+from mssql_cdc.config.property import Effect, Group, members, prop, regexes, section
 
 _BUILT_IN_SCHEMAS = frozenset({"cdc", "sys"})
 _BUILT_IN_TABLES = frozenset({"systranschemas"})
-_ANY = PatternList("")
-_ANY_NAME = PatternList("", 3)
-_ANY_TABLE = PatternList("", 2, long_form=True)
-_ANY_COLUMN = PatternList("", 3, long_form=True)
+_Names = Annotated[PatternList, regexes(1)]
+_Tables = Annotated[PatternList, regexes(2, long_form=True)]
+_Columns = Annotated[PatternList, regexes(3, long_form=True)]
+_LongNames = Annotated[PatternList, regexes(3)]
+_NONE = PatternList()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.CAPTURE)
 class TableFilter:
     """Decides by `schema.table`; an expression with two dots or more may name `db.schema.table` as well."""
 
-    schema_include: PatternList = _ANY
-    schema_exclude: PatternList = _ANY
-    table_include: PatternList = _ANY_TABLE
-    table_exclude: PatternList = _ANY_TABLE
-    ignore_builtin: bool = True
+    schema_include: _Names = prop("schema.include.list", _NONE, "FLT-03", excludes="schema.exclude.list")
+    """Captures only the tables of these schemas."""
+    schema_exclude: _Names = prop("schema.exclude.list", _NONE, "FLT-03")
+    """Skips the tables of these schemas."""
+    table_include: _Tables = prop(
+        "table.include.list", _NONE, "FLT-04 SNP-26", older=("table.whitelist",), excludes="table.exclude.list"
+    )
+    """Captures only these tables, `schema.table` or `db.schema.table`."""
+    table_exclude: _Tables = prop("table.exclude.list", _NONE, "FLT-04", older=("table.blacklist",))
+    """Skips these tables."""
+    ignore_builtin: bool = prop("table.ignore.builtin", True, "PRE-12")
+    """Skips the schemas `cdc` and `sys` and the table `systranschemas`."""
+    instance_include: _Names = prop(
+        "capture.instance.include.list",
+        _NONE,
+        "FLT-14",
+        effect=Effect.REFUSED,
+        excludes="capture.instance.exclude.list",
+    )
+    """Reads only these capture instances (newer than 3.3.1)."""
+    instance_exclude: _Names = prop("capture.instance.exclude.list", _NONE, "FLT-14", effect=Effect.REFUSED)
+    """Skips these capture instances (newer than 3.3.1)."""
     signal_tables: tuple[str, ...] = ()
 
     def matches(self, catalog: str, schema: str, table: str) -> bool:
-        """Whether the table is captured. The signal table always is (EVT-23)."""
+        """Whether the table is captured. The signal table always is (EVT-23).
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
         name = f"{schema}.{table}"
         long_name = f"{catalog}.{name}"
         if self.is_signal_table(catalog, schema, table):
@@ -46,41 +72,71 @@ class TableFilter:
         return not (self.table_exclude and self.table_exclude.matches(name, long_name))
 
     def is_signal_table(self, catalog: str, schema: str, table: str) -> bool:
-        """Whether it is (one of) `signal.data.collection`; brackets and double quotes do not count."""
+        """Whether it is (one of) `signal.data.collection`; brackets and double quotes do not count.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
         name = f"{catalog}.{schema}.{table}".lower()
         return any(plain_name(one).lower() == name for one in self.signal_tables)
 
     def order(self, catalog: str, schema: str, table: str) -> tuple[int, int, str]:
-        """The sort key of snapshots (SNP-26): order of the include list, then name; the signal table last."""
+        """The sort key of snapshots (SNP-26): order of the include list, then name; the signal table last.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
         name = f"{schema}.{table}"
         index = self.table_include.first_match(name, f"{catalog}.{name}") if self.table_include else 0
         last = self.is_signal_table(catalog, schema, table)
         return (int(last), len(self.table_include.expressions) if index is None else index, name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.SNAPSHOT)
 class CollectionFilter:
-    """`snapshot.include.collection.list` and the like: `db.schema.table`; `schema.table` is accepted too."""
+    """Decides by `db.schema.table`; `schema.table` is accepted too."""
 
-    include: PatternList = _ANY
+    include: _LongNames = prop("snapshot.include.collection.list", _NONE, "SNP-25")
+    """Reads the rows of these captured tables only, `db.schema.table` or `schema.table`. Default: all."""
 
     def matches(self, catalog: str, schema: str, table: str) -> bool:
-        """Whether the table is meant; an empty list means every table."""
+        """Whether the table is meant; an empty list means every table.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
         if not self.include:
             return True
         name = f"{schema}.{table}"
         return self.include.matches(f"{catalog}.{name}") or self.include.matches(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.CAPTURE)
 class ColumnFilter:
     """Which columns reach `before`, `after` and the current table, by `schema.table.column`."""
 
-    include: PatternList = _ANY_COLUMN
-    exclude: PatternList = _ANY_COLUMN
+    include: _Columns = prop(
+        "column.include.list", _NONE, "FLT-05", older=("column.whitelist",), excludes="column.exclude.list"
+    )
+    """Captures only these columns, `schema.table.column`."""
+    exclude: _Columns = prop("column.exclude.list", _NONE, "FLT-05", older=("column.blacklist",))
+    """Leaves out these columns."""
 
     def matches(self, catalog: str, schema: str, table: str, column: str) -> bool:
-        """Whether the column is kept. Key columns are not exempt: the caller decides about keys (EVT-03)."""
+        """Whether the column is kept. Key columns are not exempt: the caller decides about keys (EVT-03).
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+            column: the column's name.
+        """
         name = f"{schema}.{table}.{column}"
         long_name = f"{catalog}.{name}"
         if self.include:
@@ -88,20 +144,90 @@ class ColumnFilter:
         return not (self.exclude and self.exclude.matches(name, long_name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.RECORD)
 class SourceTypeFilter:
-    """Which columns carry their source type as schema parameters in the records (FLT-11, FLT-12)."""
+    """Which columns carry their source type as schema parameters in the records."""
 
-    columns: PatternList = _ANY_NAME
-    types: PatternList = _ANY_NAME
+    columns: _LongNames = prop("column.propagate.source.type", _NONE, "FLT-11")
+    """Adds the source type, length and scale of these columns to the record schema."""
+    types: _LongNames = prop("datatype.propagate.source.type", _NONE, "FLT-12")
+    """Does the same for columns of these types, `schema.table.typeName`."""
 
     def matches(self, catalog: str, schema: str, table: str, column: str, type_name: str) -> bool:
-        """`type_name` is SQL Server's, as in `schema.table.typeName` of `datatype.propagate.source.type`."""
+        """Whether the records carry the source type of the column.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+            column: the column's name.
+            type_name: SQL Server's name of its type.
+        """
         for patterns, last in ((self.columns, column), (self.types, type_name)):
             name = f"{schema}.{table}.{last}"
             if patterns and (patterns.matches(name) or patterns.matches(f"{catalog}.{name}")):
                 return True
         return False
+
+
+@section(Group.MASK)
+class Filters:
+    """What is captured, and what is hidden of it."""
+
+    tables: TableFilter
+    columns: ColumnFilter
+    truncated: Annotated[tuple[MaskRule, ...], members(length_rule("truncate", least=1))] = prop(
+        "column.truncate.to.<n>.chars", (), "FLT-06"
+    )
+    """Cuts the listed columns (regexes) to n characters (n > 0)."""
+    filled: Annotated[tuple[MaskRule, ...], members(length_rule("fill", least=0))] = prop(
+        "column.mask.with.<n>.chars", (), "FLT-07"
+    )
+    """Replaces every value of the listed columns (regexes), NULL too, with n asterisks."""
+    hashed_v1: Annotated[tuple[MaskRule, ...], members(hash_rule(version=1))] = prop(
+        "column.mask.hash.<algorithm>.with.salt.<salt>", (), "FLT-08"
+    )
+    """Replaces the values of the listed columns (regexes) with a salted hash of the Java-serialized text (version 1).
+"""
+    hashed: Annotated[tuple[MaskRule, ...], members(hash_rule(version=2))] = prop(
+        "column.mask.hash.v2.<algorithm>.with.salt.<salt>", (), "FLT-09"
+    )
+    """Replaces the values of the listed columns (regexes) with a salted hash of the text (version 2)."""
+
+    def mask_for(self, catalog: str, schema: str, table: str, column: str) -> MaskRule | None:
+        """The first rule, in Debezium's order of kinds, for `schema.table.column` or `db.schema.table.column`.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+            column: the column's name.
+        """
+        name = f"{schema}.{table}.{column}"
+        for rule in (*self.truncated, *self.filled, *self.hashed_v1, *self.hashed):
+            if rule.columns.matches(name) or rule.columns.matches(f"{catalog}.{name}"):
+                return rule
+        return None
+
+
+@section(Group.CAPTURE)
+class GuardrailSettings:
+    """A limit on the number of captured tables."""
+
+    limit: int = prop("guardrail.collections.max", 0, "GRD-01", ge=0)
+    """Limits the number of captured tables; 0 = no limit."""
+    limit_action: Literal["warn", "fail"] = prop("guardrail.collections.limit.action", "warn", "GRD-02")
+    """Selects what happens above the limit."""
+
+    @property
+    def max_tables(self) -> int | None:
+        """The limit, or None."""
+        return self.limit or None
+
+    @property
+    def fail(self) -> bool:
+        """Whether more tables than the limit stop the connector."""
+        return self.limit_action == "fail"
 
 
 def plain_name(name: str) -> str:

@@ -1,12 +1,13 @@
-"""Reading connector files: Debezium's JSON, as posted to Kafka Connect or flat."""
+"""Reads connector files: Debezium's JSON, as posted to Kafka Connect or flat."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
-from mssql_cdc.config.build import connector_from_mapping
 from mssql_cdc.config.model import Connector
+from mssql_cdc.config.read import connector_from_mapping
 from mssql_cdc.errors import ConfigurationError
 
 
@@ -20,17 +21,18 @@ def load_connector(path: str | Path) -> Connector:
     """
     path = Path(path)
     document = _read(path)
-    config = document.get("config")
-    if config is None:
+    inside = document.get("config")
+    if inside is None:
         return connector_from_mapping(path.stem, document)
-    if not isinstance(config, dict):
+    if not isinstance(inside, dict):
         raise ConfigurationError(f'{path}: "config" is no JSON object; expected {{"name": …, "config": {{…}}}}')
+    config = cast("dict[str, object]", inside)
     extra = sorted(set(document) - {"name", "config", "tasks", "type", "initial_state"})
     if extra:
         raise ConfigurationError(f'{path}: {", ".join(extra)} stands beside "config"; move it inside')
     name = document.get("name", path.stem)
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f'{path}: "name" must be a text')
+        raise ConfigurationError(f'{path}: found {name!r} as "name", expected a text')
     inner = config.get("name", name)
     if inner != name and "name" in document:
         raise ConfigurationError(f'{path}: "name" is {name!r} outside and {inner!r} inside "config"; keep one')
@@ -38,7 +40,7 @@ def load_connector(path: str | Path) -> Connector:
 
 
 def load_connectors(folder: str | Path) -> dict[Path, Connector]:
-    """Every connector of a folder by its file, in the order of names; `<stem>.tables.json` files are lists of tables.
+    """Every connector of a folder by its file, in the order of names; `<stem>.tables.json` files list tables.
 
     Raises:
         ConfigurationError: a file is wrong, or two connectors share a `topic.prefix` (their paths would collide).
@@ -78,13 +80,13 @@ def _read(path: Path) -> dict[str, object]:
         raise ConfigurationError(f"{path}: {error}") from None
     if not isinstance(document, dict):
         raise ConfigurationError(f'{path}: expected a JSON object, {{"name": …, "config": {{…}}}} or flat')
-    return document
+    return cast("dict[str, object]", document)
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name} stands there twice; keep one")
+            raise ValueError(f"found {name} twice; keep one")
         found[name] = value
     return found

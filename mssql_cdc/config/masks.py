@@ -1,49 +1,41 @@
-"""Column masks as rules (features FLT-06 … FLT-10).
+"""Mask rules: which columns `column.truncate…` and `column.mask…` hide, and how (FLT-06 … FLT-10).
 
-A rule says which columns it is for, by name, as in Debezium, and what happens to their values; `events/masks.py`
-applies it. Propagating a source type never switches a mask off here, as it would in
+`events/masks.py` applies them to values. Propagating a source type never switches a mask off here, as it would in
 Debezium (FLT-10): a value that was to be hidden stays hidden.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from mssql_cdc.config.patterns import PatternList
+from mssql_cdc.config.property import GivenProperty, Report
 from mssql_cdc.config.secret import Secret
 
-CHARACTER_TYPES = frozenset(
+_CHARACTER_TYPES = frozenset(
     {"char", "varchar", "nchar", "nvarchar", "text", "ntext", "sysname", "uniqueidentifier", "xml"}
 )
-BINARY_TYPES = frozenset({"binary", "varbinary", "image", "rowversion", "timestamp"})
-
-# Java's MessageDigest names -> hashlib's.
-ALGORITHMS = {
-    "MD5": "md5",
-    "SHA": "sha1",
-    "SHA1": "sha1",
-    "SHA-1": "sha1",
-    "SHA-224": "sha224",
-    "SHA-256": "sha256",
-    "SHA-384": "sha384",
-    "SHA-512": "sha512",
-    "SHA3-224": "sha3_224",
-    "SHA3-256": "sha3_256",
-    "SHA3-384": "sha3_384",
-    "SHA3-512": "sha3_512",
-}
+_BINARY_TYPES = frozenset({"binary", "varbinary", "image", "rowversion", "timestamp"})
+_ALGORITHMS = (
+    {"MD5": "md5", "SHA": "sha1", "SHA1": "sha1", "SHA-1": "sha1"}
+    | {f"SHA-{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)}
+    | {f"SHA3-{bits}": f"sha3_{bits}" for bits in (224, 256, 384, 512)}
+)
+"""hashlib's names of the algorithms by the names in Java's MessageDigest."""
 
 MaskKind = Literal["truncate", "fill", "hash"]
-_KIND_ORDER: tuple[MaskKind, ...] = ("truncate", "fill", "hash")
+ParseRule = Callable[[GivenProperty, Report], "MaskRule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskRule:
     """What one `column.truncate…` or `column.mask…` property does to a value.
 
-    `length` counts characters (`truncate`, `fill`); `algorithm` (hashlib's name), `salt` and `version` (1 or 2)
-    are for `hash`.
+    `length` counts characters (`truncate`, `fill`); `algorithm` (hashlib's name), `salt` and `version` (1 or 2) are
+    for `hash`.
     """
 
     kind: MaskKind
@@ -56,27 +48,30 @@ class MaskRule:
     def applies_to(self, type_name: str) -> bool:
         """Whether values of this SQL Server type are changed at all; others pass through, as in Debezium."""
         name = type_name.lower()
-        return name in CHARACTER_TYPES or (self.kind == "truncate" and name in BINARY_TYPES)
+        return name in _CHARACTER_TYPES or (self.kind == "truncate" and name in _BINARY_TYPES)
 
 
-@dataclass(frozen=True, slots=True)
-class MaskRules:
-    """All masks of a connector: the first rule in Debezium's order of kinds wins."""
+def length_rule(kind: MaskKind, least: int) -> ParseRule:
+    """Parses a rule whose name holds a length."""
 
-    rules: tuple[MaskRule, ...] = ()
+    def parse(one: GivenProperty, _: Report) -> MaskRule:
+        (length,) = one.parts
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) < least:
+            raise ValueError(f"found {length!r} in place of <n>, expected a whole number from {least} on")
+        return MaskRule(kind=kind, columns=PatternList.parse(one.text), length=int(length))
 
-    def __bool__(self) -> bool:
-        return bool(self.rules)
-
-    def mask_for(self, catalog: str, schema: str, table: str, column: str) -> MaskRule | None:
-        """The rule of a column, by `schema.table.column` or `db.schema.table.column`, or None."""
-        name = f"{schema}.{table}.{column}"
-        for rule in self.rules:
-            if rule.columns.matches(name) or rule.columns.matches(f"{catalog}.{name}"):
-                return rule
-        return None
+    return parse
 
 
-def ordered(rules: list[MaskRule]) -> MaskRules:
-    """The rules in Debezium's order: truncate, fill, hash v1, hash v2; else as configured."""
-    return MaskRules(tuple(sorted(rules, key=lambda rule: (_KIND_ORDER.index(rule.kind), rule.version))))
+def hash_rule(version: int) -> ParseRule:
+    """Parses a rule whose name holds an algorithm and a salt."""
+
+    def parse(one: GivenProperty, _: Report) -> MaskRule:
+        algorithm, salt = one.parts
+        known = _ALGORITHMS.get(algorithm.upper())
+        if known is None:
+            raise ValueError(f"the algorithm {algorithm!r} is not known; use one of {', '.join(_ALGORITHMS)}")
+        columns = PatternList.parse(one.text)
+        return MaskRule(kind="hash", columns=columns, algorithm=known, salt=Secret(salt), version=version)
+
+    return parse

@@ -1,271 +1,241 @@
-"""The configuration as values: `Connector` and its parts.
+"""`Connector`, the whole configuration as one frozen value, and its sections on streaming, lake, Dagster and Spark.
 
-Everything is frozen, hashable and pickles, so that it travels to Spark workers; secrets travel unresolved. Times are
-in the units their names say. How they are made from text is the business of `resolve.py` and `build.py`.
+Everything is hashable and pickles, because it travels to Spark workers; secrets travel unresolved. Times are in the
+units that the names say. `read.py` makes a connector from configured texts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
 
-from mssql_cdc.config.driver import DriverSetting, OdbcSetting, translate
-from mssql_cdc.config.filters import CollectionFilter, ColumnFilter, SourceTypeFilter, TableFilter, plain_name
-from mssql_cdc.config.masks import MaskRule, MaskRules
-from mssql_cdc.config.record_keys import RecordKeys
+from pydantic import AfterValidator, ValidationInfo, field_validator
+
+from mssql_cdc.config.connection import Connection
+from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
+from mssql_cdc.config.inert import InertSettings
+from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
+from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.secret import Secret, reveal
-
-SnapshotMode = Literal[
-    "always",
-    "initial",
-    "initial_only",
-    "no_data",
-    "recovery",
-    "when_needed",
-    "when_needed_no_data",
-    "configuration_based",
-]
-IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
-TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
-DecimalHandling = Literal["precise", "double", "string"]
-BinaryHandling = Literal["bytes", "base64", "base64-url-safe", "hex"]
-NameAdjustment = Literal["none", "avro", "avro_unicode"]
+from mssql_cdc.config.snapshot_settings import (
+    IncrementalSettings,
+    NotificationSettings,
+    SignalSettings,
+    SnapshotSettings,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """How the server is reached.
-
-    `port` is None when a named instance is to be looked up by the browser service. `odbc_driver` is None when the
-    configuration names none: the caller chooses an installed one.
-    """
-
-    hostname: str
-    port: int | None = 1433
-    instance: str | None = None
-    user: Secret | None = None
-    password: Secret | None = None
-    odbc_driver: str | None = None
-    driver_settings: tuple[DriverSetting, ...] = ()
-    odbc_extra: tuple[OdbcSetting, ...] = ()
-    login_timeout_s: int = 30
-    query_timeout_ms: int = 600_000
-    validation_timeout_ms: int = 60_000
-    read_only: bool = False
-    server_timezone: str | None = None
-    agent_status_query: str | None = None
-
-    def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
-        """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""
-        own = {setting.keyword.lower() for setting in self.odbc_extra}
-        translated = (one for one in translate(self.driver_settings, driver) if one.keyword.lower() not in own)
-        return (*translated, *self.odbc_extra)
+def _absolute(warehouse: str) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", warehouse):
+        return warehouse
+    return str(Path(warehouse).expanduser().absolute())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """What is captured, and what is hidden of it."""
-
-    tables: TableFilter = field(default_factory=TableFilter)
-    columns: ColumnFilter = field(default_factory=ColumnFilter)
-    masks: MaskRules = field(default_factory=MaskRules)
-
-    def mask_for(self, catalog: str, schema: str, table: str, column: str) -> MaskRule | None:
-        """The mask of a column, or None."""
-        return self.masks.mask_for(catalog, schema, table, column)
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    lowered = [name.lower() for name in names]
+    doubled = sorted({name for name in names if lowered.count(name.lower()) > 1})
+    if doubled:
+        raise ValueError(f"names {', '.join(doubled)} more than once (case does not count); keep one")
+    if not names:
+        raise ValueError("found no name, expected at least one database")
+    return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotDecisions:
-    """The five switches of the mode `configuration_based` (SNP-08)."""
-
-    data: bool = False
-    schema: bool = False
-    stream: bool = False
-    on_schema_error: bool = False
-    on_data_error: bool = False
+def _option(one: GivenProperty, _: Report) -> tuple[str, str | Secret]:
+    return one.parts[0], one.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotSettings:
-    """Initial and blocking snapshots; `isolation` is already `snapshot` on a read-only connection (HA-01)."""
-
-    mode: SnapshotMode = "initial"
-    decisions: SnapshotDecisions = SnapshotDecisions()
-    isolation: IsolationMode = "repeatable_read"
-    locking: Literal["exclusive", "none"] = "exclusive"
-    lock_timeout_ms: int = 10_000
-    collections: CollectionFilter = field(default_factory=CollectionFilter)
-    fetch_size: int = 2000
-    max_threads: int = 1
-    overrides: tuple[tuple[str, str], ...] = ()
-
-    def statement_for(self, catalog: str, schema: str, table: str) -> str | None:
-        """The SELECT that replaces the usual one (SNP-23), or None."""
-        names = {f"{schema}.{table}".lower(), f"{catalog}.{schema}.{table}".lower()}
-        return next((sql for name, sql in self.overrides if plain_name(name).lower() in names), None)
+def _named(one: GivenProperty, _: Report) -> tuple[str, str | Secret]:
+    return one.name, one.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncrementalSettings:
-    """Incremental snapshots."""
-
-    chunk_size: int = 1024
-    recompile: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.STREAM)
 class StreamingSettings:
-    """Reading ranges. `max_transactions` is None unless set explicitly (and not 0)."""
+    """Reading ranges. `max_transactions` is None unless it is set."""
 
-    poll_interval_ms: int = 500
-    query_mode: Literal["function", "direct"] = "function"
-    max_transactions: int | None = None
-    page_rows: int | None = None
-    fetch_size: int = 10_000
-    max_retries: int | None = None
-    retry_wait_ms: int = 10_000
-    heartbeat_interval_ms: int = 0
-    heartbeat_query: str | None = None
+    poll_interval_ms: int = prop("poll.interval.ms", 500, "STR-01", ge=1)
+    """Sets the wait in milliseconds before loop mode looks at an idle source again."""
+    query_mode: Literal["function", "direct"] = prop("data.query.mode", "function", "STR-05 STR-06")
+    """Selects how Debezium reads change tables. Here they are read directly wherever SELECT is granted."""
+    max_transactions: int | None = prop("max.iteration.transactions", None, "STR-02", debezium=500, ge=0)
+    """Limits the transactions of one range; 0, or leaving it out, means no limit."""
+    page_rows: int = prop("streaming.fetch.size", 0, "STR-08", ge=0)
+    """Limits the rows of one page of a change table; 0 = the connector chooses."""
+    fetch_size: int = prop("query.fetch.size", 10_000, "STR-09", ge=0)
+    """Sets the rows of one fetch in streaming."""
+    delay_ms: int = prop("streaming.delay.ms", 0, "SNP-30", effect=Effect.PLANNED, ge=0)
+    """Waits this many milliseconds between a snapshot and streaming."""
+    check_position: bool = prop("log.position.check.enable", True, "SNP-12", effect=Effect.PLANNED)
+    """Checks that the log still has the position. Here the check cannot be turned off."""
+    heartbeat_interval_ms: int = prop("heartbeat.interval.ms", 0, "HB-01", ge=0)
+    """Sets the shortest time between two heartbeats in milliseconds; 0 = no heartbeats. Idle positions advance without
+    them."""
+    heartbeat_query: str | None = prop("heartbeat.action.query", None, "HB-03")
+    """Runs this statement on the source with each heartbeat. If it fails, so does the look at the source."""
+    max_retries: int = prop("errors.max.retries", -1, "ERR-02", ge=-1)
+    """Limits the attempts after a retriable error; -1 = no limit but `dagster.max.attempts`."""
+    retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
+    """Waits this many milliseconds before the next attempt."""
+    retriable_messages: str | None = prop("custom.retriable.exception", None, "ERR-02", effect=Effect.PLANNED)
+    """Matches the messages of further retriable errors."""
+    failure_handling: Literal["fail"] = prop(
+        "event.processing.failure.handling.mode", "fail", "ERR-01", refused=("warn", "skip", "ignore")
+    )
+    """Stops a table at an event that cannot be processed. Nothing is skipped silently."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSettings:
-    """How records look; none of it changes a Delta table. `skipped` holds op letters; empty = none."""
-
-    tombstones: bool = True
-    skipped: frozenset[str] = frozenset({"t"})
-    skip_unchanged: bool = False
-    transaction_metadata: bool = False
-    schema_changes: bool = True
-    time_precision: TimePrecision = "adaptive"
-    decimal_handling: DecimalHandling = "precise"
-    binary_handling: BinaryHandling = "bytes"
-    unavailable_placeholder: str = "__debezium_unavailable_value"
-    schema_name_adjustment: NameAdjustment = "none"
-    field_name_adjustment: NameAdjustment = "none"
-    extended_headers: bool = True
-    keys: RecordKeys = field(default_factory=RecordKeys)
-    source_types: SourceTypeFilter = field(default_factory=SourceTypeFilter)
-    topic_delimiter: str = "."
-    transaction_topic: str = "transaction"
-    heartbeat_topic_prefix: str = "__debezium-heartbeat"
-    heartbeat_interval_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalSettings:
-    """`tables`: full names `db.schema.table`; `channels`: enabled ones that work here."""
-
-    tables: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ("source",)
-
-    def table_of(self, catalog: str) -> tuple[str, str] | None:
-        """(schema, table) of the signal table in a database, or None."""
-        for name in self.tables:
-            found_catalog, schema, table = name.split(".", 2)
-            if found_catalog.lower() == catalog.lower():
-                return schema, table
-        return None
+    @field_validator("max_transactions")
+    @classmethod
+    def _no_limit(cls, value: int | None) -> int | None:
+        return value or None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationSettings:
-    """Channels of notifications beside the asset."""
-
-    channels: tuple[str, ...] = ()
-    sink_topic: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.HISTORY)
 class SchemaHistorySettings:
-    """Which structures are kept (SCH-11)."""
+    """Which table structures are kept."""
 
-    only_captured_tables: bool = False
-    only_captured_databases: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardrailSettings:
-    """Limit on the number of captured tables; None = none (GRD-01, GRD-02)."""
-
-    max_tables: int | None = None
-    fail: bool = False
+    only_captured_tables: bool = prop("schema.history.internal.store.only.captured.tables.ddl", False, "SNP-19 SCH-11")
+    """Keeps the structure of captured tables only."""
+    only_captured_databases: bool = prop("schema.history.internal.store.only.captured.databases.ddl", False, "SCH-11")
+    """Keeps the structure of captured databases and schemas only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.LAKE)
 class DeltaSettings:
     """The lake. `warehouse` is an absolute path or a URI."""
 
-    warehouse: str
-    storage: tuple[tuple[str, str | Secret], ...] = ()
-    key_secret: Secret | None = None
-    current_interval_s: int = 15
-    deletion_vectors: bool = True
+    warehouse: Annotated[str, AfterValidator(_absolute)] = prop("delta.warehouse", "warehouse")
+    """Sets the path or URI of the lake. A relative path becomes absolute at once. `--warehouse` wins."""
+    storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
+    """Sets an option of the object store (`delta.storage.AWS_REGION`) for all who read and write the lake."""
+    key_secret: Secret | None = prop("delta.key.secret", None)
+    """Sets the key of the HMAC that replaces masked key columns in `_key`. Masked key columns require it."""
+    current_interval_s: int = prop("delta.current.interval", 15, ge=0)
+    """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
+    last one."""
+    deletion_vectors: bool = prop("delta.deletion.vectors", True)
+    """Uses deletion vectors in the current tables."""
 
-    def storage_options(self) -> dict[str, str]:
-        """Options for `deltalake`, references resolved now (raises MissingSecretError)."""
-        return {name: reveal(value) for name, value in self.storage}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.RUN)
 class DagsterSettings:
     """Ranges and attempts."""
 
-    range_max_rows: int = 5_000_000
-    max_attempts: int = 5
-    max_run_seconds: int = 0
+    range_max_rows: int = prop("dagster.range.max.rows", 5_000_000, ge=1)
+    """Limits the change rows of one range. They are counted before the range is fixed; no transaction is divided."""
+    max_attempts: int = prop("dagster.max.attempts", 5, ge=1)
+    """Limits the attempts at a range. After them, a failing table becomes `failed` and the others go on."""
+    max_run_seconds: int = prop("dagster.max.run.seconds", 0, ge=0)
+    """Turns on loop mode: one run goes on with further ranges for this many seconds; 0 = one range per run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSettings:
+@section(Group.RUN)
+class SparkConf:
     """`spark.*` as given; `conf` keeps the whole names."""
 
-    conf: tuple[tuple[str, str | Secret], ...] = ()
-
-    @property
-    def master(self) -> str | None:
-        """`spark.master`, or None."""
-        return self._get("spark.master")
-
-    @property
-    def remote(self) -> str | None:
-        """`spark.remote`, or None."""
-        return self._get("spark.remote")
+    conf: Annotated[tuple[tuple[str, str | Secret], ...], members(_named)] = prop("spark.*", (), late=True)
+    """Sets an option of the Spark session as it is, such as `spark.master` or `spark.remote`."""
 
     def read(self) -> dict[str, str]:
         """All settings, references resolved now (raises MissingSecretError)."""
         return {name: reveal(value) for name, value in self.conf}
 
-    def _get(self, name: str) -> str | None:
-        value = dict(self.conf).get(name)
-        return None if value is None else reveal(value)
+
+@section(Group.LINEAGE)
+class LineageSettings:
+    """OpenLineage events. Dagster's own lineage needs no property."""
+
+    enabled: bool = prop("openlineage.integration.enabled", False, "OL-02", effect=Effect.PLANNED)
+    """Sends OpenLineage events."""
+    config_file: str = prop(
+        "openlineage.integration.config.file.path", "./openlineage.yml", "OL-02", effect=Effect.PLANNED
+    )
+    """Names the configuration file of the client."""
+    namespace: str | None = prop("openlineage.integration.job.namespace", None, "OL-02", effect=Effect.PLANNED)
+    """Sets the namespace of the job; `topic.prefix` by default."""
+    description: str = prop(
+        "openlineage.integration.job.description", "Debezium change data capture job", "OL-02", effect=Effect.PLANNED
+    )
+    """Describes the job."""
+    tags: str | None = prop("openlineage.integration.job.tags", None, "OL-02", effect=Effect.PLANNED)
+    """Tags the job."""
+    owners: str | None = prop("openlineage.integration.job.owners", None, "OL-02", effect=Effect.PLANNED)
+    """Names the owners of the job."""
+    dataset_namespace: str | None = prop(
+        "openlineage.integration.dataset.kafka.bootstrap.servers", None, "OL-02", effect=Effect.PLANNED
+    )
+    """Sets the namespace of output data sets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(Group.CONNECT)
 class Connector:
     """One Debezium configuration: one logical server, one or more databases.
 
     `topic_prefix` names it in asset keys, paths and pools; `name` appears only in Debezium's offset key. `notices`
     are lines for the user about properties that have no effect here. `properties` is the configuration as given
-    (canonical names, secrets wrapped), for showing.
+    (today's names, secrets wrapped), for showing.
     """
 
-    name: str
-    topic_prefix: str
-    databases: tuple[str, ...]
+    name: str = prop("name", "", "DEP-01")
+    """Names the connector in Debezium's offset key; the file's name by default."""
+    topic_prefix: Annotated[str, AfterValidator(plain)] = prop(
+        "topic.prefix", ..., "TOP-07", older=("database.server.name",)
+    )
+    """Names the logical server in asset keys, paths and topics. Never change it once something is captured."""
+    databases: Annotated[tuple[str, ...], AfterValidator(_once)] = prop(
+        "database.names", ..., "HA-02", older=("database.dbname",)
+    )
+    """Names the databases to capture. Each gets its own assets and positions."""
     connection: Connection
+    signals: SignalSettings
     filters: Filters
+    guardrail: GuardrailSettings
     snapshot: SnapshotSettings
     incremental: IncrementalSettings
+    notifications: NotificationSettings
     streaming: StreamingSettings
     records: RecordSettings
-    signals: SignalSettings
-    notifications: NotificationSettings
     schema_history: SchemaHistorySettings
-    guardrail: GuardrailSettings
     delta: DeltaSettings
     dagster: DagsterSettings
-    spark: SparkSettings
-    notices: tuple[str, ...] = ()
+    spark: SparkConf
+    lineage: LineageSettings
     properties: tuple[tuple[str, str | Secret], ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @field_validator("signals")
+    @classmethod
+    def _full_names(cls, signals: SignalSettings, info: ValidationInfo) -> SignalSettings:
+        databases: tuple[str, ...] = info.data.get("databases", ())
+        tables: list[str] = []
+        for one in signals.tables if databases else ():
+            parts = split_name(one)
+            if len(parts) == 2 and len(databases) == 1:
+                parts = (databases[0], *parts)
+            if len(parts) != 3 or parts[0].lower() not in {each.lower() for each in databases}:
+                problem = f"found {one!r}, expected <db>.<schema>.<table> with one of database.names"
+                Report.of(info).complain("signal.data.collection", problem)
+            tables.append(".".join(parts))
+        return replace(signals, tables=tuple(tables))
+
+    @field_validator("filters")
+    @classmethod
+    def _with_signal_tables(cls, filters: Filters, info: ValidationInfo) -> Filters:
+        signals: SignalSettings | None = info.data.get("signals")
+        tables = signals.tables if signals else ()
+        return replace(filters, tables=replace(filters.tables, signal_tables=tables))
+
+    @field_validator("snapshot")
+    @classmethod
+    def _as_read_only(cls, snapshot: SnapshotSettings, info: ValidationInfo) -> SnapshotSettings:
+        connection: Connection | None = info.data.get("connection")
+        return replace(snapshot, isolation="snapshot") if connection and connection.read_only else snapshot
+
+
+@section(Group.KAFKA)
+class Configuration:
+    """A configuration as a whole: the connector, and what is checked and then dropped."""
+
+    connector: Connector
+    inert: InertSettings

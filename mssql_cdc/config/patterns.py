@@ -49,9 +49,25 @@ class PatternList:
     never everything in a database of that name.
     """
 
-    text: str
+    text: str = ""
     parts: int = 1
     long_form: bool = False
+
+    @classmethod
+    def parse(cls, text: str, parts: int = 1, *, long_form: bool = False) -> PatternList:
+        """The list, its expressions checked.
+
+        Args:
+            text: the expressions, separated by commas.
+            parts: how many dotted parts the documented name has.
+            long_form: whether an expression may name the database as well.
+
+        Raises:
+            ValueError: an expression is not valid.
+        """
+        found = cls(text, parts, long_form)
+        _ = found.expressions
+        return found
 
     @cached_property
     def expressions(self) -> tuple[re.Pattern[str], ...]:

@@ -1,137 +1,341 @@
-"""What one property is: the value type of the property table, and how its text becomes a value.
+"""What a property is: `prop` declares one as a field of a `section`, `Property` describes it and reads its text.
 
-The table itself is in the `catalogue_*` modules, its checks across properties in `resolve.py`.
+A section is a pydantic dataclass: frozen, hashable and as small in a pickle as its values. The properties themselves
+are the fields of the sections (`connection.py`, `filters.py`, …), `catalogue.py` finds them by name, `read.py` reads
+a whole configuration.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from functools import cache
+from itertools import pairwise
+from types import NoneType
+from typing import Any, Literal, ParamSpec, TypeVar, cast, dataclass_transform, get_args, get_origin
+
+import pydantic
+import pydantic.dataclasses
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, ValidationInfo
+from pydantic.dataclasses import is_pydantic_dataclass
 
 from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.secret import Secret
+from mssql_cdc.config.secret import Secret, guarded
 
 Kind = Literal["text", "bool", "int", "choice", "choices", "list", "regexes", "secret"]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
-class Status(Enum):
-    """What this project does with a property."""
+class Effect(Enum):
+    """What a property does here."""
 
-    IMPLEMENTED = "implemented"
-    ACCEPTED = "accepted"  # has no meaning outside Kafka or Java: one line of notice
-    PLANNED = "known, not implemented yet"  # ignoring it changes no row: one line of notice
-    REFUSED = "known, not implemented yet (refused)"  # ignoring it would change rows: an error
+    EFFECTIVE = "effective"
+    TRANSLATED = "translated"  # it sets something else, which has the same meaning here
+    INERT = "without meaning here"  # it belongs to Kafka or Java: one line of notice
+    PLANNED = "not implemented yet"  # ignoring it changes no row: one line of notice
+    REFUSED = "not implemented yet, refused"  # ignoring it would change rows: an error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(StrEnum):
+    """The tasks by which the documentation groups properties, in its order."""
+
+    CONNECT = "Connect to SQL Server"
+    CAPTURE = "Choose what to capture"
+    MASK = "Mask columns"
+    SNAPSHOT = "Take snapshots"
+    SIGNAL = "Send signals, receive notifications"
+    STREAM = "Stream changes and handle errors"
+    RECORD = "Shape and name records"
+    HISTORY = "Keep the schema history"
+    LAKE = "Store tables in the lake"
+    RUN = "Run in Dagster and Spark"
+    LINEAGE = "Report lineage"
+    KAFKA = "Kafka, Kafka Connect and Java"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is found while a configuration is read: problems make it fail, notices are shown."""
+
+    problems: list[str] = field(default_factory=list[str])
+    notices: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, info: ValidationInfo) -> Report:
+        """The report of the configuration that is being read; a new one when values are made by code."""
+        return info.context if isinstance(info.context, Report) else cls()
+
+    def complain(self, name: str, problem: str) -> None:
+        """Note a problem with a property."""
+        self.problems.append(f"{shown_name(name)}: {problem}")
+
+    def notice(self, name: str, text: str) -> None:
+        """Note what a property does not do."""
+        self.notices.append(f"{shown_name(name)}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenProperty:
+    """One configured property: its name, what the placeholders of a family stand for, its text."""
+
+    name: str
+    parts: tuple[str, ...]
+    text: str
+
+    @property
+    def value(self) -> str | Secret:
+        """The text, as a Secret when it holds a reference or its name says that it is one."""
+        return guarded(self.name, self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the property table.
+    """One property, as `prop` declares it.
 
-    `name` may hold placeholders (`column.mask.with.<n>.chars`) or end in `*` (a family). `default` is text as in a
-    Debezium configuration. `refused` are the choices that are known but not implemented yet, `planned` those which
-    are ignored with a notice; `aliases` are older names, `old_values` older spellings of a choice.
+    Attributes:
+        name: Debezium's name, or this project's own; a family's holds placeholders (`column.mask.with.<n>.chars`)
+            or ends in `*`.
+        default: the value when the property is not set; `...` when it must be set.
+        features: ids of `docs/features.md`, separated by blanks.
+        effect: what the property does here.
+        older: names in older Debezium versions.
+        spellings: older spellings of choices.
+        refused: Debezium's choices that are an error, because they are not implemented yet.
+        planned: choices that give a notice, because they are not implemented yet.
+        excludes: the property that cannot be set together with this one.
+        debezium: Debezium's default, where it differs.
+        ge: the smallest number.
+        le: the largest number.
+        late: references in the value travel unresolved; the code that uses the value resolves them.
+        group: where the documentation lists the property; by default, in the group of its section.
+        owner: the section; set once it is complete.
+        path: leads from the root of the configuration to the value; set once the class is complete.
+        type: the type of the field, without None; set once the class is complete.
     """
 
     name: str
-    kind: Kind
-    text: str
-    default: str | None = None
-    features: tuple[str, ...] = ()
-    status: Status = Status.IMPLEMENTED
-    choices: tuple[str, ...] = ()
+    default: Any
+    features: str = ""
+    effect: Effect = Effect.EFFECTIVE
+    older: tuple[str, ...] = ()
+    spellings: Mapping[str, str] = field(default_factory=dict[str, str])
     refused: tuple[str, ...] = ()
     planned: tuple[str, ...] = ()
-    minimum: int | None = None
-    maximum: int | None = None
-    shape: str | None = None
-    required: bool = False
-    aliases: tuple[str, ...] = ()
-    old_values: tuple[tuple[str, str], ...] = ()
+    excludes: str = ""
+    debezium: Any = None
+    ge: int | None = None
+    le: int | None = None
+    late: bool = False
+    group: Group | None = None
+    owner: Any = None
+    path: tuple[str, ...] = ()
+    type: Any = str
+
+    def __call__(self, schema: dict[str, Any]) -> None:
+        """Adds to the JSON schema what pydantic does not know of."""
+        schema["x-effect"] = self.effect.value
+
+    @property
+    def text(self) -> str:
+        """What the documentation and notices say: the docstring of the field."""
+        return _docstrings(self.owner).get(self.path[-1], "")
 
     @property
     def is_family(self) -> bool:
         """Whether the name stands for many."""
         return "<" in self.name or self.name.endswith("*")
 
-    def family_expression(self) -> re.Pattern[str]:
-        """A family's name as an expression; every placeholder is a group."""
-        text = re.escape(self.name)
-        text = re.sub(r"<\w+>", "(.+)", text)
-        return re.compile(re.sub(r"\\\*$", "(.+)", text))
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values to choose from; empty when the property takes other values."""
+        literal = get_args(self.type)[0] if get_origin(self.type) in (tuple, frozenset) else self.type
+        return get_args(literal) if get_origin(literal) is Literal else ()
 
     @property
-    def fixed_length(self) -> int:
-        """How many characters of the name are fixed: the more, the better a family fits."""
-        return len(re.sub(r"<\w+>|\*$", "", self.name))
+    def kind(self) -> Kind:
+        """What the text stands for."""
+        if self.choices:
+            return "choice" if get_origin(self.type) is Literal else "choices"
+        kinds: dict[Any, Kind] = {bool: "bool", int: "int", Secret: "secret", PatternList: "regexes"}
+        return "list" if self.type == tuple[str, ...] else kinds.get(self.type, "text")
 
-    def parse(self, text: str) -> Any:
-        """The value of the text: str, bool, int, tuple of str, PatternList or Secret.
+    def read(self, given: GivenProperty, report: Report) -> Any:
+        """The value of what is configured, as far as its text tells; the type of the field does the rest.
 
         Raises:
-            ValueError: saying what was found and what was expected (never repeating a secret).
+            ValueError: what was found and what is expected.
         """
+        if self.effect is Effect.INERT:
+            report.notice(given.name, f"accepted, has no effect here. {self.text}")
+        if self.is_family:
+            return given
+        found = self._read(given.text, report)
+        if found != self.default and self.effect is Effect.REFUSED:
+            raise ValueError("is not implemented yet, and rows would differ from what it asks for; remove it")
+        if found != self.default and self.effect is Effect.PLANNED:
+            report.notice(self.name, f"not implemented yet, has no effect. {self.text}")
+        return found
+
+    def _read(self, text: str, report: Report) -> Any:
         match self.kind:
             case "bool":
-                return _parse_bool(text)
+                return _read_bool(text)
             case "int":
-                return _parse_int(text, self.minimum, self.maximum)
+                return _read_int(text)
             case "choice":
-                return self._choice(text)
+                return self._choose(text, report)
             case "choices":
-                return tuple(self._choice(one) for one in _split(text))
+                return tuple(self._choose(one, report) for one in split(text))
             case "list":
-                return _split(text)
-            case "regexes":
-                patterns = PatternList(text)
-                _ = patterns.expressions
-                return patterns
+                return split(text)
             case "secret":
                 return Secret(text)
-            case _:
-                return self._text(text)
+            case "text" | "regexes":
+                return text
 
-    def _choice(self, text: str) -> str:
-        value = text.strip().lower()
-        value = dict(self.old_values).get(value, value)
+    def _choose(self, text: str, report: Report) -> str:
+        written = text.strip().lower()
+        value = self.spellings.get(written, written)
         if value in self.refused:
-            raise ValueError(f"{value!r} is known, not implemented yet; use {_either(self._usable())}")
+            raise ValueError(f"found {written!r}, which is not implemented yet; use {either(self.choices)}")
         if value not in self.choices:
-            raise ValueError(f"found {text!r}, expected {_either(self._usable())}")
+            raise ValueError(f"found {text!r}, expected {either(self.choices)}")
+        if value in self.planned:
+            report.notice(self.name, f"{value} is not implemented yet, has no effect")
+        if value != written:
+            report.notice(self.name, f"{written} is an older name of {value}")
         return value
 
-    def _usable(self) -> tuple[str, ...]:
-        return tuple(one for one in self.choices if one not in self.refused)
 
-    def _text(self, text: str) -> str:
-        if self.shape is not None and not re.fullmatch(self.shape, text):
-            raise ValueError(f"found {text!r}, expected something that matches {self.shape}")
-        return text
+def _as_field(describe: Callable[_P, Property]) -> Callable[_P, Any]:
+    def declare(*args: _P.args, **kwargs: _P.kwargs) -> Any:
+        one = describe(*args, **kwargs)
+        alias = AliasChoices(one.name, *one.older)
+        return pydantic.Field(one.default, validation_alias=alias, ge=one.ge, le=one.le, json_schema_extra=one)
+
+    return declare
 
 
-def _parse_bool(text: str) -> bool:
+prop = _as_field(Property)
+"""Declares a property as the default of a field, whose type decides how its text is read."""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def section(group: Group) -> Callable[[type[_T]], type[_T]]:
+    """Makes a class a section; the documentation lists its properties in the group."""
+    config = ConfigDict(
+        title=group,
+        arbitrary_types_allowed=True,
+        validate_by_name=True,
+        validate_default=True,
+        hide_input_in_errors=True,
+        defer_build=True,
+    )
+
+    def decorate(cls: type[_T]) -> type[_T]:
+        made = pydantic.dataclasses.dataclass(cls, frozen=True, slots=True, kw_only=True, config=config)
+        return cast("type[_T]", made)
+
+    return decorate
+
+
+def properties_of(cls: type, path: tuple[str, ...] = ()) -> Iterator[Property]:
+    """All properties of a section and of the sections in it, in order."""
+    assert is_pydantic_dataclass(cls), f"{cls.__name__} is a section"
+    for name, info in cls.__pydantic_fields__.items():
+        inner, one = info.annotation, info.json_schema_extra
+        if isinstance(one, Property):
+            group = one.group or Group(cls.__pydantic_config__.get("title"))
+            yield replace(one, owner=cls, path=(*path, name), group=group, type=_without_none(inner))
+        elif isinstance(inner, type) and is_pydantic_dataclass(inner):
+            yield from properties_of(inner, (*path, name))
+
+
+@cache
+def _docstrings(owner: type) -> Mapping[str, str]:
+    """The docstrings of a class's fields. Read when needed: pydantic reads them on import, which doubles its time."""
+    try:
+        (tree,) = ast.parse(inspect.getsource(owner)).body
+    except OSError:  # an installation without sources
+        return {}
+    found: dict[str, str] = {}
+    for pair in pairwise(cast("ast.ClassDef", tree).body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+            case _:
+                pass
+    return found
+
+
+def members(parse: Callable[[GivenProperty, Report], object]) -> BeforeValidator:
+    """Reads a family: what `parse` makes of each configured property; a ValueError of it becomes a problem."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        report, found = Report.of(info), list[Any]()
+        for one in value:
+            try:
+                found.append(parse(one, report) if isinstance(one, GivenProperty) else one)
+            except ValueError as error:
+                report.complain(one.name, str(error))
+        return tuple(found)
+
+    return BeforeValidator(read)
+
+
+def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
+    """Reads a list of expressions over names of `parts` parts (see `PatternList`)."""
+
+    def read(value: Any) -> Any:
+        return PatternList.parse(value, parts, long_form=long_form) if isinstance(value, str) else value
+
+    return BeforeValidator(read)
+
+
+def shown_name(name: str) -> str:
+    """A property's name as it may be shown: the salt of a mask is left out."""
+    return re.sub(r"(column\.mask\.hash\..*?\.with\.(?:salt\.)?).+", r"\1***", name)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The parts of a list, without blanks and empty ones."""
+    return tuple(part for part in (raw.strip() for raw in text.split(",")) if part)
+
+
+def either(values: Sequence[str]) -> str:
+    """The values as an English list: `a, b or c`."""
+    return " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
+
+
+def plain(text: str) -> str:
+    """The text, checked to be a name that stands in host names, paths and topics.
+
+    Raises:
+        ValueError: it holds other characters.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
+        raise ValueError(f"found {text!r}, expected letters, digits, '.', '_' and '-' only")
+    return text
+
+
+def _read_bool(text: str) -> bool:
     value = text.strip().lower()
     if value not in {"true", "false"}:
         raise ValueError(f"found {text!r}, expected true or false")
     return value == "true"
 
 
-def _parse_int(text: str, minimum: int | None, maximum: int | None) -> int:
+def _read_int(text: str) -> int:
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", text):
         raise ValueError(f"found {text!r}, expected a whole number")
-    value = int(text)
-    if minimum is not None and value < minimum:
-        raise ValueError(f"found {value}, expected {minimum} or more")
-    if maximum is not None and value > maximum:
-        raise ValueError(f"found {value}, expected {maximum} or less")
-    return value
+    return int(text)
 
 
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(part for part in (raw.strip() for raw in text.split(",")) if part)
-
-
-def _either(values: Sequence[str]) -> str:
-    return " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
+def _without_none(annotation: Any) -> Any:
+    inner = [one for one in get_args(annotation) if one is not NoneType]
+    return inner[0] if NoneType in get_args(annotation) and len(inner) == 1 else annotation

@@ -1,7 +1,7 @@
-"""Values which must not be seen, and references to values which live elsewhere.
+"""Secret values, and references to values that live in the environment or in files.
 
-`${env:NAME}` and `${file:path:key}` travel unresolved, in configurations, pickles and Spark tasks; whoever needs
-the text calls `Secret.read()` where it is needed. Nothing here logs, and no error repeats a value.
+`${env:NAME}` and `${file:path:key}` travel unresolved in configurations, pickles and Spark tasks; `Secret.read()`
+resolves them where the text is used. Nothing here logs, and no error repeats a value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from pathlib import Path
 
 from mssql_cdc.errors import MissingSecretError
 
+_SENSITIVE = re.compile(
+    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl).?key", re.IGNORECASE
+)
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
@@ -45,11 +48,6 @@ class Secret:
         """The text, references resolved here and now (raises MissingSecretError)."""
         return resolve(self._text)
 
-    @property
-    def is_reference(self) -> bool:
-        """Whether the text lives in the environment or in a file, at least in part."""
-        return has_reference(self._text)
-
     def __repr__(self) -> str:
         shown = " ".join(found.group(0) for found in _REFERENCE.finditer(self._text))
         return f"Secret({shown or '***'})"
@@ -64,6 +62,11 @@ class Secret:
 
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
         return Secret, (self._text,)
+
+
+def guarded(name: str, text: str) -> str | Secret:
+    """The text as a Secret when its name says so or when it holds a reference, else as it is."""
+    return Secret(text) if _SENSITIVE.search(name) or has_reference(text) else text
 
 
 def reveal(value: str | Secret) -> str:

@@ -1,7 +1,7 @@
-"""Signals: from a row of the signal table (id, type, data) to what is asked for (features SIG-03 … SIG-09, INC, BLK).
+"""Signals: from a row of the signal table (id, type, data) to what it asks for (SIG-03 … SIG-09, INC, BLK).
 
-Pure parsing and name matching. Whether and when a signal is carried out is the business of `snapshot/`; a signal that
-cannot be understood is never fatal: it becomes an `IgnoredSignal` with the reason.
+Pure parsing and name matching; `follow/` carries signals out. A signal that cannot be understood is never fatal: it
+becomes an `IgnoredSignal` with the reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from mssql_cdc.config.filters import plain_name, split_name
 from mssql_cdc.config.patterns import compile_java
@@ -60,14 +60,14 @@ class PauseSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ResumeSnapshot:
-    """Go on with the paused incremental snapshot (INC-14)."""
+    """Resume the paused incremental snapshot (INC-14)."""
 
     signal_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """Write a line to the log; `{}` in it stands for the position."""
+    """Write a line to the log; `{}` stands for the position."""
 
     signal_id: str
     message: str
@@ -79,7 +79,7 @@ class LogMessage:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeGaps:
-    """Somebody knows of the lost changes of these collections (empty: of all), a signal of this project's own."""
+    """Acknowledge the lost changes of these collections (empty: of all). A signal of this project's own."""
 
     signal_id: str
     collections: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class AcknowledgeGaps:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredSignal:
-    """Not a signal for us, or one that cannot be understood: `reason` says why (SIG-09)."""
+    """A signal for another connector, or one that cannot be understood: `reason` says why (SIG-09)."""
 
     signal_id: str
     reason: str
@@ -97,11 +97,17 @@ Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMe
 
 
 class _UnreadableError(ValueError):
-    """A signal's data are not as they should be; the message is the reason."""
+    """The data of a signal cannot be understood; the message is the reason."""
 
 
 def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, object] | None) -> Signal:
-    """The signal of one row; `data` is JSON text (signal table) or an object (other channels)."""
+    """The signal of one row.
+
+    Args:
+        signal_id: the id of the row.
+        signal_type: what is asked for, such as `execute-snapshot`.
+        data: JSON text (signal table) or an object (other channels).
+    """
     try:
         match signal_type:
             case "execute-snapshot":
@@ -179,28 +185,33 @@ def _kind(data: Mapping[str, object]) -> SnapshotKind:
 
 
 def _conditions(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    listed = data.get("additional-conditions") or []
-    if not isinstance(listed, list):
-        raise _UnreadableError("additional-conditions must be an array")
     conditions: list[tuple[str, str]] = []
-    for one in listed:
-        collection = one.get("data-collection") if isinstance(one, dict) else None
-        text = one.get("filter") if isinstance(one, dict) else None
+    for one in _array(data, "additional-conditions", "an array"):
+        condition = cast("dict[str, object]", one) if isinstance(one, dict) else {}
+        collection, text = condition.get("data-collection"), condition.get("filter")
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
             raise _UnreadableError("each of additional-conditions needs the texts data-collection and filter")
-        _check_expression(collection)
+        compile_java(collection)
         conditions.append((collection.strip(), text))
     return tuple(conditions)
 
 
 def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:
-    listed = data.get(name) or []
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+    listed = _array(data, name, "an array of texts")
+    texts = [one.strip() for one in listed if isinstance(one, str)]
+    if len(texts) < len(listed):
         raise _UnreadableError(f"{name} must be an array of texts")
-    texts = tuple(str(one).strip() for one in listed if str(one).strip())
-    for one in texts:
-        _check_expression(one)
-    return texts
+    found = tuple(one for one in texts if one)
+    for one in found:
+        compile_java(one)
+    return found
+
+
+def _array(data: Mapping[str, object], name: str, expected: str) -> list[object]:
+    listed = data.get(name) or list[object]()
+    if not isinstance(listed, list):
+        raise _UnreadableError(f"{name} must be {expected}")
+    return cast("list[object]", listed)
 
 
 def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
@@ -216,11 +227,7 @@ def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
         raise _UnreadableError(f"data is no valid JSON ({error.msg} at character {error.pos})") from None
     if not isinstance(value, dict):
         raise _UnreadableError(f"data is a JSON {type(value).__name__}, expected an object")
-    return value
-
-
-def _check_expression(collection: str) -> None:
-    compile_java(collection)
+    return cast("dict[str, object]", value)
 
 
 def _matches(collection: str, table: TableName, *, case: bool) -> bool:

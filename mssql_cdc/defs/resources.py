@@ -6,7 +6,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 
-from mssql_cdc.config.model import SparkSettings as ConnectorSpark
+from mssql_cdc.config import SparkConf
 from mssql_cdc.spark.session import SparkSettings, start_session, verify_session
 
 
@@ -18,7 +18,7 @@ class SparkResource(LazyPySparkResource):
     """
 
     spark_config: dict[str, Any] = {}  # noqa: RUF012 (a pydantic field)
-    settings: dg.ResourceDependency[ConnectorSpark]
+    settings: dg.ResourceDependency[SparkConf]
     memory: str = "2g"
     _found: Any = PrivateAttr(default=None)
     _started: Any = PrivateAttr(default=None)

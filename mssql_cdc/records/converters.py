@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mssql_cdc.config.model import RecordSettings
+from mssql_cdc.config import RecordSettings
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.records import temporal
 from mssql_cdc.records.defaults import value_of_null

@@ -10,7 +10,7 @@ import re
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 from typing import Any
 
-from mssql_cdc.config.model import RecordSettings
+from mssql_cdc.config import RecordSettings
 from mssql_cdc.records.encodings import binary_encoder, unscaled_text
 from mssql_cdc.schema import Column
 

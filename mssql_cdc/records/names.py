@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mssql_cdc.config import Connector
-from mssql_cdc.config.model import NameAdjustment
+from mssql_cdc.config import Connector, NameAdjustment
 from mssql_cdc.schema import TableId
 
 _MAX_TOPIC = 249

@@ -107,7 +107,7 @@ class _View:
             if connector.records.schema_changes
             else []
         )
-        interval = connector.records.heartbeat_interval_ms
+        interval = connector.streaming.heartbeat_interval_ms
         heartbeats = tuple(beats(offsets.cuts(), interval)) if interval else ()
         times = CaptureTimes.of(offsets)
         return cls(logs, versions, Shapes(history, connector), times, found.blocks, changes, heartbeats, found.bound)

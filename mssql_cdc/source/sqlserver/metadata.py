@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.config.model import Filters
+from mssql_cdc.config import Filters
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema

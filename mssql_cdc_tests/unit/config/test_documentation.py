@@ -1,4 +1,4 @@
-"""The documentation is written from the property table."""
+"""The documentation is written from the fields of the sections."""
 
 from pathlib import Path
 

@@ -86,7 +86,7 @@ def test_name_inside_and_outside_must_agree(tmp_path: Path) -> None:
         ("[]", "expected a JSON object"),
         ('{"name": "a", "config": 1}', "is no JSON object"),
         ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix stands beside"),
-        ('{"topic.prefix": "a", "topic.prefix": "b"}', "topic.prefix stands there twice"),
+        ('{"topic.prefix": "a", "topic.prefix": "b"}', "topic.prefix twice; keep one"),
     ],
 )
 def test_unreadable_file_says_what_is_wrong(tmp_path: Path, document: str, message: str) -> None:
@@ -123,4 +123,5 @@ def test_missing_folder_is_a_configuration_error(tmp_path: Path) -> None:
 def test_relative_warehouse_becomes_absolute_and_a_uri_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert connector_with({"delta.warehouse": "lake"}).delta.warehouse == str(tmp_path / "lake")
+    assert connector_with({}).delta.warehouse == str(tmp_path / "warehouse")
     assert connector_with({"delta.warehouse": "s3://bucket/lake"}).delta.warehouse == "s3://bucket/lake"

@@ -4,7 +4,8 @@ import pytest
 
 from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.config.catalogue import ALL, canonical_name
-from mssql_cdc.config.property import Status
+from mssql_cdc.config.documentation import default_text
+from mssql_cdc.config.property import Effect
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
 
 
@@ -62,19 +63,19 @@ def test_sanitize_field_names_means_avro() -> None:
 )
 def test_what_would_change_rows_and_is_not_implemented_is_refused(name: str, value: str) -> None:
     assert f"{name}: " in problems_of(MINIMAL | {name: value})
-    assert "known, not implemented yet" in problems_of(MINIMAL | {name: value})
+    assert "not implemented yet" in problems_of(MINIMAL | {name: value})
 
 
 def test_what_changes_no_row_and_is_not_implemented_is_noticed() -> None:
     connector = connector_with({"openlineage.integration.enabled": "true", "signal.enabled.channels": "source,jmx"})
-    assert len([one for one in connector.notices if "known, not implemented yet" in one]) == 2
-    assert connector.signals.channels == ("source",)
+    assert len([one for one in connector.notices if "not implemented yet" in one]) == 2
+    assert connector.signals.channels == ("source", "jmx")
 
 
 def test_not_implemented_property_at_its_default_is_silent() -> None:
-    planned = {one.name: one.default for one in ALL if one.status is Status.PLANNED and one.default is not None}
+    planned = {one.name: default_text(one) for one in ALL if one.effect is Effect.PLANNED}
     assert planned
-    assert connector_with(dict(planned)).notices == ()
+    assert connector_with(planned).notices == ()
 
 
 def test_kafka_only_properties_pass_with_one_notice_each() -> None:

@@ -1,0 +1,137 @@
+"""How the server is reached: the `database.*`, `driver.*` and `odbc.*` properties.
+
+`driver.py` translates JDBC settings; `source/sqlserver/` builds the connection string and connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
+
+from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
+from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
+from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.errors import MissingSecretError
+
+_JDBC_LOGIN_TIMEOUT_S = 30
+
+
+def _odbc_settings(value: Any) -> Any:
+    """`odbc.*` without the driver; of two spellings of a keyword the later one counts."""
+    given = cast("tuple[object, ...]", value)
+    found = {
+        one.parts[0].lower(): OdbcSetting(one.parts[0], one.value) for one in given if isinstance(one, GivenProperty)
+    }
+    found.pop("driver", None)
+    return (*found.values(), *(one for one in given if isinstance(one, OdbcSetting)))
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"found {name!r}, expected an IANA name such as Europe/Paris") from None
+    return name
+
+
+@section(Group.CONNECT)
+class Connection:
+    """How the server is reached.
+
+    `port` is None when a named instance is to be looked up by the browser service. `odbc_driver` is None when the
+    configuration names none: the caller chooses an installed one. `odbc_driver`, `read_only` and `login_timeout_s`
+    come from `driver.*` and `odbc.*` settings that are read when the configuration is loaded.
+    """
+
+    hostname: Annotated[str, AfterValidator(plain)] = prop("database.hostname", ..., "HA-06")
+    """Names the host of the server, or of the availability group's listener."""
+    port: int | None = prop("database.port", 1433, "HA-06", ge=1, le=65535)
+    """Sets the TCP port of the server."""
+    instance: str | None = prop("database.instance", None, "HA-06")
+    """Names an instance. The browser service finds it, unless `database.port` is set as well."""
+    user: Secret | None = prop("database.user", None, "HA-07")
+    """Names the login. Integrated and directory authentication need none."""
+    password: Secret | None = prop("database.password", None, "HA-07")
+    """Sets the password; write it as `${env:NAME}` or `${file:path:key}`."""
+    driver_settings: Annotated[tuple[DriverSetting, ...], members(driver_setting)] = prop(
+        "driver.*", (), "HA-01 PRE-09", effect=Effect.TRANSLATED, late=True
+    )
+    """Sets an option of Microsoft's JDBC driver. It becomes the ODBC keyword of the table below."""
+    database_settings: Annotated[tuple[DriverSetting, ...], members(driver_setting)] = prop(
+        "database.*", (), "HA-01 PRE-09", effect=Effect.TRANSLATED, late=True
+    )
+    """Sets an option of the JDBC driver as well, if no other property has that name."""
+    odbc_extra: Annotated[tuple[OdbcSetting, ...], BeforeValidator(_odbc_settings)] = prop("odbc.*", (), late=True)
+    """Adds a keyword to the ODBC connection string as it is, and wins over `driver.*`. `odbc.Driver` chooses the driver
+    by its registered name or by the path of its library."""
+    connection_timeout_ms: int = prop("database.connection.timeout.ms", 600_000, ge=0)
+    """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; when neither is set, the limit is
+    30 s."""
+    query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
+    """Limits the time of one statement in milliseconds; 0 = no limit."""
+    validation_timeout_ms: int = prop("connection.validation.timeout.ms", 60_000, "PRE-05", ge=1)
+    """Limits the time of the connection test in milliseconds."""
+    initial_statements: str | None = prop("database.initial.statements", None, effect=Effect.REFUSED)
+    """Runs these statements on each new connection, separated by `;` (`;;` is a semicolon)."""
+    agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
+    """Asks whether SQL Server Agent runs; `#db` or `[#db]` stands for the quoted database."""
+    server_timezone: Annotated[str, AfterValidator(_zone)] | None = prop("database.server.timezone", None, "STR-13")
+    """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
+    odbc_driver: str | None = None
+    login_timeout_s: int = _JDBC_LOGIN_TIMEOUT_S
+    read_only: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derive(cls, data: Any, info: ValidationInfo) -> Any:
+        """Adds what follows from several configured properties; values made by code are complete."""
+        if not isinstance(data, dict):
+            return data
+        given, report = cast("dict[str, Any]", data), Report.of(info)
+        jdbc = _by_name(given, "driver.*") | _by_name(given, "database.*")
+        odbc = _by_name(given, "odbc.*")
+        intent = odbc.get("applicationintent", jdbc.get("applicationintent"))
+        derived: dict[str, Any] = {
+            "odbc_driver": _read_now(odbc.get("driver"), report),
+            "read_only": (_read_now(intent, report) or "").strip().lower() == "readonly",
+            "login_timeout_s": _login_timeout(
+                jdbc.get("logintimeout"), given.get("database.connection.timeout.ms"), report
+            ),
+        }
+        if "database.instance" in given and "database.port" not in given:
+            derived["port"] = None
+        return derived | given
+
+    def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
+        """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""
+        own = {setting.keyword.lower() for setting in self.odbc_extra}
+        translated = translate((*self.driver_settings, *self.database_settings), driver)
+        return (*(one for one in translated if one.keyword.lower() not in own), *self.odbc_extra)
+
+
+def _by_name(given: Mapping[str, Any], family: str) -> dict[str, GivenProperty]:
+    return {one.parts[0].lower(): one for one in given.get(family, ())}
+
+
+def _read_now(one: GivenProperty | None, report: Report) -> str | None:
+    """The text of a setting that decides something while the configuration is loaded, or None."""
+    if one is None:
+        return None
+    try:
+        return reveal(one.value)
+    except MissingSecretError as error:
+        report.complain(one.name, str(error))
+        return None
+
+
+def _login_timeout(one: GivenProperty | None, timeout_ms: int | None, report: Report) -> int:
+    """Seconds: `driver.loginTimeout`, else the connection time-out if it is set, else as in JDBC."""
+    text = _read_now(one, report)
+    if one is not None and text is not None:
+        if text.strip().isdecimal():
+            return int(text)
+        report.complain(one.name, f"found {text!r}, expected a whole number of seconds")
+    return _JDBC_LOGIN_TIMEOUT_S if timeout_ms is None else -(-timeout_ms // 1000)

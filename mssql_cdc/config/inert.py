@@ -1,0 +1,176 @@
+"""Properties without a meaning here: those of Kafka, Kafka Connect and Java, and those that Debezium ignores as well.
+
+They are accepted, so that a connector's JSON works unchanged; each one that is set gives one line of notice. Their
+values are checked and then dropped: `Connector` does not have them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from mssql_cdc.config.property import Effect, GivenProperty, Group, prop, section
+
+Names = tuple[str, ...]
+Family = tuple[GivenProperty, ...]
+
+_kafka = partial(prop, effect=Effect.INERT)
+_history = partial(prop, effect=Effect.INERT, group=Group.HISTORY, features="SCH-01 SCH-04")
+_record = partial(prop, effect=Effect.INERT, group=Group.RECORD)
+_signal = partial(prop, effect=Effect.INERT, group=Group.SIGNAL, features="SIG-05")
+_snapshot = partial(prop, effect=Effect.INERT, group=Group.SNAPSHOT)
+_stream = partial(prop, effect=Effect.INERT, group=Group.STREAM)
+
+_HISTORY = "schema.history.internal"
+_HISTORY_CLASS = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
+
+
+@section(Group.KAFKA)
+class InertSettings:
+    """One field for each; nothing reads them."""
+
+    # Kafka Connect
+    connector_class: str | None = _kafka("connector.class", None)
+    """Names the connector's Java class."""
+    task_id: str | None = _kafka("task.id", None)
+    """Kafka Connect sets it itself."""
+    tasks_max: int = _kafka("tasks.max", 1)
+    """Limits Kafka Connect's tasks. Here each database has its own assets."""
+    transforms: Names = _kafka("transforms", ())
+    """Lists single message transforms. Records are rendered without them."""
+    transforms_settings: Family = _kafka("transforms.*", ())
+    """Sets an option of a transform."""
+    predicates: Names = _kafka("predicates", ())
+    """Lists predicates of transforms."""
+    predicates_settings: Family = _kafka("predicates.*", ())
+    """Sets an option of a predicate."""
+    converters: Names = _kafka("converters", ())
+    """Lists Java converters of values. Columns keep their lossless types."""
+    post_processors: Names = _kafka("post.processors", ())
+    """Lists Java post-processors."""
+    key_converter: str | None = _kafka("key.converter", None)
+    """Names Kafka Connect's converter of keys."""
+    key_converter_settings: Family = _kafka("key.converter.*", ())
+    """Sets an option of the key converter."""
+    value_converter: str | None = _kafka("value.converter", None)
+    """Names Kafka Connect's converter of values."""
+    value_converter_settings: Family = _kafka("value.converter.*", ())
+    """Sets an option of the value converter."""
+    header_converter: str | None = _kafka("header.converter", None)
+    """Names Kafka Connect's converter of headers."""
+    header_converter_settings: Family = _kafka("header.converter.*", ())
+    """Sets an option of the header converter."""
+    topic_creation: Family = _kafka("topic.creation.*", ())
+    """Tells Kafka Connect how to create topics (TOP-10)."""
+    topic_cache_size: int = _kafka("topic.cache.size", 10_000)
+    """Sizes the cache of topic names."""
+    config_reload: str = _kafka("config.action.reload", "restart")
+    """Tells Kafka Connect how to react to new secrets."""
+    config_providers: Names = _kafka("config.providers", ())
+    """Lists Kafka's configuration providers. `${env:…}` and `${file:…}` always work."""
+    config_providers_settings: Family = _kafka("config.providers.*", ())
+    """Sets an option of a provider."""
+    errors_tolerance: str = _kafka("errors.tolerance", "none")
+    """Sets Kafka Connect's tolerance of errors."""
+    errors_retry: Family = _kafka("errors.retry.*", ())
+    """Makes Kafka Connect retry transforms and converters."""
+    errors_log: Family = _kafka("errors.log.*", ())
+    """Makes Kafka Connect log errors."""
+    errors_queue: Family = _kafka("errors.deadletterqueue.*", ())
+    """Sets up Kafka Connect's dead letter queue."""
+    exactly_once: str = _kafka("exactly.once.support", "requested")
+    """Asks Kafka Connect for exactly-once. Here it is always on (PRE-10)."""
+    transaction_boundary: str = _kafka("transaction.boundary", "poll")
+    """Bounds the producer's transactions."""
+    transaction_boundary_settings: Family = _kafka("transaction.boundary.*", ())
+    """Bounds them by time."""
+    offsets_topic: str | None = _kafka("offsets.storage.topic", None)
+    """Names the topic of the connector's offsets."""
+    offset: Family = _kafka("offset.*", ())
+    """Sets up Debezium's offset storage. Positions live in the Delta tables."""
+    producer: Family = _kafka("producer.*", ())
+    """Sets an option of the Kafka producer."""
+    consumer: Family = _kafka("consumer.*", ())
+    """Sets an option of the Kafka consumer."""
+    admin: Family = _kafka("admin.*", ())
+    """Sets an option of the Kafka admin client."""
+
+    # Debezium's process
+    queue_size: int = _kafka("max.queue.size", 8192)
+    """Limits Debezium's queue. There is no queue here (ERR-05)."""
+    queue_bytes: int = _kafka("max.queue.size.in.bytes", 0)
+    """Limits the bytes in Debezium's queue (ERR-05)."""
+    batch_size: int = _kafka("max.batch.size", 2048)
+    """Limits the records that leave Debezium's queue at once (ERR-05)."""
+    dispatch_interval_ms: int = _stream("poll.dispatch.interval.ms", 0)
+    """Delays Debezium's queue (newer than 3.3.1). There is no queue here."""
+    shutdown_timeout_ms: int = _kafka("executor.shutdown.timeout.ms", 4000)
+    """Limits the time that Debezium's threads have to stop (ERR-07)."""
+    metric_tags: str | None = _kafka("custom.metric.tags", None)
+    """Adds tags to the names of JMX beans."""
+    advanced_metrics: bool = _kafka("advanced.metrics.enable", False)
+    """Adds JMX metrics."""
+    statistics_metrics: bool = _kafka("statistics.metrics.enabled", True)
+    """Adds percentiles of the lag to JMX (newer than 3.3.1)."""
+    connection_factory: str | None = _kafka("connection.factory.class", None)
+    """Names the Java class that opens connections."""
+    column_filter: str | None = _kafka("change.column.filter.override", None)
+    """Is internal to Debezium."""
+
+    # Signals
+    signal_interval_ms: int = _signal("signal.poll.interval.ms", 5000, features="SIG-01", ge=1)
+    """Sets how often Debezium looks for signals. Here the sensor does."""
+    signal_topic: str | None = _signal("signal.kafka.topic", None)
+    """Names the signal topic, by default `<prefix>-signal`."""
+    signal_group: str = _signal("signal.kafka.groupId", "kafka-signal")
+    """Names the consumer group of the signal topic."""
+    signal_servers: str | None = _signal("signal.kafka.bootstrap.servers", None)
+    """Names the brokers of the signal topic."""
+    signal_timeout_ms: int = _signal("signal.kafka.poll.timeout.ms", 100)
+    """Limits the wait for signals from Kafka."""
+    signal_consumer: Family = _signal("signal.consumer.*", ())
+    """Sets an option of the signal topic's consumer."""
+
+    # Schema history
+    history_class: str = _history(_HISTORY, _HISTORY_CLASS)
+    """Names the Java class of the store. The history is the table `_schema_history`."""
+    history_topic: str | None = _history(f"{_HISTORY}.kafka.topic", None)
+    """Names the history topic."""
+    history_servers: str | None = _history(f"{_HISTORY}.kafka.bootstrap.servers", None)
+    """Names the brokers of the history topic."""
+    history_poll_ms: int = _history(f"{_HISTORY}.kafka.recovery.poll.interval.ms", 100)
+    """Limits the wait of one poll in recovery."""
+    history_attempts: int = _history(f"{_HISTORY}.kafka.recovery.attempts", 100)
+    """Limits the polls without data in recovery."""
+    history_query_ms: int = _history(f"{_HISTORY}.kafka.query.timeout.ms", 3000)
+    """Limits the time of admin requests."""
+    history_create_ms: int = _history(f"{_HISTORY}.kafka.create.timeout.ms", 30_000)
+    """Limits the time that creating the topic takes."""
+    history_skip: bool = _history(f"{_HISTORY}.skip.unparseable.ddl", False)
+    """Skips DDL that cannot be parsed. SQL Server's DDL is not parsed."""
+    history_file: str | None = _history(f"{_HISTORY}.file.filename", None)
+    """Names the file of the file store."""
+    history_memory: str = _history(f"{_HISTORY}.memory.optimization", "off")
+    """Saves memory in the history (newer than 3.3.1)."""
+    history_settings: Family = _history(f"{_HISTORY}.*", (), older=("database.history.*",))
+    """Sets an option of the store, its producer or its consumer."""
+
+    # Without effect in Debezium's SQL Server connector as well
+    schema_comments: bool = _record("include.schema.comments", False)
+    """Has no effect for SQL Server."""
+    source_version: Literal["v1", "v2"] = _record("source.struct.version", "v2")
+    """Has no effect in Debezium 3 either."""
+    converting_failure: Literal["fail", "warn", "skip"] = _stream("event.converting.failure.handling.mode", "warn")
+    """Has no effect for SQL Server."""
+    lsn_optimization: bool = _stream("streaming.lsn.optimization", True, features="STR-02")
+    """Has no effect in Debezium either."""
+    order_by_row_count: Literal["disabled", "ascending", "descending"] = _snapshot(
+        "snapshot.tables.order.by.row.count", "disabled", features="SNP-26"
+    )
+    """Has no effect for SQL Server."""
+    legacy_threads: bool = _snapshot("legacy.snapshot.max.threads", False, features="SNP-29")
+    """Reads each table in one thread, as before Debezium 3.7. Here chunks are read in parallel."""
+    watermarking: Literal["insert_insert", "insert_delete"] = _snapshot(
+        "incremental.snapshot.watermarking.strategy", "insert_insert", features="INC-08"
+    )
+    """Selects how Debezium writes watermark rows. Here watermarks are log positions."""

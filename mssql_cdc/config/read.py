@@ -1,0 +1,168 @@
+"""From configured texts to a `Connector`: every problem is collected before one error is raised.
+
+The sections say what a property is; here is what concerns a configuration as a whole: older names, unknown names,
+references, properties that exclude each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mssql_cdc.config.catalogue import ALL, canonical_name, find, nearest
+from mssql_cdc.config.model import Configuration, Connector
+from mssql_cdc.config.property import GivenProperty, Property, Report, shown_name, split
+from mssql_cdc.config.secret import Secret, guarded, has_reference, resolve
+from mssql_cdc.errors import ConfigurationError, MissingSecretError
+
+_NAME_OTHERS = ("converters", "post.processors")
+"""Each name in these lists is the prefix of further properties."""
+
+
+def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connector:
+    """A connector from flat properties; `name` is used when the mapping has none.
+
+    Raises:
+        ConfigurationError: listing every problem, each with its property and what was expected.
+    """
+    report = Report()
+    given = _canonical(mapping, report)
+    tree = _tree(given, report)
+    tree["connector"].setdefault("name", name)
+    tree["connector"]["properties"] = _shown(given)
+    try:
+        connector = _configuration().validate_python(tree, context=report).connector
+    except ValidationError as error:
+        _complain(error, given, report)
+        connector = None
+    if connector is None or report.problems:
+        raise ConfigurationError(_text(tree["connector"]["name"], report.problems))
+    isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
+    if isolation != connector.snapshot.isolation:
+        report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot, the connection is read-only")
+    return replace(connector, notices=tuple(report.notices))
+
+
+@cache
+def _configuration() -> TypeAdapter[Configuration]:
+    return TypeAdapter(Configuration)
+
+
+def _canonical(mapping: Mapping[str, object], report: Report) -> dict[str, str]:
+    """The texts by today's names; what is null counts as not set."""
+    given: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    for configured, raw in mapping.items():
+        name = canonical_name(configured.strip())
+        if raw is None:
+            continue
+        if not isinstance(raw, str | int | float):
+            report.complain(name, f"found a {type(raw).__name__}, expected a text, a number or a boolean")
+            continue
+        text = str(raw).lower() if isinstance(raw, bool) else str(raw)
+        if given.get(name, text) != text:
+            both = f"{shown_name(origin[name])} and {shown_name(configured)}"
+            report.complain(name, f"is set twice, by {both}, with different values; keep {shown_name(name)}")
+            continue
+        if name != configured.strip():
+            report.notice(configured, f"older name of {shown_name(name)}")
+        given[name], origin[name] = text, configured
+    return given
+
+
+def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
+    """The texts where the sections expect them: nested as the sections are, by the properties' names."""
+    tree: dict[str, Any] = {}
+    for prop in ALL:
+        _section(tree, prop)
+        if given.get(prop.name) and given.get(prop.excludes):
+            report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
+    others = tuple(f"{one}." for name in _NAME_OTHERS for one in split(given.get(name, "")))
+    for name, text in given.items():
+        found = find(name)
+        if found is None and others and name.startswith(others):
+            report.notice(name, "accepted, has no effect here. Sets an option of a Java class.")
+        elif found is None:
+            like = nearest(name)
+            report.complain(
+                name, "unknown property" + (f"; did you mean {like}?" if like else "; docs/configuration.md lists all")
+            )
+        else:
+            _put(tree, found[0], GivenProperty(name, found[1], text), report)
+    return tree
+
+
+def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Report) -> None:
+    late = prop.late or prop.kind == "secret"
+    try:
+        text = given.text if late else resolve(given.text)
+        if not text.strip() and prop.kind != "secret":
+            return  # what is blank counts as not set
+        value = prop.read(replace(given, text=text), report)
+    except MissingSecretError as error:
+        report.complain(given.name, str(error))
+        return
+    except ValueError as error:
+        report.complain(given.name, _hidden(given.text, prop) or str(error))
+        return
+    section = _section(tree, prop)
+    section[prop.name] = (*section.get(prop.name, ()), value) if prop.is_family else value
+
+
+def _section(tree: dict[str, Any], prop: Property) -> dict[str, Any]:
+    for step in prop.path[:-1]:
+        tree = tree.setdefault(step, {})
+    return tree
+
+
+def _complain(error: ValidationError, given: Mapping[str, str], report: Report) -> None:
+    """Add pydantic's errors to the problems, in the project's words."""
+    for one in error.errors(include_url=False):
+        name = str(one["loc"][-1])
+        if one["type"] == "missing":
+            if not any(problem.startswith(f"{name}: ") for problem in report.problems):
+                report.complain(name, f"is required. {_property(name).text}")
+        else:
+            words = _WORDS.get(one["type"], "{msg}").format(**one.get("ctx", {}), **one)
+            report.complain(name, _hidden(given.get(name, ""), _property(name)) or words)
+
+
+_WORDS = {
+    "value_error": "{error}",
+    "greater_than_equal": "found {input}, expected {ge} or more",
+    "less_than_equal": "found {input}, expected {le} or less",
+}
+
+
+def _hidden(text: str, prop: Property) -> str | None:
+    """What is said of a bad value that stands behind a reference, or None: the value is not shown."""
+    return f"{text} does not refer to a valid value (kind: {prop.kind})" if has_reference(text) else None
+
+
+def _property(name: str) -> Property:
+    found = find(name)
+    assert found is not None, f"{name} is a property"
+    return found[0]
+
+
+def _is_secret(name: str) -> bool:
+    found = find(name)
+    return found is not None and found[0].kind == "secret"
+
+
+def _shown(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...]:
+    """The configuration as given, secrets wrapped and salts left out."""
+    return tuple(
+        (shown_name(name), Secret(text) if _is_secret(name) else guarded(name, text)) for name, text in given.items()
+    )
+
+
+def _text(connector: str, problems: list[str]) -> str:
+    if len(problems) == 1:
+        return f"connector {connector!r}: {problems[0]}"
+    head = f"connector {connector!r}: {len(problems)} problems in its configuration"
+    return "\n".join([head, *(f"- {one}" for one in problems)])

@@ -1,0 +1,160 @@
+"""How records look: the properties that shape what `records/` renders. None of them changes a Delta table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from mssql_cdc.config.filters import SourceTypeFilter
+from mssql_cdc.config.patterns import compile_java
+from mssql_cdc.config.property import Effect, Group, prop, section
+
+TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
+NameAdjustment = Literal["none", "avro", "avro_unicode"]
+
+_ENTRY = re.compile(r"\s*([^\s:]+):([^:\s]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKeys:
+    """The columns of a record's key, where they are not the primary key (EVT-05).
+
+    `entries` are pairs of (table expression, column expression), in configured order. The identity of a row in the
+    lake is `_key` (correctness B12) in any case.
+    """
+
+    entries: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> RecordKeys:
+        """From `tableRegex:column,column;tableRegex:column`.
+
+        Raises:
+            ValueError: the text has another form, or an expression is not valid.
+        """
+        entries: list[tuple[str, str]] = []
+        for part in (raw.strip() for raw in text.split(";") if raw.strip()):
+            found = _ENTRY.fullmatch(part)
+            if found is None:
+                raise ValueError(f"{part!r} is not of the form <table>:<column>,<column>")
+            table, columns = found.groups()
+            entries.extend((table, column) for column in columns.split(",") if column)
+        for table, column in entries:
+            compile_java(f"(?:{table})\\.(?:{column})")
+        return cls(tuple(entries))
+
+    def columns_for(self, catalog: str, schema: str, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """The key columns out of `columns`, in configured order.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+            columns: the names of its columns.
+
+        Returns:
+            The names; empty when the primary key is the key.
+        """
+        found: list[str] = []
+        for table_expression, column_expression in self.entries:
+            expression = compile_java(f"(?:{table_expression})\\.(?:{column_expression})")
+            for column in columns:
+                name = f"{schema}.{table}.{column}"
+                if column not in found and (expression.fullmatch(name) or expression.fullmatch(f"{catalog}.{name}")):
+                    found.append(column)
+        return tuple(found)
+
+
+def _record_keys(value: Any) -> Any:
+    return RecordKeys.parse(value) if isinstance(value, str) else value
+
+
+def _skipped(operations: frozenset[str]) -> frozenset[str]:
+    if "none" in operations and len(operations) > 1:
+        raise ValueError("none cannot stand beside other operations; remove one or the other")
+    return operations - {"none"}
+
+
+@section(Group.RECORD)
+class RecordSettings:
+    """How records look. `skipped` holds op letters; empty = none."""
+
+    tombstones: bool = prop("tombstones.on.delete", True, "EVT-12")
+    """Adds a record without a value after each delete."""
+    skipped: Annotated[frozenset[Literal["c", "u", "d", "t", "r", "none"]], AfterValidator(_skipped)] = prop(
+        "skipped.operations", frozenset({"t"}), "FLT-13"
+    )
+    """Leaves these operations out of the records. The lake keeps them."""
+    skip_unchanged: bool = prop("skip.messages.without.change", False, "EVT-22")
+    """Leaves out updates that change no captured column."""
+    transaction_metadata: bool = prop("provide.transaction.metadata", False, "TXN-01")
+    """Adds a transaction block to each record, and a BEGIN and an END record to each transaction."""
+    schema_changes: bool = prop("include.schema.changes", True, "SCH-05")
+    """Writes the records of the schema change topic."""
+    time_precision: TimePrecision = prop("time.precision.mode", "adaptive", "TYP-01", refused=("structured",))
+    """Selects how records show dates and times."""
+    decimal_handling: Literal["precise", "double", "string"] = prop("decimal.handling.mode", "precise", "TYP-01")
+    """Selects how records show decimals."""
+    binary_handling: Literal["bytes", "base64", "base64-url-safe", "hex"] = prop(
+        "binary.handling.mode", "bytes", "TYP-01"
+    )
+    """Selects how records show binary values."""
+    unavailable_placeholder: str = prop("unavailable.value.placeholder", "__debezium_unavailable_value")
+    """Stands in records for a value that CDC did not deliver."""
+    schema_name_adjustment: NameAdjustment = prop("schema.name.adjustment.mode", "none", "TOP-08")
+    """Selects how schema names are made valid for Avro."""
+    field_name_adjustment: NameAdjustment = prop("field.name.adjustment.mode", "none", "TOP-08")
+    """Selects how field names are made valid for Avro."""
+    sanitize_field_names: bool = prop("sanitize.field.names", False, "TOP-08", effect=Effect.TRANSLATED)
+    """Is the older form of `field.name.adjustment.mode=avro`."""
+    extended_headers: bool = prop("extended.headers.enabled", True, "EVT-24")
+    """Adds context headers."""
+    keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
+    """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
+    source_types: SourceTypeFilter
+    topic_delimiter: str = prop("topic.delimiter", ".", "TOP-05")
+    """Joins the parts of a topic name."""
+    transaction_topic: str = prop("topic.transaction", "transaction", "TOP-03", older=("transaction.topic",))
+    """Ends the name of the transaction topic."""
+    heartbeat_topic_prefix: str = prop(
+        "topic.heartbeat.prefix", "__debezium-heartbeat", "TOP-04", older=("heartbeat.topics.prefix",)
+    )
+    """Begins the name of the heartbeat topic."""
+    heartbeat_topic: str | None = prop("topic.heartbeat.name", None, "TOP-04", effect=Effect.REFUSED)
+    """Names the heartbeat topic as a whole (newer than 3.3.1)."""
+    topic_naming: str = prop(
+        "topic.naming.strategy", "io.debezium.schema.SchemaTopicNamingStrategy", "TOP-11", effect=Effect.REFUSED
+    )
+    """Names the Java class that names topics."""
+    sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.REFUSED)
+    """Matches the characters to replace in names (newer than 3.3.1)."""
+    source_maker: str = prop(
+        "sourceinfo.struct.maker",
+        "io.debezium.connector.sqlserver.SqlServerSourceInfoStructMaker",
+        effect=Effect.REFUSED,
+    )
+    """Names the Java class that builds the source block."""
+    transaction_factory: str = prop(
+        "transaction.metadata.factory",
+        "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
+        "SPI-11",
+        effect=Effect.REFUSED,
+    )
+    """Names the Java class that builds transaction records."""
+    timestamp_mode: Literal["commit", "processing"] = prop(
+        "source.timestamp.mode", "commit", "STR-13", effect=Effect.PLANNED
+    )
+    """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sanitize(cls, data: Any) -> Any:
+        """`sanitize.field.names=true` means `avro`, unless the newer property is set."""
+        if not isinstance(data, dict):
+            return data
+        given = cast("dict[str, Any]", data)
+        return {"field.name.adjustment.mode": "avro"} | given if given.get("sanitize.field.names") else given

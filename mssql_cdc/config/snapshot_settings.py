@@ -1,0 +1,170 @@
+"""Snapshots, signals and notifications: the properties of `snapshot.*`, `incremental.*`, `signal.*`, `notification.*`.
+
+`signals.py` parses the signals themselves; `capture/snapshot/` takes snapshots.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ValidationInfo, model_validator
+
+from mssql_cdc.config.filters import CollectionFilter, plain_name
+from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, prop, section
+
+SnapshotMode = Literal[
+    "always",
+    "initial",
+    "initial_only",
+    "no_data",
+    "recovery",
+    "when_needed",
+    "when_needed_no_data",
+    "configuration_based",
+]
+IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
+SignalChannel = Literal["source", "kafka", "file", "jmx"]
+NotificationChannel = Literal["sink", "log", "jmx"]
+
+_OVERRIDES = "snapshot.select.statement.overrides"
+
+
+def _statement(one: GivenProperty, _: Report) -> tuple[str, str]:
+    return plain_name(one.parts[0]).lower(), one.text
+
+
+def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(plain_name(name).lower() for name in names)
+
+
+@section(Group.SNAPSHOT)
+class SnapshotDecisions:
+    """The five switches of the mode `configuration_based`."""
+
+    data: bool = prop("snapshot.mode.configuration.based.snapshot.data", False, "SNP-08")
+    """Reads rows, in the mode `configuration_based`."""
+    schema: bool = prop("snapshot.mode.configuration.based.snapshot.schema", False, "SNP-08")
+    """Reads the table structure, in the mode `configuration_based`."""
+    stream: bool = prop("snapshot.mode.configuration.based.start.stream", False, "SNP-08")
+    """Streams afterwards, in the mode `configuration_based`."""
+    on_schema_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.schema.error", False, "SNP-08")
+    """Reads a lost table structure again, in the mode `configuration_based`."""
+    on_data_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.data.error", False, "SNP-08")
+    """Takes a new snapshot when the position is lost, in the mode `configuration_based`."""
+
+
+@section(Group.SNAPSHOT)
+class SnapshotSettings:
+    """Initial and blocking snapshots; `isolation` is `snapshot` on a read-only connection (HA-01)."""
+
+    mode: SnapshotMode = prop(
+        "snapshot.mode",
+        "initial",
+        "SNP-02 SNP-04 SNP-08",
+        spellings={"schema_only": "no_data", "initial_schema_only": "no_data", "schema_only_recovery": "recovery"},
+        refused=("custom",),
+    )
+    """Selects when a connector reads rows and table structure at its start. `schema_only` is an older name of
+    `no_data`."""
+    decisions: SnapshotDecisions
+    isolation: IsolationMode = prop("snapshot.isolation.mode", "repeatable_read", "SNP-14 SNP-15")
+    """Selects the isolation level of a snapshot's reads. A read-only connection always uses `snapshot`."""
+    locking: Literal["exclusive", "none"] = prop("snapshot.locking.mode", "exclusive", "SNP-16", refused=("custom",))
+    """Selects whether a snapshot locks its tables at its start."""
+    lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
+    """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
+    collections: CollectionFilter
+    fetch_size: int = prop("snapshot.fetch.size", 2000, "SNP-31", ge=1)
+    """Sets the rows of one fetch in snapshots."""
+    max_threads: int = prop("snapshot.max.threads", 1, "SNP-29", ge=1)
+    """Limits the chunks that a snapshot reads in parallel."""
+    overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
+    """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
+    overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
+    """Replaces the SELECT statement of one table; every `*` stands for the captured columns."""
+    query_mode: Literal["select_all"] = prop("snapshot.query.mode", "select_all", "SNP-24", refused=("custom",))
+    """Selects how a snapshot queries rows."""
+    delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", effect=Effect.PLANNED, ge=0)
+    """Waits this many milliseconds before a snapshot."""
+    scan_all_columns: bool = prop("snapshot.scan.all.columns.force", False, "SNP-22", effect=Effect.PLANNED)
+    """Scans all columns, even if some are filtered."""
+    custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09", effect=Effect.REFUSED)
+    """Names a Java implementation of the snapshotter."""
+    custom_locking: str | None = prop("snapshot.locking.mode.custom.name", None, "SPI-03", effect=Effect.REFUSED)
+    """Names a Java implementation of the snapshot lock."""
+    custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02", effect=Effect.REFUSED)
+    """Names a Java implementation of the snapshot query."""
+
+    @model_validator(mode="after")
+    def _check_overrides(self, info: ValidationInfo) -> SnapshotSettings:
+        report, written = Report.of(info), dict(self.overrides)
+        for name in sorted(set(self.overridden) - set(written)):
+            report.notice(_OVERRIDES, f"{name} is listed but has no statement {_OVERRIDES}.{name}")
+        for name in sorted(set(written) - set(self.overridden)):
+            report.notice(f"{_OVERRIDES}.{name}", f"has no effect, {name} is not listed in {_OVERRIDES}")
+        return self
+
+    def statement_for(self, catalog: str, schema: str, table: str) -> str | None:
+        """The SELECT that replaces the usual one (SNP-23), or None.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
+        names = {f"{schema}.{table}".lower(), f"{catalog}.{schema}.{table}".lower()} & set(self.overridden)
+        return next((sql for name, sql in self.overrides if name in names), None)
+
+
+@section(Group.SNAPSHOT)
+class IncrementalSettings:
+    """Incremental snapshots."""
+
+    chunk_size: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
+    """Sets the rows of one chunk of an incremental snapshot."""
+    recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
+    """Adds OPTION (RECOMPILE) to the statements that read chunks."""
+    allow_schema_changes: bool = prop(
+        "incremental.snapshot.allow.schema.changes", False, "EVO-10 INC-18", effect=Effect.PLANNED
+    )
+    """Tolerates ALTER TABLE while an incremental snapshot runs."""
+
+
+@section(Group.SIGNAL)
+class SignalSettings:
+    """`tables`: full names `db.schema.table`; a connector with one database may leave the database out."""
+
+    tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
+    """Names the signal table of each database, `db.schema.table`."""
+    channels: tuple[SignalChannel, ...] = prop(
+        "signal.enabled.channels", ("source",), "SIG-01", planned=("kafka", "file", "jmx")
+    )
+    """Selects where signals come from. The launchpad of the `signals` asset always works."""
+    file: str = prop("signal.file", "file-signals.txt", "SIG-06", effect=Effect.PLANNED)
+    """Names the file of the `file` channel."""
+
+    def table_of(self, catalog: str) -> tuple[str, str] | None:
+        """(schema, table) of the signal table in a database, or None."""
+        for name in self.tables:
+            found_catalog, schema, table = name.split(".", 2)
+            if found_catalog.lower() == catalog.lower():
+                return schema, table
+        return None
+
+
+@section(Group.SIGNAL)
+class NotificationSettings:
+    """Channels of notifications beside the asset."""
+
+    channels: tuple[NotificationChannel, ...] = prop(
+        "notification.enabled.channels", (), "NOT-01", planned=("sink", "jmx")
+    )
+    """Selects where notifications go. The `notifications` asset always has them all."""
+    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.PLANNED)
+    """Names the topic of notification records; the channel `sink` requires it."""
+
+    @model_validator(mode="after")
+    def _check_sink(self, info: ValidationInfo) -> NotificationSettings:
+        if "sink" in self.channels and not self.sink_topic:
+            Report.of(info).complain("notification.sink.topic.name", "is required with the notification channel sink")
+        return self
