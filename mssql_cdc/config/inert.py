@@ -33,7 +33,7 @@ class InertSettings:
     connector_class: str | None = _kafka("connector.class", None)
     """Names the connector's Java class."""
     task_id: str | None = _kafka("task.id", None)
-    """Kafka Connect sets it itself."""
+    """Is set by Kafka Connect itself."""
     tasks_max: int = _kafka("tasks.max", 1)
     """Limits Kafka Connect's tasks. Here each database has its own assets."""
     transforms: Names = _kafka("transforms", ())

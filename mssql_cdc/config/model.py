@@ -56,7 +56,7 @@ class StreamingSettings:
     """Reading ranges. `max_transactions` is None unless it is set."""
 
     poll_interval_ms: int = prop("poll.interval.ms", 500, "STR-01", ge=1)
-    """Sets the wait in milliseconds before loop mode looks at an idle source again."""
+    """Sets how long loop mode waits, in milliseconds, before it polls an idle source again."""
     query_mode: Literal["function", "direct"] = prop("data.query.mode", "function", "STR-05 STR-06")
     """Selects how Debezium reads change tables. Here they are read directly wherever SELECT is granted."""
     max_transactions: int | None = prop("max.iteration.transactions", None, "STR-02", debezium=500, ge=0)
@@ -73,7 +73,7 @@ class StreamingSettings:
     """Sets the shortest time between two heartbeats in milliseconds; 0 = no heartbeats. Idle positions advance without
     them."""
     heartbeat_query: str | None = prop("heartbeat.action.query", None, "HB-03")
-    """Runs this statement on the source with each heartbeat. If it fails, so does the look at the source."""
+    """Runs this statement on the source with each heartbeat. If it fails, the poll fails."""
     max_retries: int = prop("errors.max.retries", -1, "ERR-02", ge=-1)
     """Limits the attempts after a retriable error; -1 = no limit but `dagster.max.attempts`."""
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
@@ -108,7 +108,7 @@ class DeltaSettings:
     warehouse: Annotated[str, AfterValidator(_absolute)] = prop("delta.warehouse", "warehouse")
     """Sets the path or URI of the lake. A relative path becomes absolute at once. `--warehouse` wins."""
     storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
-    """Sets an option of the object store (`delta.storage.AWS_REGION`) for all who read and write the lake."""
+    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake."""
     key_secret: Secret | None = prop("delta.key.secret", None)
     """Sets the key of the HMAC that replaces masked key columns in `_key`. Masked key columns require it."""
     current_interval_s: int = prop("delta.current.interval", 15, ge=0)
@@ -125,9 +125,9 @@ class DagsterSettings:
     range_max_rows: int = prop("dagster.range.max.rows", 5_000_000, ge=1)
     """Limits the change rows of one range. They are counted before the range is fixed; no transaction is divided."""
     max_attempts: int = prop("dagster.max.attempts", 5, ge=1)
-    """Limits the attempts at a range. After them, a failing table becomes `failed` and the others go on."""
+    """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue."""
     max_run_seconds: int = prop("dagster.max.run.seconds", 0, ge=0)
-    """Turns on loop mode: one run goes on with further ranges for this many seconds; 0 = one range per run."""
+    """Turns on loop mode: one run captures further ranges for this many seconds; 0 = one range per run."""
 
 
 @section(Group.RUN)
