@@ -17,10 +17,9 @@ ALL: tuple[Property, ...] = tuple(properties_of(Configuration))
 
 def canonical_name(name: str) -> str:
     """Today's name of a property: names of older Debezium versions and the prefix `internal.` are translated."""
-    for prop in ALL:
-        for prefix in (old.removesuffix("*") for old in prop.older if old.endswith("*")):
-            if name.startswith(prefix):
-                name = prop.name.removesuffix("*") + name.removeprefix(prefix)
+    for old, new in _older().items():
+        if old.endswith("*") and name.startswith(old[:-1]):
+            name = new[:-1] + name.removeprefix(old[:-1])
     if name.removeprefix("internal.") in _by_name():
         name = name.removeprefix("internal.")
     return _older().get(name, name)
