@@ -6,8 +6,8 @@ transactions and signals follow in `follow/`, from what was committed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
@@ -17,7 +17,7 @@ from mssql_cdc.errors import MssqlCdcError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import Entry, OffsetRow, range_done, status_changed
+from mssql_cdc.lake.steps import Entry, OffsetRow, Status, range_done, status_changed
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
@@ -98,15 +98,15 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
     return RangeResult(decision, outcomes, after.rows[-1], after, history)
 
 
-def mark_status(database: Database, survey: Survey, tables: Collection[TableId], status: str, reason: str) -> Offsets:
-    """Write that these tables stand so (lost, failed); they keep their positions."""
+def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
+    """Write that these tables stand so (lost, failed), and why; they keep their positions."""
     entries = {}
-    for table in tables:
+    for table, reason in reasons.items():
+        known = survey.tables.get(table)
+        entry = known.new_entry() if known is not None else survey.offsets.entries[table.text]
         position = survey.position(table)
-        to = position.text if position else None
-        entries[table.text] = survey.tables[table].new_entry(
-            status=status, reason=reason, to=to, epoch=survey.facts.epoch
-        )
+        changed = replace(entry, status=status, reason=reason, epoch=survey.facts.epoch)
+        entries[table.text] = replace(changed, to=position.text) if position is not None else changed
     row = status_changed(database.stamp(survey.facts.epoch), entries)
     return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 
@@ -234,7 +234,8 @@ def _offset_row(
     to, epoch = decision.range.to, decision.range.epoch
     for table, outcome in outcomes.items():
         if outcome.error is None:
-            entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
+            entry = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
+            entries[table.text] = replace(entry, instance=outcome.slice.instance.identity)
     for table in decision.idle:
         entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
     failed = any(outcome.error is not None for outcome in outcomes.values())

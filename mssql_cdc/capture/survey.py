@@ -17,7 +17,7 @@ from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.facts import Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.plan.policy import SnapshotPolicy, policy_of
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
@@ -87,9 +87,10 @@ def survey(
         session.require_ready()
         restored = _restored(session, offsets)
         passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
+        # Before the structures: a row that is captured by now was never written under a newer structure.
+        standing = session.standing()
         captured_tables = session.tables()
         minima = session.minima()
-        standing = session.standing()
         tables = load_tables(
             database, captured_tables, offsets, history, states=not (quick and _settled(offsets, cursor))
         )
@@ -103,6 +104,7 @@ def survey(
             now=now,
             members=tuple(members),
             captured=standing.captured,
+            absent=_absent(session, database, offsets, history, tables),
             scanned=scanned,
             settled=standing.settled,
             cut=_cut(offsets),
@@ -131,6 +133,36 @@ def policy(database: Database) -> SnapshotPolicy:
 
 def _asked(request: Request, tables: Sequence[CapturedTable]) -> Asked:
     return Asked(request.key, request.of([table.table_id for table in tables]), request.signal_id)
+
+
+def _absent(
+    session: SourceSession,
+    database: Database,
+    offsets: Offsets,
+    history: SchemaHistory,
+    tables: Mapping[TableId, LakeTable],
+) -> tuple[Absent, ...]:
+    """The tables that the lake streams and the source does not show, with the reason.
+
+    Tables that the filters leave out by now, and those that have another name, are none of them.
+    """
+    present = {table.captured.object_id for table in tables.values()}
+    missing = {}
+    for name, entry in offsets.entries.items():
+        versions = history.versions.get(name)
+        if entry.status == "excluded" or not versions or versions[-1].object_id in present:
+            continue
+        table = versions[-1].table_id
+        if table not in tables and database.connector.filters.tables.matches(*table.parts):
+            missing[table] = versions[-1].object_id
+    if not missing:
+        return ()
+    found = []
+    for table, absence in session.absences(missing).items():
+        entry = offsets.entries[table.text]
+        position = Lsn.parse(entry.to) if entry.to else None
+        found.append(Absent(table, entry.status, position, absence.reason, absence.lost))
+    return tuple(found)
 
 
 def _behind(
@@ -175,11 +207,12 @@ def _member(
 ) -> Member:
     name = lake.table.text
     instances = tuple(
-        Instance(i.object_id, i.name, i.start_lsn, minima.get(i.name), before.get(i.start_lsn))
+        Instance(i.object_id, i.name, i.start_lsn, minima.get(i.name), before.get(i.start_lsn), i.identity)
         for i in lake.captured.instances
     )
-    if lake.entry is None or lake.recreated or lake.entry.epoch < offsets.epoch:
-        # Where a table stood in an earlier epoch is no place in this one (rule A7): it begins as a new table does.
+    known = lake.entry is not None and lake.entry.status != "excluded" and lake.entry.epoch == offsets.epoch
+    if lake.entry is None or lake.recreated or not known:
+        # Where a table stood in an earlier epoch is no place in this one (A7): it begins as a new table does.
         return Member(lake.table, "new", None, instances)
     status = "streaming" if retry_failed and lake.entry.status == "failed" else lake.entry.status
     reached = lake.reached(offsets.epoch)
@@ -191,6 +224,7 @@ def _member(
         instances,
         mark.lsn if mark else None,
         offsets.begun_snapshots.get(name),
+        lake.entry.instance,
     )
 
 

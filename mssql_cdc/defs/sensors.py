@@ -121,7 +121,7 @@ class Tick:
         events = []
         if decision.give_up:
             reason = f"given up after {self.setup.connector.dagster.max_attempts} attempts"
-            mark_status(self.database, seen, decision.give_up, "failed", reason)
+            mark_status(self.database, seen, dict.fromkeys(decision.give_up, reason), "failed")
             events = [self._red(table, f"{reason}; materialize any range of it by hand") for table in decision.give_up]
         request = dg.RunRequest(
             partition_key=decision.key,

@@ -27,6 +27,7 @@ _ENTRY = pa.struct(
         pa.field("incarnation", pa.int32()),
         pa.field("folder", pa.string()),
         pa.field("reason", pa.string()),
+        pa.field("instance", pa.string()),
     ]
 )
 OFFSETS_SCHEMA = pa.schema(

@@ -31,7 +31,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a row says of one table. `folder` is its home below the database's root, fixed at first capture."""
+    """What a row says of one table.
+
+    `folder` is its home below the database's root, fixed at first capture. `instance` is the identity of the capture
+    instance that was read up to `to` (B14).
+    """
 
     status: Status
     to: str | None = None
@@ -43,6 +47,7 @@ class Entry:
     incarnation: int = 1
     folder: str | None = None
     reason: str | None = None
+    instance: str | None = None
 
     @property
     def reached(self) -> Reached | None:

@@ -25,19 +25,16 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One table's part of a range: `(from_, to]` through one capture instance."""
+    """One table's part of a range: `(from_, to]` through one capture instance.
+
+    Reading begins at `read_from`: just below the instance's start where nothing lies between (B14).
+    """
 
     table: TableId
     from_: Lsn
     to: Lsn
     instance: Instance
-
-    @property
-    def read_from(self) -> Lsn:
-        """Where reading begins: just below the instance's start when nothing lies between (rule B14)."""
-        if not self.instance.usable_from(self.from_):
-            return self.from_
-        return max(self.from_, self.instance.start.decrement())
+    read_from: Lsn
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +88,34 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """The source no longer has what these tables need next; `min_lsn` is the oldest it has (None: nothing).
+class Loss:
+    """Changes of `table` after `position` that may be gone; `to` is the oldest change that is left, if any."""
 
-    The loss is written down and the tables stop; `repaired`: `snapshot.mode` then asks for a snapshot of them.
+    table: TableId
+    position: Lsn
+    to: Lsn | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The source no longer has what these tables need next.
+
+    The losses are written down and the tables stop; `repaired`: `snapshot.mode` then asks for a snapshot of them.
     """
 
-    tables: tuple[TableId, ...]
-    min_lsn: Lsn | None
-    reason: str
+    losses: tuple[Loss, ...]
     repaired: bool = False
+
+    @property
+    def tables(self) -> tuple[TableId, ...]:
+        """The tables that lost changes."""
+        return tuple(loss.table for loss in self.losses)
+
+    @property
+    def reason(self) -> str:
+        """One line for people."""
+        return "; ".join(f"{loss.table.text}: {loss.reason}" for loss in self.losses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,25 +21,27 @@ Status = Literal["new", "streaming", "snapshot", "lost", "failed", "excluded"]
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One capture instance of a member. `before` is the newest captured transaction below `start`, if any."""
+    """One capture instance of a member.
+
+    `identity` tells it from an instance of the same name that was created later. `before` is the newest captured
+    transaction below `start`, if any.
+    """
 
     object_id: int
     name: str
     start: Lsn
     min_lsn: Lsn | None
     before: Lsn | None = None
-
-    def usable_from(self, position: Lsn) -> bool:
-        """Whether a reader at `position` may use this instance: nothing between the two is left to read (B14)."""
-        return self.start <= position.increment() or (self.before is not None and self.before <= position)
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One captured table: its own position (rule A1), its instances oldest first, its snapshot's state.
+    """One captured table: its own position (A1), its instances oldest first, its snapshot's state.
 
-    `closed_until` is the largest log end of its snapshot while the stream has not passed it (rule C18);
-    `snapshot` the partition key of a snapshot that has begun and not ended.
+    `read` is the identity of the instance that was read up to `position`. `closed_until` is the largest log end of
+    its snapshot while the stream has not passed it (C18); `snapshot` the partition key of a snapshot that has begun
+    and not ended.
     """
 
     table: TableId
@@ -48,6 +50,23 @@ class Member:
     instances: tuple[Instance, ...] = ()
     closed_until: Lsn | None = None
     snapshot: str | None = None
+    read: str | None = None
+
+    @property
+    def still_read(self) -> bool:
+        """Whether the instance that was read is still there."""
+        return any(instance.identity == self.read for instance in self.instances)
+
+    def continues(self, instance: Instance, position: Lsn) -> bool:
+        """Whether reading on in `instance` behind `position` misses nothing (B14).
+
+        It does not when the instance was read before, when it holds everything behind the position, or when the
+        instance that was read is still there and shows nothing between the position and this instance's start. Without
+        that instance nobody knows what happened between: CDC may have been off for a while.
+        """
+        if instance.identity == self.read or instance.start <= position.increment():
+            return True
+        return self.still_read and instance.before is not None and instance.before <= position
 
     def instance_at(self, position: Lsn) -> Instance | None:
         """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
@@ -56,7 +75,7 @@ class Member:
         is read.
         """
         begun = [instance for instance in self.instances if instance.min_lsn] or list(self.instances)
-        usable = [instance for instance in begun if instance.usable_from(position)]
+        usable = [instance for instance in begun if self.continues(instance, position)]
         return usable[-1] if usable else next(iter(begun), None)
 
     def can_be_snapshotted(self, captured: Lsn) -> bool:
@@ -68,6 +87,20 @@ class Member:
         now = self.instance_at(position)
         later = [i for i in self.instances if now is not None and i.start > now.start]
         return later[0] if later else None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A table that the lake streams and that the source does not show any more.
+
+    `lost`: its changes may be gone; otherwise the login cannot see it just now. `status` is how it stands.
+    """
+
+    table: TableId
+    status: Status
+    position: Lsn | None
+    reason: str
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +178,8 @@ class Facts:
     a newer row behind it; all three were read in the order settled, scanned, captured. `row_bound` and
     `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None: no bound
     below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age of the
-    newest `_offsets` row. `snapshots` are the keys of snapshots that have begun. `behind` are the tables whose current
+    newest `_offsets` row. `absent` are tables that the source does not
+    show any more, `snapshots` the keys of snapshots that have begun. `behind` are the tables whose current
     table lacks rows of the newest cut, `due` those of them whose interval is over. `restored` says what
     the witness found when the source went back in time (A7).
     """
@@ -153,6 +187,7 @@ class Facts:
     now: datetime
     members: tuple[Member, ...]
     captured: Lsn | None
+    absent: tuple[Absent, ...] = ()
     scanned: Lsn | None = None
     settled: Lsn | None = None
     cut: Lsn | None = None

@@ -17,7 +17,7 @@ from typing import Literal, overload
 
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import Lsn, LsnRange, later_snapshot_key, snapshot_key
-from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Slice, Snapshot, Wait
+from mssql_cdc.plan.decisions import Decision, Loss, Lost, Merge, Range, Restored, Slice, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor, Facts, Member, Outcome, merge_key
 from mssql_cdc.schema import TableId
 
@@ -75,25 +75,35 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
 
 
 def _lost(facts: Facts) -> Lost | None:
-    """Members whose next row may be gone (rule A9); a NULL or zero minimum is a failure, not a small number."""
-    gone: list[TableId] = []
-    oldest: Lsn | None = None
-    for member in facts.members:
-        if member.status not in {"streaming", "failed"} or member.position is None:
-            continue
-        instance = member.instance_at(member.position)
-        if instance is not None and instance.min_lsn:
-            untouched = instance.min_lsn == instance.start and instance.usable_from(member.position)
-            if untouched or instance.min_lsn <= member.position.increment():
-                continue
-            oldest = instance.min_lsn if oldest is None else max(oldest, instance.min_lsn)
-        gone.append(member.table)
-    if not gone:
+    """Members whose next row may be gone (A9, B14), and tables that are no longer captured."""
+    losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
+    losses += [
+        Loss(absent.table, absent.position, None, absent.reason)
+        for absent in facts.absent
+        if absent.lost and absent.status in {"streaming", "snapshot", "failed"} and absent.position is not None
+    ]
+    return Lost(tuple(losses), repaired=facts.policy.on_data_error) if losses else None
+
+
+def _loss(member: Member) -> Loss | None:
+    """What the member may have lost.
+
+    An instance without a minimum is no loss yet: its reader fails and says why.
+    """
+    position = member.position
+    if member.status not in {"streaming", "failed"} or position is None:
         return None
-    names = ", ".join(table.text for table in gone)
-    found = f"the oldest change that is left is {oldest.text}" if oldest else "CDC is no longer enabled on it"
-    reason = f"changes of {names} were cleaned up before they were read: {found}"
-    return Lost(tuple(gone), oldest, reason, repaired=facts.policy.on_data_error)
+    instance = member.instance_at(position)
+    if instance is None:
+        return Loss(member.table, position, None, "CDC is no longer enabled on it")
+    if not member.continues(instance, position):
+        gone = "" if member.still_read else ", and the capture instance that was read before is gone"
+        reason = f"its oldest capture instance {instance.name!r} begins at {instance.start.text}{gone}"
+        return Loss(member.table, position, instance.start, reason)
+    if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():
+        return None
+    reason = f"they were cleaned up before they were read; the oldest change that is left is {instance.min_lsn.text}"
+    return Loss(member.table, position, instance.min_lsn, reason)
 
 
 def _snapshot(facts: Facts) -> Snapshot | None:
@@ -245,9 +255,12 @@ def _clamp(members: Sequence[Member], to: Lsn) -> Lsn:
 
 
 def _slice(member: Member, to: Lsn) -> Slice:
-    instance = member.instance_at(_at(member))
+    position = _at(member)
+    instance = member.instance_at(position)
     assert instance is not None  # members without one are lost
-    return Slice(member.table, _at(member), to, instance)
+    continues = member.continues(instance, position)
+    read_from = max(position, instance.start.decrement()) if continues else position
+    return Slice(member.table, position, to, instance, read_from)
 
 
 def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:

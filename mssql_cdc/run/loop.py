@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
@@ -24,6 +24,7 @@ from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.standing import standings
 from mssql_cdc.run.start import start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -131,7 +132,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
         if idle:
             time.sleep(IDLE_SECONDS)
     for follower in followers:
-        _raise_lost(follower)
+        _raise_findings(follower)
 
 
 def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
@@ -174,7 +175,7 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
         if last is not None or waits:
             time.sleep(IDLE_SECONDS)
-    _raise_lost(follower)
+    _raise_findings(follower)
     for table, error in follower.hopeless.items():
         raise type(error)(f"{table}: {error}") from error
 
@@ -214,13 +215,23 @@ def _current(database: Database, done: Done) -> bool:
     return swept is done.offsets and not behind_cut(tables.values(), swept, history, storage=database.storage)
 
 
-def _raise_lost(follower: Follower) -> None:
-    """Tables that lost changes are an error until a snapshot has mended them; their gaps are said till acknowledged."""
+def _raise_findings(follower: Follower) -> None:
+    """Raise what makes the lake differ from the source, although the loop has done all it can.
+
+    Raises:
+        DataLostError: tables lost changes, or are not shown by the source any more.
+        NotCaughtUpError: tables were given up.
+    """
     database = follower.database
     for gaps in open_gaps(database.layout, database.storage).values():
         for gap in gaps:
             database.log(f"not acknowledged: {gap.text}")
-    tables = follower.seen.tables.values() if follower.seen else ()
-    reasons = {t.entry.reason for t in tables if t.entry is not None and t.entry.status == "lost" and t.entry.reason}
-    if reasons:
-        raise DataLostError("; ".join(sorted(reasons)) + ". A blocking snapshot of the tables mends them")
+    if follower.seen is None:
+        return
+    stand = standings(follower.seen)
+    if stand.missing:
+        names = "; ".join(f"{table}: {reason}" for table, reason in stand.missing.items())
+        raise DataLostError(f"{names}. A blocking snapshot repairs tables that the source still captures")
+    if stand.failed:
+        names = "; ".join(f"{table}: {reason}" for table, reason in stand.failed.items())
+        raise NotCaughtUpError(f"Given up, and tried again at the next start: {names}")

@@ -17,20 +17,23 @@ from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import epoch_begun
 from mssql_cdc.plan.decisions import Lost
-from mssql_cdc.plan.facts import Member
 from mssql_cdc.schema import TableId, TableSchema
 
 
 def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
     """The gaps into the ledger, then the tables' status `lost`: a crash between the two finds the same gaps again."""
-    members = [member for member in seen.facts.members if member.table in decision.tables]
-    record_gaps(
-        database.layout,
-        [gap for member in members if (gap := _gap(seen, member, decision.reason, _oldest(member)))],
-        run_id=database.run_id,
-        storage=database.storage,
-    )
-    return mark_status(database, seen, decision.tables, "lost", decision.reason)
+    gaps = [
+        Gap(
+            loss.table.text,
+            seen.facts.epoch,
+            loss.position.text,
+            loss.to.text if loss.to is not None else None,
+            loss.reason,
+        )
+        for loss in decision.losses
+    ]
+    record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    return mark_status(database, seen, {loss.table: loss.reason for loss in decision.losses}, "lost")
 
 
 def write_restore(database: Database, seen: Survey) -> list[TableId]:
@@ -40,7 +43,11 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
     is not known to any change log. Returns the tables of which this was not known before.
     """
     reason = seen.facts.restored or ""
-    gaps = [gap for member in seen.facts.members if (gap := _gap(seen, member, reason, None))]
+    gaps = [
+        Gap(member.table.text, seen.facts.epoch, member.position.text, None, reason)
+        for member in seen.facts.members
+        if member.position is not None
+    ]
     found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
     texts = {gap.table for gap in found}
     return [member.table for member in seen.facts.members if member.table.text in texts]
@@ -70,9 +77,18 @@ def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
 
 
 def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: str) -> list[Gap]:
-    """Acknowledge the open gaps of these tables (None: of all); what was acknowledged."""
+    """Acknowledge the open gaps of these tables (None: of all); what was acknowledged.
+
+    Tables that the source no longer captures are given up for good: a later capture of them begins with a snapshot.
+    """
     names = None if tables is None else {table.text for table in tables}
-    return acknowledge_gaps(database.layout, names, by=by, run_id=database.run_id, storage=database.storage)
+    found = acknowledge_gaps(database.layout, names, by=by, run_id=database.run_id, storage=database.storage)
+    seen = survey(database, quick=True, currents=False)
+    gone = {a.table: f"{a.reason}; acknowledged by {by}" for a in seen.facts.absent if a.status == "lost"}
+    retired = {table: reason for table, reason in gone.items() if names is None or table.text in names}
+    if retired:
+        mark_status(database, seen, retired, "excluded")
+    return found
 
 
 def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> list[Gap]:
@@ -94,17 +110,5 @@ def go_on_after_restore(database: Database, *, by: str) -> Offsets:
     return begin_epoch(database, survey(database), by=by)
 
 
-def _gap(seen: Survey, member: Member, reason: str, to: str | None) -> Gap | None:
-    if member.position is None:
-        return None
-    return Gap(member.table.text, seen.facts.epoch, member.position.text, to, reason)
-
-
 def _history(database: Database) -> Mapping[str, Sequence[TableSchema]]:
     return load_history(database.layout, database.storage).versions
-
-
-def _oldest(member: Member) -> str | None:
-    """The oldest change that the source still has of the table."""
-    instance = member.instance_at(member.position) if member.position is not None else None
-    return instance.min_lsn.text if instance is not None and instance.min_lsn else None

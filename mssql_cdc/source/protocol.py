@@ -15,8 +15,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableSchema
-from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
 
 Parts = Sequence[tuple[CaptureInstance, LsnRange]]
 
@@ -77,6 +77,10 @@ class SourceSession(Protocol):
 
     def tables(self) -> Sequence[CapturedTable]:
         """The captured tables that the connector's filters let through, in snapshot order."""
+        ...
+
+    def absences(self, tables: Mapping[TableId, int]) -> Mapping[TableId, Absence]:
+        """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...
 
     def standing(self) -> Standing:

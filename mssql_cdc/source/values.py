@@ -49,6 +49,11 @@ class CaptureInstance:
     drop_pending: bool = False
     warnings: tuple[str, ...] = ()
 
+    @property
+    def identity(self) -> str:
+        """Tells this instance from any other of the same name, before and after (B14)."""
+        return f"{self.object_id}/{self.created.isoformat()}/{self.start_lsn.compact}"
+
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
@@ -62,6 +67,14 @@ class CapturedTable:
     def newest(self) -> CaptureInstance:
         """The instance whose structure a new snapshot has."""
         return self.instances[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a table that was captured is not shown any more; `lost`: its changes may be gone."""
+
+    reason: str
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +103,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """An end of the log, with what shows later that a scan began after it was read.
-
-    Consecutive empty scans share one row and count; one may have been under way when the mark was taken, so that
-    only the second one after it is proof. `session_id` None: the scans could not be seen.
-    """
+    """An end of the log, with the newest scan session there was when it was read, and its empty scans."""
 
     lsn: Lsn
-    read_at: datetime
-    session_id: int | None = None
+    session_id: int = 0
     empty_scans: int = 0
 
 

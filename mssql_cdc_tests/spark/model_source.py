@@ -8,7 +8,7 @@ played with the real planner, the real commits and the real MERGE. What SQL Serv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
-from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
 
 AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the server's clock has no zone
@@ -238,6 +238,9 @@ class ModelSession:
     def tables(self) -> list[CapturedTable]:
         return [t.captured() for t in self.source.tables.values() if t.enabled]
 
+    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+        return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
+
     def minima(self) -> dict[str, Lsn | None]:
         held = {f"dbo_{t.name}": t.minimum for t in self.source.tables.values() if t.enabled}
         held |= {f"new_{t.name}": max(t.minimum, t.second) for t in self.source.tables.values() if t.second}
@@ -250,7 +253,7 @@ class ModelSession:
         return Standing(self.captured(), lsn(self.source.settled) if self.source.settled else None, self.captured())
 
     def mark(self) -> LogMark:
-        return LogMark(lsn(self.source.number), AT, 1, self.source.scans)
+        return LogMark(lsn(self.source.number), 1, self.source.scans)
 
     def passed(self, known: LogMark) -> bool:
         done = number_of(known.lsn) <= self.source.captured

@@ -136,7 +136,9 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
     for table, known in found.items():
         start = known.captured.newest.start_lsn
         to = low_mark(captured, start) if captured else start
-        entries[table.text] = known.new_entry(status="streaming", to=to.text, epoch=epoch)
+        entries[table.text] = known.new_entry(
+            status="streaming", to=to.text, epoch=epoch, instance=known.captured.newest.identity
+        )
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
     versioned(database, {t: (known.captured.newest, known.incarnation) for t, known in found.items()}, survey.history)

@@ -47,6 +47,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         delta_table_id=state.table_id,
         delta_version=state.delta_version,
         batch=state.batch,
+        instance=member.captured.newest.identity,
     )
     table_plan = run.plan.of(table)
     sweeps = table_plan.again and not table_plan.select and not table_plan.locked

@@ -1,24 +1,40 @@
 """The end of the transaction log, and whether capture has passed it (correctness, "Words": `logend`, `scanned`).
 
-Needs VIEW DATABASE STATE; where that is missing, the answer says so and the caller waits for dummy rows instead.
+Needs VIEW DATABASE STATE; where that is missing, the error names the GRANT.
 """
 
 from __future__ import annotations
 
-from mssql_cdc.errors import MssqlCdcError, SourceError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mssql_cdc.errors import SourceError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.values import LogMark
 
 GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
-_NEWEST_SCAN = """
-SELECT TOP (1) session_id, empty_scan_count FROM sys.dm_cdc_log_scan_sessions
-WHERE session_id <> 0 ORDER BY session_id DESC"""
-_LATER_SCANS = """
-SELECT COUNT(*) FROM sys.dm_cdc_log_scan_sessions
-WHERE session_id <> 0 AND error_count = 0 AND scan_phase = 'Done'
-  AND (start_time > CAST(? AS datetime) OR (session_id > ? AND empty_scan_count >= 2)
-       OR (session_id = ? AND empty_scan_count >= ?))"""
+_SCANS = """
+SELECT session_id, scan_phase, error_count, empty_scan_count, end_lsn, last_commit_lsn
+FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One scan session; consecutive empty scans share one. LSNs are None where a session has none."""
+
+    session_id: int
+    done: bool
+    empty_scans: int
+    end: Lsn | None
+    last_commit: Lsn | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Scan:
+        """The session of a row of `_SCANS`."""
+        number, phase, errors, empty, end, commit = row
+        return cls(int(number), phase == "Done" and not errors, int(empty or 0), _scanned(end), _scanned(commit))
 
 
 def log_end(control: Control) -> Lsn:
@@ -39,34 +55,52 @@ def log_end(control: Control) -> Lsn:
 
 
 def mark(control: Control) -> LogMark:
-    """The end of the log now, to be asked for with `passed` later."""
-    scan = None
-    try:
-        scan = control.row(_NEWEST_SCAN, doing="reading the log scans")
-    except MssqlCdcError:
-        seen = False
-    else:
-        seen = True
+    """The end of the log now, to be asked for with `passed` later.
+
+    Raises:
+        ConfigurationError: the login may not see the log's end or its scans; the message names the GRANT.
+    """
     end = log_end(control)
-    now = control.value("SELECT CAST(SYSDATETIME() AS datetime2(3))", doing="reading the server's clock")
-    if not seen:
-        return LogMark(end, now)
-    return LogMark(end, now, *((scan[0], scan[1] or 0) if scan else (0, 0)))
+    found = scans(control)  # Read afterwards: whatever scan is not among them began behind this end.
+    return LogMark(end, found[-1].session_id, found[-1].empty_scans) if found else LogMark(end)
 
 
 def passed(control: Control, known: LogMark) -> bool:
-    """Whether an error-free scan that began after the mark has ended: capture has then passed its LSN."""
-    if known.session_id is None:
-        return False
-    later = control.value(
-        _LATER_SCANS,
-        known.read_at.isoformat(sep="T", timespec="milliseconds"),
-        known.session_id,
-        known.session_id,
-        known.empty_scans + 2,
-        doing="looking for a scan behind the end of the log",
-    )
-    return bool(later)
+    """Whether capture has passed the mark: everything that was committed below it is captured."""
+    return proven(known, scans(control))
+
+
+def scans(control: Control) -> list[Scan]:
+    """The scan sessions that the server remembers, oldest first."""
+    return [Scan.of(row) for row in control.rows(_SCANS, doing="reading the log scans")]
+
+
+def proven(known: LogMark, found: Sequence[Scan]) -> bool:
+    """Whether these sessions prove that capture has passed the mark.
+
+    A session ends after `maxtrans` x `maxscans` transactions, wherever that is: its mere end proves nothing. It is
+    proof when it reached the mark itself, or when a scan that began after the mark was read found the log empty. Empty
+    scans share a row, and one of them may have been under way when the mark was read: two are needed. Sessions are
+    ordered by their numbers, never by their local, jumping times; numbers below the mark's come after it when the
+    mark's own session is gone, because then they began anew.
+    """
+    restarted = bool(found) and found[-1].session_id < known.session_id
+    for scan in found:
+        if not scan.done:
+            continue
+        if any(lsn is not None and lsn >= known.lsn for lsn in (scan.end, scan.last_commit)):
+            return True
+        before = known.empty_scans if scan.session_id == known.session_id and not restarted else 0
+        later = scan.session_id >= known.session_id or restarted
+        if later and scan.empty_scans >= before + 2:
+            return True
+    return False
+
+
+def _scanned(text: str | None) -> Lsn | None:
+    """The LSN of a session's column; an empty scan shows zeros, with a NUL character behind them."""
+    digits = (text or "").rstrip("\x00").strip()
+    return (Lsn.parse(digits) or None) if digits else None
 
 
 def _log_end_by_savepoint(control: Control) -> Lsn:

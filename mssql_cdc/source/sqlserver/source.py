@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead, Parts
 from mssql_cdc.source.sqlserver import chunks, log_end, metadata, positions, volume
+from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.signals import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import require_visible
-from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,10 @@ class SqlServerSession:
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`metadata`)."""
         return metadata.captured_tables(self.control, self.connector.filters)
+
+    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+        """Why these tables are not among `tables()` (`absences`)."""
+        return absences(self.control, tables)
 
     def standing(self) -> Standing:
         """Settled, captured and maximum, read in this order (`positions`)."""

@@ -19,7 +19,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import LogMark, Witness
 from mssql_cdc_tests.lake_kit import AT
 
-MARK = LogMark(Lsn((7).to_bytes(10, "big")), AT, 3, 1)
+MARK = LogMark(Lsn((7).to_bytes(10, "big")), 3, 1)
 ENDED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=MARK)
 WITNESS = Witness(Lsn((5).to_bytes(10, "big")), "1", "2", "then")
 

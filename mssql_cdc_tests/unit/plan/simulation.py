@@ -33,12 +33,13 @@ def table(name: str) -> TableId:
 def instance(number: int = 1, *, start: int = 1, minimum: int | None = None, before: int | None = None) -> Instance:
     """A capture instance whose changes are all there, unless `minimum` says otherwise."""
     low = lsn(start if minimum is None else minimum)
-    return Instance(number, f"ci{number}", lsn(start), low, None if before is None else lsn(before))
+    return Instance(number, f"ci{number}", lsn(start), low, None if before is None else lsn(before), f"id{number}")
 
 
 def member(name: str, at: int | None, **more: object) -> Member:
     """A streaming member at `at`."""
-    defaults: dict[str, object] = {"status": "streaming" if at is not None else "new", "instances": (instance(),)}
+    status = "streaming" if at is not None else "new"
+    defaults: dict[str, object] = {"status": status, "instances": (instance(),), "read": "id1"}
     position = None if at is None else lsn(at)
     return Member(table(name), position=position, **{**defaults, **more})  # type: ignore[arg-type]
 

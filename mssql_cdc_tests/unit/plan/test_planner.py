@@ -10,7 +10,7 @@ import pytest
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Lost, Range, Restored, Wait
-from mssql_cdc.plan.facts import Activity, Cursor, Limits, Runs
+from mssql_cdc.plan.facts import Absent, Activity, Cursor, Limits, Runs
 from mssql_cdc.plan.planner import backoff, next_cursor, plan, plan_partition
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
@@ -88,9 +88,49 @@ def test_cleaned_up_changes_are_lost_for_that_table_only():
 
 
 @pytest.mark.parametrize("minimum", [None, 0])
-def test_missing_minimum_is_a_failure_not_a_small_number(minimum):
-    off = replace(instance(), min_lsn=None if minimum is None else lsn(0))
-    assert isinstance(plan(facts(member("a", 4, instances=(off,)))), Lost)
+def test_missing_minimum_is_for_the_reader_to_fail_on_and_no_small_number(minimum):
+    """The instance is there, so nothing is known to be lost: its reader names the right that is missing (A9)."""
+    hidden = replace(instance(), min_lsn=None if minimum is None else lsn(0))
+    assert ends(plan(facts(member("a", 4, instances=(hidden,))))) == {"a": (4, 10)}
+
+
+def test_an_instance_that_replaced_the_one_that_was_read_loses_what_lay_between():
+    """CDC was switched off and on again: a change between the two is in no change table (review, bug 2)."""
+    replaced = member("a", 4, instances=(instance(2, start=8, before=4),), read="id1")
+    decision = plan(facts(replaced, member("b", 4)))
+    assert isinstance(decision, Lost)
+    assert [(loss.table.name, loss.position, loss.to) for loss in decision.losses] == [("a", lsn(4), lsn(8))]
+    assert "the capture instance that was read before is gone" in decision.reason
+
+
+def test_another_instance_continues_where_it_holds_everything_behind_the_position():
+    """The first instance was read beyond the start of the second one before it was dropped."""
+    later = member("a", 8, instances=(instance(2, start=8),), read="id1")
+    assert ends(plan(facts(later))) == {"a": (8, 10)}
+
+
+def test_a_second_instance_continues_while_the_first_shows_nothing_between():
+    both = member("a", 6, instances=(instance(1), instance(2, start=8, before=6)))
+    (part,) = plan(facts(both)).slices
+    assert (part.instance.object_id, part.read_from) == (2, lsn(7))
+
+
+def test_tables_that_the_source_no_longer_shows_are_lost_by_name():
+    gone = Absent(table("c"), "streaming", lsn(3), "it was dropped", lost=True)
+    hidden = Absent(table("d"), "streaming", lsn(3), "GRANT SELECT", lost=False)
+    decision = plan(facts(member("a", 4), absent=(gone, hidden)))
+    assert isinstance(decision, Lost)
+    assert [loss.table for loss in decision.losses] == [table("c")]
+    known = replace(gone, status="lost")
+    assert ends(plan(facts(member("a", 4), absent=(known, hidden)))) == {"a": (4, 10)}
+
+
+def test_no_table_moves_idle_beyond_what_is_proven_to_be_captured():
+    """A keyless table's snapshot stands at the log's end E; capture is behind it (review, bug 1)."""
+    waiting = facts(member("a", 20, closed_until=lsn(20)), member("b", 10), captured=10)
+    assert isinstance(plan(waiting), Wait)
+    passed = plan(replace(waiting, scanned=lsn(20)))
+    assert (passed.idle, passed.range.to) == ((table("b"),), lsn(20))
 
 
 def test_minimum_right_after_the_position_loses_nothing():

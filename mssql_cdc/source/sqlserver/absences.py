@@ -1,0 +1,38 @@
+"""Why a table that was captured is not shown any more: dropped, CDC switched off, or hidden from the login."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.sql import quote
+from mssql_cdc.source.values import Absence
+
+_INSTANCES = "SELECT source_object_id FROM cdc.change_tables"
+_VISIBLE = "SELECT object_id FROM sys.tables"
+
+
+def absences(control: Control, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+    """The reason for each of these tables, which are given with their object ids."""
+    captured = {row[0] for row in control.rows(_INSTANCES, doing="looking for capture instances")}
+    visible = {row[0] for row in control.rows(_VISIBLE, doing="looking for tables")}
+    return {table: _absence(table, number in captured, number in visible) for table, number in tables.items()}
+
+
+def _absence(table: TableId, captured: bool, visible: bool) -> Absence:  # noqa: FBT001 (two answers of the server)
+    name = f"{quote(table.schema)}.{quote(table.name)}"
+    if captured:
+        return Absence(
+            f"the login cannot see it any more: GRANT SELECT ON {name} TO <login's user>, or membership of the gating "
+            "role; it stays where it is until then",
+            lost=False,
+        )
+    if visible:
+        return Absence(
+            "CDC is no longer enabled on it; enable it (EXEC sys.sp_cdc_enable_table "
+            f"@source_schema = N'{table.schema}', @source_name = N'{table.name}', @role_name = NULL) and take a "
+            "snapshot of it, or acknowledge the loss",
+            lost=True,
+        )
+    return Absence("it was dropped, or the login cannot see it and CDC is no longer enabled on it", lost=True)

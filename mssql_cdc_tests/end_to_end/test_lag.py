@@ -1,0 +1,53 @@
+"""A capture job that is far behind the log: nothing is passed over, whatever was snapshotted meanwhile (A8, C18)."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SCAN = "EXEC sys.sp_cdc_scan @maxtrans = 3, @maxscans = 1"
+"""A session of the capture job that ends after three transactions, far from the end of the log."""
+
+
+def scan_slowly(place: Place, done: threading.Event) -> None:
+    """Sessions of three transactions each, until the test is over."""
+    with control(load_connector(place.config).connection, place.database) as own:
+        while not done.wait(0.3):
+            own.execute(SCAN, doing="playing the capture job")
+
+
+@pytest.mark.feature("STR-02")
+def test_a_backlog_of_many_sessions_is_read_to_its_end_beside_the_snapshot_of_a_keyless_table(orders: Place):
+    """Review, bug 1: a session that merely ended was taken for proof that the log's end had been captured."""
+    place = orders
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.create("notes", "note nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.notes VALUES (N'first')")
+    place.settle()
+    place.sql("EXEC sandbox.capture_pause")
+    for number in range(10, 50):
+        place.sql(f"INSERT INTO dbo.orders VALUES ({number}, N'order {number}')")
+        place.sql(f"UPDATE dbo.people SET name = N'name {number}' WHERE id = 1")
+    place.sql("INSERT INTO dbo.notes VALUES (N'second')")
+    done = threading.Event()
+    job = threading.Thread(target=scan_slowly, args=(place, done))
+    job.start()
+    try:
+        assert place.catch_up() == 0
+    finally:
+        done.set()
+        job.join()
+        place.sql("EXEC sandbox.clear_faults")
+    assert place.check() == 0
+    assert place.query("SELECT COUNT(*) AS n FROM t WHERE op = 'c'", "orders", "changes") == [{"n": 40}]
+    assert place.query("SELECT COUNT(*) AS n FROM t WHERE op = 'u'", "people", "changes") == [{"n": 40}]
