@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.events.arrays import hex_text, map_value
 from mssql_cdc.schema.tables import Column, TableSchema
-from mssql_cdc.schema.types import lossy
 
 _NULL_PART = "N"
 
@@ -69,10 +68,10 @@ def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa
         text = values
     else:
         text = values.cast(pa.string())
-    kind = lossy(column.type)
-    sidecar = None if kind == "never" else map_value(exact, column.name)
+    loss = column.type.loss
+    sidecar = None if loss == "never" else map_value(exact, column.name)
     if sidecar is None:
         return text
-    if kind == "base type":
+    if loss == "base type":
         return pc.if_else(sidecar.is_valid(), pc.binary_join_element_wise(sidecar, text, "\x1f"), text)
     return pc.coalesce(sidecar, text)

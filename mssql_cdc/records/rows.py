@@ -20,7 +20,7 @@ from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.converters import Convert, Values, converter
 from mssql_cdc.records.defaults import value_of_null
 from mssql_cdc.records.names import data_topic, field_name
-from mssql_cdc.schema import Column, TableId, TableSchema, lossy
+from mssql_cdc.schema import Column, TableId, TableSchema
 
 SLICE_ROWS = 5_000
 Image = dict[str, Any]
@@ -104,7 +104,7 @@ class TableShape:
             large=tuple(
                 Large(column.name, name, _undelivered(column, table, connector))
                 for name, column, _ in value_fields
-                if _is_large(column)
+                if column.type.before_image != "always"
             ),
         )
 
@@ -115,10 +115,6 @@ def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
     if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
         return "*" * mask.length
     return None if column.nullable else value_of_null(column, connector.records)
-
-
-def _is_large(column: Column) -> bool:
-    return column.type.is_max or column.type.is_old_lob or column.type.name in {"xml", "json"}
 
 
 @dataclass(frozen=True)
@@ -216,7 +212,7 @@ def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column that a column filter hides: only the key has it (EVT-03).
             return convert(batch.column("key").field(column.name), None)
-        texts = map_value(exact, column.name) if lossy(column.type) != "never" else None
+        texts = map_value(exact, column.name) if column.type.loss != "never" else None
         return convert(image.field(where), texts)
 
     names = [name for name, _, _ in shape.fields]

@@ -45,7 +45,7 @@ def build_images(
     before, after, exact_before, exact_after = [], [], [], []
     for number, (column, (values, exact)) in enumerate(zip(columns, decoded, strict=True)):
         source = before_row
-        if column.type.is_old_lob or column.type.is_max or column.type.name in {"xml", "json"}:
+        if column.type.before_image != "always":
             # Untouched, it is NULL in the 3 and has its value in the 4: the before image is known all the same.
             untouched = (operation == AFTER) & ~changed[:, number]
             source = np.where(untouched, rows, before_row)
@@ -131,7 +131,7 @@ def _unavailable(columns: Sequence[Column], after: Sequence[pa.Array], operation
         if column.computed:
             names.append(column.name)
             chosen.append(np.ones(len(operation), dtype=bool))
-        elif column.type.is_old_lob:
+        elif column.type.before_image == "never":
             touched = changed[:, number]
             names += [column.name, f"before.{column.name}"]
             chosen += [(operation == DELETE) | (update & ~touched & ~flags(values)), update & touched]

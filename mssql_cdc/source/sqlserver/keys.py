@@ -9,48 +9,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mssql_cdc.errors import SchemaError
-from mssql_cdc.schema import Column, SqlServerType
+from mssql_cdc.schema import Column, Kind, SqlServerType
 from mssql_cdc.source.sqlserver.sql import quote
 
 Bound = tuple[str | None, ...]
 """One text per key column; None is NULL."""
 
-_PLAIN = {"bit", "tinyint", "smallint", "int", "bigint", "decimal", "numeric", "uniqueidentifier"}
-_STYLES = {
-    "money": 2, "smallmoney": 2, "real": 3, "float": 3, "date": 121, "time": 121, "datetime": 126,
-    "smalldatetime": 126, "datetime2": 121, "datetimeoffset": 121,
-}  # fmt: skip
-_BINARY = {"binary", "varbinary", "timestamp", "rowversion"}
-
 
 def bound_expression(column: Column) -> str:
-    """T-SQL that gives a key value as ASCII text."""
-    name, kind = quote(column.name), column.type
-    if kind.is_character:
-        return (
-            f"CONVERT(varchar({4 * _units(kind)}), CAST({_national(kind, name)} AS varbinary({2 * _units(kind)})), 2)"
-        )
-    if kind.name in _BINARY:
-        size = kind.length or 8
-        return f"CONVERT(varchar({2 * size}), CAST({name} AS varbinary({size})), 2)"
-    if kind.name in _PLAIN:
-        return f"CONVERT(varchar(60), {name})"
-    if kind.name in _STYLES:
-        return f"CONVERT(varchar(60), {name}, {_STYLES[kind.name]})"
-    raise SchemaError(f"A key column of type {kind.declaration} cannot bound a chunk ({column.name!r})")
+    """T-SQL that gives a key value as ASCII text.
+
+    Raises:
+        SchemaError: keys of this type cannot bound a chunk.
+    """
+    name, sql_type = quote(column.name), column.type
+    row = sql_type.row
+    if sql_type.is_large:
+        raise SchemaError(f"A key column of type {sql_type.declaration} cannot bound a chunk ({column.name!r})")
+    match sql_type.kind:
+        case Kind.TEXT:
+            units = _units(sql_type)
+            national = f"CAST({name} AS nvarchar({units}))" if row.code_page else name
+            return f"CONVERT(varchar({4 * units}), CAST({national} AS varbinary({2 * units})), 2)"
+        case Kind.BINARY:
+            size = _size(sql_type)
+            return f"CONVERT(varchar({2 * size}), CAST({name} AS varbinary({size})), 2)"
+        case _:
+            style = row.bound_style or row.style
+            return f"CONVERT(varchar(60), {name}{f', {style}' if style else ''})"
 
 
 def bound_value(column: Column) -> str:
     """T-SQL with one parameter marker that gives the value of a bound's text, in the column's type and collation."""
-    kind = column.type
-    if kind.is_character:
-        national = f"CAST(CONVERT(varbinary({2 * _units(kind)}), ?, 2) AS nvarchar({_units(kind)}))"
-        value = f"{national} COLLATE {kind.collation}" if kind.collation else national
-        return value if kind.name in {"nchar", "nvarchar"} else f"CAST({value} AS {kind.declaration})"
-    if kind.name in _BINARY:
-        size = kind.length or 8
-        return f"CAST(CONVERT(varbinary({size}), ?, 2) AS {kind.declaration if kind.length else 'binary(8)'})"
-    return f"CAST(? AS {kind.declaration})"
+    sql_type = column.type
+    match sql_type.kind:
+        case Kind.TEXT:
+            units = _units(sql_type)
+            value = f"CAST(CONVERT(varbinary({2 * units}), ?, 2) AS nvarchar({units}))"
+            value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
+            return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
+        case Kind.BINARY:
+            declared = sql_type.declaration if sql_type.length else "binary(8)"
+            return f"CAST(CONVERT(varbinary({_size(sql_type)}), ?, 2) AS {declared})"
+        case _:
+            return f"CAST(? AS {sql_type.declaration})"
 
 
 def after(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
@@ -95,10 +97,11 @@ def _equal(column: Column, value: str | None) -> str:
     return f"{quote(column.name)} IS NULL" if value is None else f"{quote(column.name)} = {bound_value(column)}"
 
 
-def _units(kind: SqlServerType) -> int:
+def _units(sql_type: SqlServerType) -> int:
     """UTF-16 units that a key value may have; keys are at most 1700 bytes long."""
-    return min(kind.length or 1, 2000) if kind.length != -1 else 2000
+    return min(sql_type.length or 1, 2000)
 
 
-def _national(kind: SqlServerType, name: str) -> str:
-    return name if kind.name in {"nchar", "nvarchar"} else f"CAST({name} AS nvarchar({_units(kind)}))"
+def _size(sql_type: SqlServerType) -> int:
+    """Bytes of a binary key; a rowversion has 8."""
+    return sql_type.length or 8

@@ -14,7 +14,7 @@ from typing import Any
 from mssql_cdc.config.model import Filters
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
-from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
+from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_texts as texts
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
@@ -177,18 +177,20 @@ def _column(captured: Any, change: Any, live: Any, key: Sequence[str]) -> Column
 
 
 def sql_type(row: Any) -> SqlServerType:
-    """The base type of a `sys.columns` row joined with its type name."""
-    name = row.type_name
+    """The base type of a `sys.columns` row joined with its type name.
+
+    An unknown type is no error yet: its table's is, when its rows are read.
+    """
+    known = TYPES.get(row.type_name)
+    arguments = known.arguments if known else "none"
     length = row.max_length
-    if name in {"nchar", "nvarchar"} and length > 0:
+    if known and known.kind is Kind.TEXT and not known.code_page and length > 0:
         length //= 2
-    sized = name in {"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"}
-    scaled = name in {"decimal", "numeric", "time", "datetime2", "datetimeoffset"}
     return SqlServerType(
-        name,
-        length=length if sized else None,
-        precision=row.precision if name in {"decimal", "numeric"} else None,
-        scale=row.scale if scaled else None,
+        row.type_name,
+        length=length if arguments == "length" else None,
+        precision=row.precision if arguments == "precision and scale" else None,
+        scale=row.scale if arguments in {"precision and scale", "scale"} else None,
         collation=row.collation_name,
     )
 
@@ -226,7 +228,8 @@ def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: st
 
 
 def _spoiled(type_name: str, collation: str | None, database_collation: str) -> bool:
-    return type_name in {"char", "varchar", "text"} and collation not in {None, database_collation}
+    known = TYPES.get(type_name)
+    return known is not None and known.code_page and collation not in {None, database_collation}
 
 
 def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[Any]]:
