@@ -68,7 +68,7 @@ class HashMask:
         if not sql_type.is_character:
             return values
         encoded = values.dictionary_encode()
-        length = sql_type.length if sql_type.length and sql_type.length > 0 else None
+        length = sql_type.jdbc_length
         digests = pa.array([self._digest(text)[:length] for text in encoded.dictionary.to_pylist()], pa.string())
         return digests.take(encoded.indices)
 

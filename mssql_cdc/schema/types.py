@@ -56,8 +56,8 @@ class SqlServerType:
 
     @property
     def is_character(self) -> bool:
-        """Whether values are character strings, to which Debezium's masks apply."""
-        return self.kind is Kind.TEXT
+        """Whether Debezium handles values as character strings, to which its masks apply (FLT-06 to FLT-08)."""
+        return self.kind in {Kind.TEXT, Kind.DOCUMENT, Kind.UUID}
 
     @property
     def declaration(self) -> str:

@@ -13,12 +13,16 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mssql_cdc.check import canonical
 from mssql_cdc.check.sides import _python
+from mssql_cdc.config.masks import MaskKind, MaskRule
 from mssql_cdc.config.model import BinaryHandling, DecimalHandling, RecordSettings, TimePrecision
+from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import SchemaError
+from mssql_cdc.events import HashMask, Mask, StarMask, Truncate
 from mssql_cdc.events.keys import key_texts
 from mssql_cdc.lake.delta_schema import arrow_of, delta_json
 from mssql_cdc.records.converters import converter
@@ -152,6 +156,19 @@ def test_every_type_gives_a_key_text(kind: SqlServerType) -> None:
     text, null = key_texts(image, maps, table_schema=schema).to_pylist()
     assert ":" in text
     assert null == "N"
+
+
+@pytest.mark.feature("FLT-06", "FLT-07", "FLT-08")
+@every_type
+@pytest.mark.parametrize(
+    ("rule", "mask"),
+    [("fill", StarMask(5)), ("truncate", Truncate(1)), ("hash", HashMask("MD5", "salt"))],
+    ids=["fill", "truncate", "hash"],
+)
+def test_a_mask_hides_values_of_every_type_that_masks_are_for(kind: SqlServerType, rule: MaskKind, mask: Mask) -> None:
+    if MaskRule(kind=rule, columns=PatternList(())).applies_to(kind.name):
+        values = pc.binary_repeat(values_of(kind), 2)
+        assert mask.apply(values, kind)[0] != values[0]
 
 
 @every_type

@@ -199,6 +199,7 @@ def test_hash_mask_equals_debeziums(mask: HashMask, value: str, expected: str):
     long = SqlServerType("varchar", length=-1)
     assert mask.apply(pa.array([value, None, value]), long).to_pylist() == [expected, None, expected]
     assert mask.apply(pa.array([value]), SqlServerType("varchar", length=20)).to_pylist() == [expected[:20]]
+    assert mask.apply(pa.array([value]), SqlServerType("uniqueidentifier")).to_pylist() == [expected[:36]]
 
 
 @pytest.mark.feature("FLT-06")
