@@ -112,7 +112,7 @@ def type_row(name: str) -> TypeRow:
     except KeyError:
         raise SchemaError(
             f"The SQL Server type {name!r} is unknown; known are {', '.join(sorted(TYPES))}. "
-            "Exclude the column with column.exclude.list"
+            "Leave the column out of the capture instance (@captured_column_list of sys.sp_cdc_enable_table)"
         ) from None
 
 

@@ -39,9 +39,11 @@ def test_type_is_stored_as(kind: SqlServerType, expected: pa.DataType):
     assert kind.arrow == expected
 
 
-def test_type_that_nobody_knows_is_an_error_with_advice():
-    with pytest.raises(SchemaError, match=r"'vector' is unknown.*column\.exclude\.list"):
-        _ = SqlServerType("vector").arrow
+def test_unknown_type_is_an_error_even_where_a_filter_excludes_its_column():
+    """Excluded columns are read all the same, so the advice must not be to exclude one."""
+    schema = orders(column("id", "int"), column("where", "point")).excluding({"where"})
+    with pytest.raises(SchemaError, match=r"'point' is unknown.*@captured_column_list"):
+        neutral_schema(schema)
 
 
 def test_type_lossiness_is_about_what_arrow_cannot_carry():
