@@ -18,7 +18,6 @@ def test_a_database_is_named_in_its_real_case(shop: Shop) -> None:
     found = database(shop.control, shop.catalog.upper())
 
     assert found.name == shop.catalog
-    assert found.cdc_enabled
 
 
 def test_a_database_without_cdc_says_what_to_do(shop: Shop) -> None:

@@ -99,7 +99,9 @@ def test_minima_are_known_by_instance(counted: Shop) -> None:
 def test_the_server_increments_as_we_do(counted: Shop) -> None:
     (at,) = insert(counted, 1)
 
-    assert positions.increment(counted.control, at) == at.increment()
+    found = counted.control.value(f"SELECT sys.fn_cdc_increment_lsn(0x{at.raw.hex()})", doing="incrementing an LSN")
+
+    assert Lsn(found) == at.increment()
 
 
 @pytest.mark.feature("STR-02")
@@ -129,7 +131,6 @@ def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
     wanted = LsnRange(lsns[0], to)
 
     assert volume.count_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t": 5, "dbo_first_table": 0}
-    assert volume.with_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t"}
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])

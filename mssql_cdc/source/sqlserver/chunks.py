@@ -5,7 +5,6 @@ The chunks cover every key value there is or may come, so rows that are inserted
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,6 @@ from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import Bound, after, bound_expression, up_to
 from mssql_cdc.source.sqlserver.sql import quote
-
-_ROWS = """
-SELECT SUM(rows) FROM sys.partitions WHERE object_id = OBJECT_ID(?) AND index_id IN (0, 1)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +33,10 @@ class Chunk:
                 parameters += values
         return " AND ".join(parts), parameters
 
-    def to_json(self) -> str:
-        """One line of a persisted plan."""
-        return json.dumps({"number": self.number, "lower": self.lower, "upper": self.upper})
-
-    @classmethod
-    def from_json(cls, text: str) -> Chunk:
-        """The chunk whose `to_json()` this is."""
-        data = json.loads(text)
-        lower, upper = (None if data[name] is None else tuple(data[name]) for name in ("lower", "upper"))
-        return cls(data["number"], lower, upper)
-
 
 def table_name(schema: TableSchema) -> str:
     """`[schema].[table]` in the connection's database."""
     return f"{quote(schema.table_id.schema)}.{quote(schema.table_id.name)}"
-
-
-def estimated_rows(control: Control, schema: TableSchema) -> int:
-    """How many rows the table has, as the server's metadata say."""
-    found = control.value(_ROWS, table_name(schema), doing=f"counting rows of {schema.table_id}")
-    return int(found or 0)
 
 
 def plan_chunks(
@@ -98,8 +77,8 @@ def next_bound(
 ) -> Bound | None:
     """The key that ends the next `rows` rows behind `last`; None when fewer are left.
 
-    For incremental snapshots, whose chunks are cut one by one. Rows that share a surrogate key's value stay in one
-    chunk, since the chunk reaches up to and including the bound.
+    Chunks can so be cut one by one, without numbering the whole table. Rows that share a surrogate key's value stay in
+    one chunk, since a chunk reaches up to and including its bound.
     """
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)
@@ -111,17 +90,5 @@ def next_bound(
         f"OFFSET {int(rows) - 1} ROWS FETCH NEXT 1 ROWS ONLY",
         *parameters,
         doing=f"planning a chunk of {schema.table_id}",
-    )
-    return None if found is None else tuple(found)
-
-
-def largest_key(control: Control, schema: TableSchema) -> Bound | None:
-    """The last key in the server's order; None for an empty table."""
-    keys = schema.keys
-    texts = ", ".join(bound_expression(column) for column in keys)
-    order = ", ".join(f"{quote(column.name)} DESC" for column in keys)
-    found = control.row(
-        f"SELECT TOP (1) {texts} FROM {table_name(schema)} ORDER BY {order}",
-        doing=f"reading the largest key of {schema.table_id}",
     )
     return None if found is None else tuple(found)

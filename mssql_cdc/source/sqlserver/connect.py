@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import arrow_odbc
 import pyodbc
@@ -26,7 +26,6 @@ pyodbc.pooling = False
 SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1"
 """Run on every connection, before anything else (rule E26)."""
 
-Role = Literal["control", "bulk"]
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
 

@@ -1,6 +1,6 @@
-"""Capture instances as values, and which of them a (table, range) reads (rules B14, B15; EVO-04).
+"""Capture instances as values (rules B14, B15; EVO-04).
 
-Pure: the catalog's rows are read in `metadata`.
+The catalog's rows are read in `catalog`; which instance serves a range is decided in `plan/`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mssql_cdc.errors import DataLostError
-from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
 
 
@@ -32,9 +31,6 @@ class CaptureInstance:
     schema: TableSchema
     ordinals: tuple[int, ...]
     has_command_id: bool = True
-    role: str | None = None
-    supports_net_changes: bool = False
-    drop_pending: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -50,37 +46,6 @@ class CapturedTable:
     def newest(self) -> CaptureInstance:
         """The instance whose structure a new snapshot has."""
         return self.instances[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Which instance serves a table's range, and how far it may go: one schema per (table, range)."""
-
-    instance: CaptureInstance
-    range: LsnRange
-
-
-def choose_instance(table: CapturedTable, wanted: LsnRange) -> Reading:
-    """The instance for the beginning of the range, and the range clamped so that it needs no other.
-
-    The newer instance serves only from its start on; the older one everything below (rule B14).
-
-    Raises:
-        DataLostError: every instance began after the range does.
-    """
-    order = by_age(table.instances)
-    next_lsn = wanted.from_.increment()
-    usable = [instance for instance in order if instance.start_lsn <= next_lsn]
-    if not usable:
-        oldest = order[0]
-        raise DataLostError(
-            f"{table.table_id}: changes after {wanted.from_.text} are needed, but the oldest capture instance "
-            f"{oldest.name!r} holds them only from {oldest.start_lsn.text}; a new snapshot of the table is needed"
-        )
-    chosen = usable[-1]
-    later = [instance.start_lsn for instance in order if instance.start_lsn > next_lsn]
-    to = min([wanted.to, *(start.decrement() for start in later)])
-    return Reading(chosen, LsnRange(wanted.from_, to, wanted.epoch))
 
 
 def by_age(instances: Sequence[CaptureInstance]) -> tuple[CaptureInstance, ...]:

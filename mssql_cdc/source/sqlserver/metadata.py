@@ -13,27 +13,20 @@ from typing import Any
 
 from mssql_cdc.config.model import Filters
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
+from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_texts as texts
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
-from mssql_cdc.source.sqlserver.sql import lsn
 
 _COMMAND_ID = "__$command_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database as the server names it, with what decides how it can be read."""
+    """A database under CDC; `name` is in the server's case."""
 
     name: str
-    cdc_enabled: bool
-    snapshot_isolation: bool
-    read_committed_snapshot: bool
-    collation: str
-    compatibility_level: int
-    read_only: bool
 
 
 def database(control: Control, name: str) -> Database:
@@ -45,13 +38,12 @@ def database(control: Control, name: str) -> Database:
     row = control.row(texts.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
         raise ConfigurationError(f"The server has no database {name!r}; check database.names")
-    found = Database(row[0], bool(row[1]), row[2] == 1, bool(row[3]), row[4], row[5], bool(row[6]))
-    if not found.cdc_enabled:
+    if not row.is_cdc_enabled:
         raise ConfigurationError(
-            f"CDC is not enabled in database {found.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
+            f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
             "sys.sp_cdc_enable_table for each table"
         )
-    return found
+    return Database(row.name)
 
 
 def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
@@ -85,27 +77,6 @@ def captured_tables(control: Control, filters: Filters | None = None) -> list[Ca
     if filters is None:
         return sorted(found, key=lambda table: table.table_id)
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Ddl:
-    """One DDL statement on a captured table, as CDC noted it; once per capture instance of the table."""
-
-    source_object_id: int
-    object_id: int
-    column_updated: bool
-    command: str
-    lsn: Lsn
-    at: str
-
-
-def ddl_history(control: Control, wanted: LsnRange) -> list[Ddl]:
-    """DDL in a range; CDC writes it asynchronously, so the newest may still be missing."""
-    sql = texts.DDL_HISTORY.format(from_=lsn(wanted.from_), to=lsn(wanted.to))
-    return [
-        Ddl(row[0], row[1], bool(row[2]), row[3], _lsn(row[4]), row[5])
-        for row in control.rows(sql, doing="reading the history of DDL")
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +120,6 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         schema=schema,
         ordinals=tuple(ordinals),
         has_command_id=_COMMAND_ID in change,
-        role=row.role_name,
-        supports_net_changes=bool(row.supports_net_changes),
-        drop_pending=bool(row.has_drop_pending),
         warnings=doubtful_columns(table_id, columns, facts.collation),
     )
 

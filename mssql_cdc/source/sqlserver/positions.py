@@ -105,13 +105,6 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
         )
 
 
-def increment(control: Control, value: Lsn) -> Lsn:
-    """`fn_cdc_increment_lsn`, by the server; equal to `Lsn.increment`."""
-    found = _lsn(control.value(f"SELECT sys.fn_cdc_increment_lsn({lsn(value)})", doing="incrementing an LSN"))
-    assert found is not None
-    return found
-
-
 def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | None:
     """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02)."""
     found = control.value(
@@ -132,11 +125,6 @@ def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn |
     ]
     rows = control.rows(" UNION ALL ".join(selects), doing="looking for transactions before an instance's start")
     return {positions[row[0]]: _lsn(row[1]) for row in rows}
-
-
-def server_offset(control: Control) -> int:
-    """The server's present offset from UTC in minutes."""
-    return int(control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the server's offset"))
 
 
 def retention(control: Control) -> timedelta | None:
@@ -200,20 +188,6 @@ def _witness(row: Any) -> Witness:
     start = _lsn(row[0])
     assert start is not None
     return Witness(start, row[1].lower(), row[2].lower(), row[3])
-
-
-# -- Replicas, where the log's end cannot be read ----------------------------------------------------
-
-
-def log_end_by_time(control: Control, read_end: datetime) -> Lsn | None:
-    """On a replica: the first mapping row that ended more than 5 s after `read_end` (server-local time)."""
-    bound = read_end + timedelta(seconds=5)
-    found = control.value(
-        f"SELECT MIN(start_lsn) FROM {MAPPING} WHERE tran_end_time > CAST(? AS datetime)",
-        bound.strftime("%Y-%m-%dT%H:%M:%S.") + f"{bound.microsecond // 1000:03d}",
-        doing="looking for a position behind the read",
-    )
-    return _lsn(found)
 
 
 def _lsn(raw: bytes | None) -> Lsn | None:

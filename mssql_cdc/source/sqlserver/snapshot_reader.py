@@ -82,10 +82,9 @@ class ChunkReader:
         plan = RowPlan.of(self.schema.columns)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
             begin(bulk, self.isolation, self.captured, doing=self._doing)
-            yield from self.read_with(bulk, plan)
+            yield from self._rows(bulk, plan)
 
-    def read_with(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
-        """The same on a connection whose transaction the caller has begun (case A)."""
+    def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         sql, parameters = select_statement(self, plan)
         row = 0
         commit_ts = pa.scalar(self.read_at.astimezone(UTC), INSTANT)
@@ -154,14 +153,3 @@ def locked(connection: Connection, catalog: str, schemas: list[TableSchema], loc
                 doing=f"locking {schema.table_id}",
             )
         yield opened
-
-
-def fix_view(bulk: Bulk) -> None:
-    """Begins a SNAPSHOT transaction and fixes what it sees (case A's c1 … ck)."""
-    begin(bulk, "SNAPSHOT", None, doing="beginning a snapshot transaction")
-    for _ in bulk.read(
-        "SELECT TOP (1) object_id AS [o] FROM cdc.change_tables",
-        [pa.field("o", pa.int32())],
-        doing="fixing the view of a snapshot transaction",
-    ):
-        pass

@@ -156,10 +156,6 @@ class SqlServerSession:
         """Change rows per instance name (`volume`)."""
         return volume.count_rows(self.control, parts)
 
-    def with_rows(self, parts: Parts) -> set[str]:
-        """Names of the instances that have rows in their range (`volume`)."""
-        return volume.with_rows(self.control, parts)
-
     def row_bound(self, parts: Parts, to: Lsn) -> Lsn | None:
         """The bound of `dagster.range.max.rows`; None when all rows fit (`volume`)."""
         return volume.row_bound(self.control, parts, self.connector.dagster.range_max_rows, to)

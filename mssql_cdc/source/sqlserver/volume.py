@@ -11,7 +11,7 @@ from itertools import pairwise
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CaptureInstance
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn, quote, text
+from mssql_cdc.source.sqlserver.sql import MAPPING, lsn, quote
 
 _BETWEEN = "[__$start_lsn] > {from_} AND [__$start_lsn] <= {to}"
 
@@ -43,19 +43,6 @@ def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange
     for number, rows in control.rows(" UNION ALL ".join(selects), doing="counting change rows"):
         counts[busy[number][0].name] = int(rows)
     return counts
-
-
-def with_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> set[str]:
-    """The names of the instances that have rows in their range."""
-    busy = [(instance, wanted) for instance, wanted in parts if not wanted.is_empty]
-    if not busy:
-        return set()
-    selects = [
-        f"SELECT {text(instance.name)} WHERE EXISTS (SELECT 1 FROM {change_source(instance, wanted)} "
-        f"WHERE {between(wanted)})"
-        for instance, wanted in busy
-    ]
-    return {row[0] for row in control.rows(" UNION ALL ".join(selects), doing="looking for change rows")}
 
 
 def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Lsn | None:

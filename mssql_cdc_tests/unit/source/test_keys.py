@@ -55,12 +55,6 @@ def test_a_chunk_ends_with_its_upper_bound(bound: tuple[int, int | None], row: t
     assert holds(*Chunk(0, None, upper).predicate(KEYS), row) is (order(row) <= order(bound))
 
 
-def test_a_chunk_survives_its_text() -> None:
-    chunk = Chunk(3, ("1", None), ("2", "0061"))
-
-    assert Chunk.from_json(chunk.to_json()) == chunk
-
-
 @pytest.mark.feature("INC-16")
 @pytest.mark.parametrize(
     ("kind", "value"),
