@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.events.arrays import list_without, map_without, names_without, struct_array
-from mssql_cdc.events.keys import key_texts
-from mssql_cdc.events.masks import Mask
+from mssql_cdc.events.key_text import key_texts
+from mssql_cdc.events.masking import Mask
+from mssql_cdc.events.nested_arrays import list_without, map_without, names_without, struct_array
 from mssql_cdc.schema.arrow import EXACT, SOURCE_BLOCK, change_log_schema, row_struct
 from mssql_cdc.schema.tables import Column, TableSchema
 

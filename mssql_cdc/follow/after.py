@@ -28,7 +28,7 @@ from mssql_cdc.lake.offsets import OffsetRow, Offsets, load_offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.sqlserver.signals import signal_table
+from mssql_cdc.source.sqlserver.catalog import signal_table
 from mssql_cdc.spark.tasks import side_by_side
 
 

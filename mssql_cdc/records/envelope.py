@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mssql_cdc.config import Connector
+from mssql_cdc.records.capture_times import stamps
 from mssql_cdc.records.names import transaction_topic
 from mssql_cdc.records.numbering import SerialNumbers, Transaction
 from mssql_cdc.records.rows import Image, Row
-from mssql_cdc.records.times import stamps
 
 VERSION = "3.3.1.Final"
 """The Debezium version whose records these are."""

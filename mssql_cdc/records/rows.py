@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import SchemaError
-from mssql_cdc.events.arrays import map_value
+from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.converters import Convert, Values, converter
 from mssql_cdc.records.defaults import value_of_null

@@ -13,11 +13,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, Record, SourceInfo
 from mssql_cdc.records.names import schema_change_topic
-from mssql_cdc.records.structure import table_structure
-from mssql_cdc.records.times import microseconds
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema
 
 STREAMING_DDL = "N/A"
 
@@ -123,3 +122,37 @@ def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
     """The position behind which the version holds: in front of every row of its instance's first LSN."""
     start = version.schema.from_lsn
     return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"
+
+
+def table_structure(schema: TableSchema) -> dict[str, Any]:
+    """`table` of a schema change record, excluded columns included (column filters shape values only)."""
+    return {
+        "defaultCharsetName": None,
+        "primaryKeyColumnNames": list(schema.key_columns),
+        "columns": [_column(column, position) for position, column in enumerate(schema.columns, start=1)],
+        "comment": None,
+    }
+
+
+def _column(column: Column, position: int) -> dict[str, Any]:
+    row = column.type.row
+    name = row.jdbc.name or row.name
+    if column.identity:  # `decimal() identity` is the server's own spelling.
+        name = f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
+    return {
+        "name": column.name,
+        "jdbcType": row.jdbc.code,
+        "nativeType": None,
+        "typeName": name,
+        "typeExpression": name,
+        "charsetName": None,
+        "length": column.type.jdbc_length,
+        "scale": column.type.jdbc_scale,
+        "position": position,
+        "optional": column.nullable,
+        "autoIncremented": column.identity,
+        "generated": column.computed,
+        "comment": None,
+        "defaultValueExpression": column.default_text,
+        "enumValues": None,
+    }

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from mssql_cdc.lake.offsets import OffsetRow, Offsets
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
+from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Version, snapshot_record
-from mssql_cdc.records.times import CaptureTimes
 from mssql_cdc.schema import TableId
 
 

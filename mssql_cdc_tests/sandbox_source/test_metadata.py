@@ -9,8 +9,8 @@ import pytest
 from mssql_cdc.config.filters import ColumnFilter, TableFilter
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
-from mssql_cdc.source.sqlserver.metadata import captured_tables, database
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 

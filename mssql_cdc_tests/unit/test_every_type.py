@@ -23,15 +23,15 @@ from mssql_cdc.config.model import BinaryHandling, DecimalHandling, RecordSettin
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate
-from mssql_cdc.events.keys import key_texts
+from mssql_cdc.events.key_text import key_texts
 from mssql_cdc.lake.delta_schema import arrow_of, delta_json
 from mssql_cdc.records.converters import converter
 from mssql_cdc.records.defaults import value_of_null
-from mssql_cdc.records.structure import table_structure
+from mssql_cdc.records.schema_changes import table_structure
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema, TypeRow
+from mssql_cdc.source.sqlserver.catalog import sql_type
+from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value
 from mssql_cdc.source.sqlserver.columns import RowPlan, fetch
-from mssql_cdc.source.sqlserver.keys import bound_expression, bound_value
-from mssql_cdc.source.sqlserver.metadata import sql_type
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 

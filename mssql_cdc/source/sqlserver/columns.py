@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from mssql_cdc.errors import SourceError
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 from mssql_cdc.schema.types import FRACTION_DIGITS
-from mssql_cdc.source.sqlserver.arrays import numbers
+from mssql_cdc.source.sqlserver.numpy_arrays import numbers
+from mssql_cdc.source.sqlserver.raw_values import decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
-from mssql_cdc.source.sqlserver.temporal import instant, local_time
-from mssql_cdc.source.sqlserver.utf16 import decode_utf16
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
 """A column's values in its Arrow type, and the exact texts of those which it cannot carry (None: no such)."""

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from mssql_cdc.schema import Column
 from mssql_cdc.schema.arrow import EXACT, TEXTS
-from mssql_cdc.source.sqlserver.arrays import Bytes, Flags, Numbers, flags, text_lists, text_maps
 from mssql_cdc.source.sqlserver.columns import Decoded
+from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags, text_lists, text_maps
 
 DELETE, INSERT, BEFORE, AFTER = 1, 2, 3, 4
 _NO_ROW = -1

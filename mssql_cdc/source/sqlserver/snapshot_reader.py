@@ -16,14 +16,15 @@ import pyarrow as pa
 
 from mssql_cdc.config import Connection
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
-from mssql_cdc.source.sqlserver.arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import Chunk, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.sqlserver.decode import position_texts, snapshot_batch, snapshot_images
+from mssql_cdc.source.sqlserver.decode import position_texts
+from mssql_cdc.source.sqlserver.images import Images, inserted_images
+from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.sql import quote, require_captured
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
@@ -87,18 +88,27 @@ class ChunkReader:
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         sql, parameters = select_statement(self, plan)
         row = 0
-        commit_ts = pa.scalar(self.read_at.astimezone(UTC), INSTANT)
         for raw in bulk.read(sql, plan.raw_fields(), parameters, doing=self._doing):
-            if not raw.num_rows:
-                continue
-            yield snapshot_batch(
-                self.schema,
-                snapshot_images(plan, raw),
-                self._positions(row, raw.num_rows),
-                commit_ts=commit_ts,
-                commit_lsn=self.commit_lsn.text if self.commit_lsn else None,
-            )
-            row += raw.num_rows
+            if raw.num_rows:
+                yield self._neutral(inserted_images(plan.columns, plan.decode(raw), raw.num_rows), row, raw.num_rows)
+                row += raw.num_rows
+
+    def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
+        """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
+        commit_lsn = self.commit_lsn.text if self.commit_lsn else None
+        known: dict[str, pa.Array] = {
+            "pos": self._positions(first, rows),
+            "commit_ts": pa.repeat(pa.scalar(self.read_at.astimezone(UTC), INSTANT), rows),
+            "op": pa.repeat("r", rows),
+            "commit_lsn": pa.repeat(pa.scalar(commit_lsn, pa.string()), rows),
+            "before": images.before,
+            "after": images.after,
+            "unavailable": images.unavailable,
+            "exact": images.exact,
+        }
+        neutral = neutral_schema(self.schema)
+        arrays = [known.get(field.name, pa.nulls(rows, field.type)) for field in neutral]
+        return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, first: int, rows: int) -> pa.Array:
         """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
@@ -139,12 +149,19 @@ def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]
     return sql, parameters
 
 
-# -- Case A: all tables at one point of the log ------------------------------------------------------
-
-
 @contextmanager
 def locked(connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int) -> Iterator[Control]:
-    """Holds a shared lock on every table until the block ends or rolls back (case A's c0)."""
+    """Holds a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
+
+    Args:
+        connection: how to connect.
+        catalog: the database.
+        schemas: the tables to lock.
+        lock_timeout_ms: how long the server waits for a writer that is in the way.
+
+    Raises:
+        SourceUnavailableError: a lock was not granted in time.
+    """
     with control(connection, catalog, autocommit=False) as opened:
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
         for schema in schemas:

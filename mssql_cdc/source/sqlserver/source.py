@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.source.sqlserver import chunks, log_end, metadata, positions, volume
+from mssql_cdc.source.sqlserver import catalog, chunks, log_end, positions, volume
+from mssql_cdc.source.sqlserver.catalog import Database
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.chunks import Chunk
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance
 from mssql_cdc.source.sqlserver.log_end import LogMark
-from mssql_cdc.source.sqlserver.metadata import Database
 from mssql_cdc.source.sqlserver.positions import Standing, Witness
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader
 
@@ -101,12 +101,12 @@ class SqlServerSession:
     connector: Connector
 
     def database(self) -> Database:
-        """The database in its real case, with its options (`metadata`)."""
-        return metadata.database(self.control, self.control.catalog)
+        """The database in its real case, with its options (`catalog`)."""
+        return catalog.database(self.control, self.control.catalog)
 
     def tables(self) -> list[CapturedTable]:
-        """The captured tables that the filters let through, in snapshot order (`metadata`)."""
-        return metadata.captured_tables(self.control, self.connector.filters)
+        """The captured tables that the filters let through, in snapshot order (`catalog`)."""
+        return catalog.captured_tables(self.control, self.connector.filters)
 
     def standing(self) -> Standing:
         """Settled, captured and maximum, read in this order (`positions`)."""

@@ -9,25 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.source.sqlserver.changes import between, change_source
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CaptureInstance
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn, quote
-
-_BETWEEN = "[__$start_lsn] > {from_} AND [__$start_lsn] <= {to}"
-
-
-def change_source(instance: CaptureInstance, wanted: LsnRange) -> str:
-    """What a statement about an instance's rows in a range selects from: the change table, or its function."""
-    if instance.change_table is not None:
-        schema, name = instance.change_table
-        return f"{quote(schema)}.{quote(name)}"
-    function = quote(f"fn_cdc_get_all_changes_{instance.name}")
-    return f"[cdc].{function}({lsn(wanted.from_.increment())}, {lsn(wanted.to)}, N'all update old')"
-
-
-def between(wanted: LsnRange) -> str:
-    """The predicate of a range's rows."""
-    return _BETWEEN.format(from_=lsn(wanted.from_), to=lsn(wanted.to))
+from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
 
 
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:

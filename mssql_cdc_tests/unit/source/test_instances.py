@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from mssql_cdc.schema import Column, SqlServerType
+from mssql_cdc.source.sqlserver.catalog import choose_key, doubtful_columns, sql_type
 from mssql_cdc.source.sqlserver.instances import CapturedTable, by_age
-from mssql_cdc.source.sqlserver.metadata import choose_key, doubtful_columns, sql_type
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 
 OLD = instance(name="old", start_lsn=lsn(10))

@@ -1,7 +1,7 @@
 """Reads the catalog of one database: capture instances with their columns, keys and source tables.
 
 Six short statements for the whole database, put together in Python. The rules about keys (B12) and doubtful
-columns (E27) are pure functions here; which instance is read is decided in `instances`.
+columns (E27) are pure functions here; which instance serves a range is decided in `plan/`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mssql_cdc.config import Connector
 from mssql_cdc.config.model import Filters
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
-from mssql_cdc.source.sqlserver import catalog_texts as texts
+from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.instances import CapturedTable, CaptureInstance, by_age
 
@@ -35,7 +36,7 @@ def database(control: Control, name: str) -> Database:
     Raises:
         ConfigurationError: there is none, or CDC is not enabled in it.
     """
-    row = control.row(texts.DATABASE, name, doing=f"looking for database {name!r}")
+    row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
         raise ConfigurationError(f"The server has no database {name!r}; check database.names")
     if not row.is_cdc_enabled:
@@ -49,13 +50,13 @@ def database(control: Control, name: str) -> Database:
 def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
     """The tables under CDC that the filters let through, in the order of snapshots (SNP-26)."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
-    collation = control.value(texts.DATABASE_COLLATION, doing="asking for the database's collation")
-    change_columns = _grouped(control.rows(texts.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
-    source_columns = _grouped(control.rows(texts.SOURCE_COLUMNS, doing="reading the source tables' columns"))
-    captured = _grouped(control.rows(texts.CAPTURED_COLUMNS, doing="reading captured columns"))
-    indexes = _grouped(control.rows(texts.UNIQUE_INDEXES, doing="reading unique indexes"))
+    collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
+    change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
+    source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
+    captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
+    indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
-    for row in control.rows(texts.CAPTURE_INSTANCES, doing="reading capture instances"):
+    for row in control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances"):
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
@@ -209,3 +210,31 @@ def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[A
 
 def _lsn(raw: bytes | None) -> Lsn:
     return ZERO_LSN if raw is None else Lsn(bytes(raw))
+
+
+def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+    """The captured signal table of a database; None when none is configured for it or its channel is off.
+
+    Its first three columns are id, type and data, whatever their names (SIG-02).
+
+    Raises:
+        ConfigurationError: it is configured but not under CDC, or has fewer than three columns.
+    """
+    named = connector.signals.table_of(catalog)
+    if named is None or "source" not in connector.signals.channels:
+        return None
+    wanted = tuple(part.lower() for part in named)
+    for table in tables:
+        if (table.table_id.schema.lower(), table.table_id.name.lower()) != wanted:
+            continue
+        columns = table.newest.schema.columns
+        if len(columns) < 3:
+            raise ConfigurationError(
+                f"The signal table {table.table_id} has {len(columns)} captured columns; it needs id, type and data"
+            )
+        return table
+    schema, name = named
+    raise ConfigurationError(
+        f"The signal table {catalog}.{schema}.{name} is not under CDC: EXEC sys.sp_cdc_enable_table "
+        f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
+    )

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.events.arrays import hex_text, map_value
+from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.schema.tables import Column, TableSchema
 
 _NULL_PART = "N"
@@ -75,3 +76,15 @@ def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa
     if loss == "base type":
         return pc.if_else(sidecar.is_valid(), pc.binary_join_element_wise(sidecar, text, "\x1f"), text)
     return pc.coalesce(sidecar, text)
+
+
+def hex_text(values: pa.Array) -> pa.Array:
+    """Lower-case hexadecimal text of each binary value; NULL stays NULL."""
+    binary = values.cast(pa.binary())
+    offsets = np.frombuffer(binary.buffers()[1], np.int32, len(binary) + 1, binary.offset * 4)
+    data = binary.buffers()[2]
+    raw = memoryview(data)[offsets[0] : offsets[-1]] if data is not None else b""
+    text = pa.py_buffer(bytes(raw).hex().encode("ascii"))
+    doubled = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int32))
+    plain = pa.Array.from_buffers(pa.string(), len(binary), [None, doubled, text])
+    return pc.if_else(binary.is_valid(), plain, None)
