@@ -6,6 +6,8 @@ Everything is done for whole columns at a time; the only loops run over columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,9 +44,9 @@ def to_change_log(
     """
     masks = masks or {}
     exact = batch.column("exact")
-    find_keys = {"table_schema": table_schema, "masked": set(masks), "key_secret": key_secret}
-    before_key = key_texts(batch.column("before"), exact.field("before"), **find_keys)
-    after_key = key_texts(batch.column("after"), exact.field("after"), **find_keys)
+    find_keys = partial(key_texts, table_schema=table_schema, masked=set(masks), key_secret=key_secret)
+    before_key = find_keys(batch.column("before"), exact.field("before"))
+    after_key = find_keys(batch.column("after"), exact.field("after"))
     columns = _columns(batch, before_key, after_key, table_schema, masks)
     moved = pc.fill_null(pc.not_equal(before_key, after_key), False)
     if pc.any(moved).as_py():
@@ -58,7 +60,7 @@ def _columns(
     after_key: pa.Array,
     table_schema: TableSchema,
     masks: Mapping[str, Mask],
-) -> dict[str, pa.Array]:
+) -> dict[str, Any]:
     """The batch's columns as the log wants them, one row per change still."""
     exact = batch.column("exact")
     gone = {column.name for column in table_schema.columns if column.excluded}
@@ -84,7 +86,7 @@ def _image(
         return image
     if not columns:
         return pa.nulls(len(image), pa.null())
-    children = []
+    children: list[pa.Array] = []
     for column in columns:
         values = image.field(column.name)
         mask = masks.get(column.name)
@@ -92,7 +94,7 @@ def _image(
     return struct_array(children, row_struct(columns), image.is_null())
 
 
-def _split(columns: dict[str, pa.Array], moved: pa.Array, before_key: pa.Array) -> dict[str, pa.Array]:
+def _split(columns: dict[str, Any], moved: pa.Array, before_key: pa.Array) -> dict[str, Any]:
     """Updates that change `_key` become a `d` with operation 3 and a `c` with operation 4 (rule B13)."""
     is_moved = moved.to_numpy(zero_copy_only=False).astype(bool)
     rows = np.repeat(np.arange(len(is_moved)), np.where(is_moved, 2, 1))
@@ -133,7 +135,7 @@ def _split_unavailable(lists: pa.ListArray, first: np.ndarray, second: np.ndarra
 
 
 def _assemble(
-    columns: dict[str, pa.Array], table_schema: TableSchema, batch_number: int, snapshot: str | None
+    columns: dict[str, Any], table_schema: TableSchema, batch_number: int, snapshot: str | None
 ) -> pa.RecordBatch:
     count = len(columns["pos"])
     nobody = pa.repeat(pa.scalar(value=False), count)

@@ -67,7 +67,7 @@ def _innermost(text: str) -> str:
 
 
 def _decimal(value: Decimal, sql_type: SqlServerType, settings: RecordSettings) -> float | str:
-    scale = sql_type.arrow.scale
+    scale = sql_type.jdbc_scale or 0
     with localcontext() as context:
         context.prec = 60
         value = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_EVEN)

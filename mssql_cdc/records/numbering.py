@@ -31,7 +31,7 @@ class Transaction:
     """The open transaction: its id (the commit LSN) and how many events each table had so far."""
 
     id: str | None = None
-    events: dict[str, int] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict[str, int])
     _buckets: int = 16
 
     @property

@@ -127,7 +127,7 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
     pieces = [(log, piece) for log in logs for piece in log.pieces]
     low = _LOWEST
     for high in window_ends([piece for _, piece in pieces], window_rows):
-        batches = []
+        batches: list[Batch] = []
         for log in logs:
             inside = [p for p in log.pieces if p.last > low and p.first <= high]
             rows = log.read(inside, low, high) if inside else None

@@ -123,7 +123,7 @@ class Shapes:
 
     history: SchemaHistory
     connector: Connector
-    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict)
+    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict[tuple[TableId, int], TableShape])
 
     def of(self, table_id: TableId, version: int) -> TableShape:
         """The shape of a version (raises SchemaError when the history does not have it)."""

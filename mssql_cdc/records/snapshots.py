@@ -160,7 +160,8 @@ def _creates(
 
 def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
     """The snapshot's LSN, and the schema version of each table's first row."""
-    commit_lsn, found = None, {}
+    commit_lsn: str | None = None
+    found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
             first = next(snapshot_rows(logs[table_id], block.number, window_rows=1), None)

@@ -85,7 +85,7 @@ def current_names(table_schema: TableSchema) -> dict[str, str]:
     """Source column name -> column name in the current table, in source order."""
     columns = table_schema.value_columns
     taken = {column.name.lower() for column in columns} | set(RESERVED_CURRENT)
-    names = {}
+    names: dict[str, str] = {}
     for column in columns:
         name = column.name
         if name.lower() in RESERVED_CURRENT:

@@ -146,4 +146,4 @@ def _column_dict(column: Column) -> dict[str, Any]:
 
 
 def _columns(found: Iterable[dict[str, Any]]) -> tuple[Column, ...]:
-    return tuple(Column(**{**column, "type": SqlServerType(**column["type"])}) for column in found)
+    return tuple(Column(type=SqlServerType(**column.pop("type")), **column) for column in map(dict, found))

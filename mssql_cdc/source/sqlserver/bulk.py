@@ -6,7 +6,7 @@ the checks (`execute`) in the transaction of their reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Protocol
@@ -41,7 +41,7 @@ class Bulk(Protocol):
 
 
 @contextmanager
-def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Iterator[Bulk]:
+def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Generator[Bulk, None, None]:
     """A bulk connection; `by_rows` for columns without a useful size limit."""
     if by_rows:
         with control(connection, catalog, autocommit=False) as opened:
@@ -62,7 +62,7 @@ def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Iterato
 
 
 class _ArrowBulk:
-    def __init__(self, raw: Any, connection: Connection) -> None:
+    def __init__(self, raw: arrow_odbc.Connection, connection: Connection) -> None:
         self._raw = raw
         self._connection = connection
         self._timeout = -(-connection.query_timeout_ms // 1000)

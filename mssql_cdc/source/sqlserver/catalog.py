@@ -95,7 +95,8 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
     change = {column.name: column for column in facts.change} or live
     captured = [one for one in facts.captured if one.column_name in change]
     key = choose_key(facts.indexes, {one.column_name for one in captured}, facts.collation)
-    columns, ordinals = [], []
+    columns: list[Column] = []
+    ordinals: list[int] = []
     for one in captured:
         columns.append(_column(one, change[one.column_name], live.get(one.column_name), key))
         ordinals.append(one.column_ordinal)

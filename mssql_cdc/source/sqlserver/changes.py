@@ -190,7 +190,7 @@ def _after(place: Place) -> str:
 
 def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
     """The rows that come after the given one in the order of NOT NULL columns (rule B11's page predicate)."""
-    alternatives = []
+    alternatives: list[str] = []
     for depth in range(len(columns) - 1, -1, -1):
         equal = [f"{quote(columns[i])} = {literals[i]}" for i in range(depth)]
         alternatives.append(" AND ".join([*equal, f"{quote(columns[depth])} > {literals[depth]}"]))

@@ -29,7 +29,7 @@ class Chunk:
 
     def predicate(self, keys: Sequence[Column]) -> tuple[str, list[str]]:
         """T-SQL and its parameters; empty text for the whole table."""
-        parts = []
+        parts: list[str] = []
         parameters: list[str] = []
         for bound, compare in ((self.lower, after), (self.upper, up_to)):
             if bound is not None:

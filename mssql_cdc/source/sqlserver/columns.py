@@ -75,7 +75,7 @@ class RowPlan:
         Raises:
             SourceError: a value did not arrive whole; the message names the column.
         """
-        decoded = []
+        decoded: list[Decoded] = []
         for number, (column, way) in enumerate(zip(self.columns, self.fetches, strict=True)):
             parts = [batch.column(f"c{number}_{part}") for part in range(len(way.raw))]
             try:
@@ -204,7 +204,7 @@ def _variant_property(name: str) -> str:
 def _variant_json(properties: pa.Array) -> pa.StringArray:
     """JSON objects of `base|precision|scale|length|collation`; there are few different ones."""
     encoded = properties.dictionary_encode()
-    texts = []
+    texts: list[str | None] = []
     for text in encoded.dictionary.to_pylist():
         base, precision, scale, length, collation = text.split("|")
         known = {"precision": precision, "scale": scale, "length": length}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def find_driver(connection: Connection) -> str:
 
 
 @contextmanager
-def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Iterator[Control]:
+def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
     """A connection for metadata, control statements and rows that must be fetched one by one.
 
     What is open when the block ends is rolled back.
@@ -155,7 +155,7 @@ class Control:
 
 
 @contextmanager
-def translated(connection: Connection, doing: str) -> Iterator[None]:
+def translated(connection: Connection, doing: str) -> Generator[None, None, None]:
     """Turns driver errors into the project's, without the password that a driver may repeat."""
     try:
         yield

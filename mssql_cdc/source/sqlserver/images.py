@@ -42,7 +42,10 @@ def build_images(
     """
     before_row = np.where(operation == DELETE, rows, np.where(operation == AFTER, rows - 1, _NO_ROW))
     after_row = np.where(operation == DELETE, _NO_ROW, rows)
-    before, after, exact_before, exact_after = [], [], [], []
+    before: list[pa.Array] = []
+    after: list[pa.Array] = []
+    exact_before: list[tuple[str, pa.Array]] = []
+    exact_after: list[tuple[str, pa.Array]] = []
     for number, (column, (values, exact)) in enumerate(zip(columns, decoded, strict=True)):
         source = before_row
         if column.type.before_image != "always":

@@ -5,7 +5,7 @@ Runs inside Spark executors, as `changes` does. Locks, log ends and the order of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -150,7 +150,9 @@ def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]
 
 
 @contextmanager
-def locked(connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int) -> Iterator[Control]:
+def locked(
+    connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int
+) -> Generator[Control, None, None]:
     """Holds a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
 
     Args:

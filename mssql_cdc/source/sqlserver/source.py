@@ -5,7 +5,7 @@ Thin: each answer comes from the module named beside it. Other rooms use this cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ class SqlServerSource:
     connector: Connector
 
     @contextmanager
-    def session(self, catalog: str) -> Iterator[SqlServerSession]:
+    def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
         """A session on one database (autocommit; every statement stands alone)."""
         with control(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector)

@@ -18,7 +18,7 @@ from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
     """Change rows per instance name in each one's own range, by one statement; an update counts twice."""
     busy = [(instance, wanted) for instance, wanted in parts if not wanted.is_empty]
-    counts = {instance.name: 0 for instance, _ in parts}
+    counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
     if not busy:
         return counts
     selects = [
@@ -26,7 +26,7 @@ def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange
         for number, (instance, wanted) in enumerate(busy)
     ]
     for number, rows in control.rows(" UNION ALL ".join(selects), doing="counting change rows"):
-        counts[busy[number][0].name] = int(rows)
+        counts[busy[int(number)][0].name] = int(rows)
     return counts
 
 
