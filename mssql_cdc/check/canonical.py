@@ -35,18 +35,24 @@ class Canon:
 
 
 def canon(sql_type: SqlServerType) -> Canon:
-    """The canon of a type."""
+    """The canon of a type: its kind's, with the type's own `check` expression where it has one (raises SchemaError)."""
     usual, check = _CANON[sql_type.kind], sql_type.row.check
     return usual if check is None else replace(usual, select=check)
 
 
 def source_text(column: Column, value: Any) -> str | None:
-    """The canonical text of a fetched value of this column."""
+    """The canonical text of what pyodbc fetched with the `select` of the column's canon; None for NULL."""
     return None if value is None else canon(column.type).source(value)
 
 
 def lake_text(column: Column, value: Any, exact: str | None) -> str | None:
-    """The canonical text of a value in the lake and its entry in `_exact`, if it has one."""
+    """The canonical text of a value in the lake; None for NULL.
+
+    Args:
+        column: says which type it is.
+        value: as `sides` reads it: dates as days and times as microseconds since 1970.
+        exact: its entry in `_exact`, if it has one.
+    """
     return None if value is None and exact is None else canon(column.type).lake(value, exact)
 
 

@@ -61,7 +61,7 @@ def _columns(
     table_schema: TableSchema,
     masks: Mapping[str, Mask],
 ) -> dict[str, Any]:
-    """The batch's columns as the log wants them, one row per change still."""
+    """The batch's columns as the log has them, still one row per change; images, keys and exact texts by side."""
     exact = batch.column("exact")
     gone = {column.name for column in table_schema.columns if column.excluded}
     inexact_gone = gone | set(masks)
@@ -138,7 +138,7 @@ def _assemble(
     columns: dict[str, Any], table_schema: TableSchema, batch_number: int, snapshot: str | None
 ) -> pa.RecordBatch:
     count = len(columns["pos"])
-    nobody = pa.repeat(pa.scalar(value=False), count)
+    never_null = pa.repeat(pa.scalar(value=False), count)
     is_read = pc.equal(columns["op"], "r")
     log = {
         "_pos": columns["pos"],
@@ -147,7 +147,7 @@ def _assemble(
         "_schema": pa.repeat(pa.scalar(table_schema.version, pa.int32()), count),
         "_key": columns["_key"],
         "op": columns["op"],
-        "source": struct_array([columns[field.name] for field in SOURCE_BLOCK], SOURCE_BLOCK, nobody),
+        "source": struct_array([columns[field.name] for field in SOURCE_BLOCK], SOURCE_BLOCK, never_null),
         "before": columns["before"],
         "after": columns["after"],
         "_snapshot": pc.if_else(is_read, pa.scalar(snapshot, pa.string()), pa.scalar(None, pa.string())),

@@ -32,6 +32,13 @@ def key_texts(
     Per key column, in key order, `N` for NULL or `<byte length>:<exact text>`. With a masked key column the whole
     text is replaced by its HMAC-SHA256 (hex), so that nothing of the value can be read or guessed.
 
+    Args:
+        image: `before` or `after` of a neutral batch.
+        exact: the image's exact texts, by column name.
+        table_schema: says which columns the key has.
+        masked: columns with a mask.
+        key_secret: the HMAC's key.
+
     Raises:
         ConfigurationError: a key column is masked and there is no `key_secret`.
     """
@@ -61,7 +68,7 @@ def _part(text: pa.Array) -> pa.Array:
 
 
 def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa.Array:
-    """The value as a text that two different values never share."""
+    """The value as a text that two different values never share: its exact text where Arrow cannot carry it."""
     values = image.field(column.name)
     if pa.types.is_binary(values.type):
         text = hex_text(values)

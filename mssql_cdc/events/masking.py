@@ -26,7 +26,7 @@ class StarMask:
     length: int
 
     def apply(self, values: pa.Array, sql_type: SqlServerType) -> pa.Array:
-        """The masked values."""
+        """The asterisks, one text per value; values of types that are no character strings as they are."""
         if not sql_type.is_character:
             return values
         return pa.repeat(pa.scalar("*" * self.length), len(values))

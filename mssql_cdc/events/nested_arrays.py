@@ -13,7 +13,13 @@ import pyarrow.compute as pc
 
 
 def struct_array(children: list[pa.Array], struct_type: pa.StructType, nulls: pa.Array) -> pa.StructArray:
-    """The struct array of these children; NULL where `nulls` is true."""
+    """A struct array.
+
+    Args:
+        children: one array per field.
+        struct_type: names and types of the fields.
+        nulls: booleans; the struct is NULL where they are true.
+    """
     return pa.StructArray.from_arrays(children, fields=list(struct_type), mask=nulls)
 
 
@@ -49,7 +55,7 @@ def map_without(maps: pa.MapArray, names: Collection[str]) -> pa.MapArray:
 
 
 def map_value(maps: pa.MapArray, key: str) -> pa.Array | None:
-    """What each map holds for `key`, or None when no map holds it."""
+    """What each map holds for `key`, NULL for a map without it; None instead of an array when no map holds it."""
     if maps.null_count == len(maps):
         return None
     found = pc.map_lookup(maps, query_key=pa.scalar(key), occurrence="first")

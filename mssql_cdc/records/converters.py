@@ -26,8 +26,12 @@ _SURROGATES = "utf16:"
 def converter(column: Column, settings: RecordSettings) -> Convert | None:
     """How the column's values become JSON values; None: Debezium leaves the column out (sql_variant).
 
-    A NULL of a NOT NULL column, which CDC did not deliver, becomes the column's default or its type's zero, as
-    Debezium's converters make it.
+    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None for those. A NULL of a
+    NOT NULL column, which CDC did not deliver, becomes the column's default or its type's zero, as Debezium's
+    converters make it.
+
+    Raises:
+        SchemaError: the column's type is unknown.
     """
     convert = _convert(column.type, settings)
     if convert is None or column.nullable:
@@ -96,7 +100,7 @@ def _utf16(text: str) -> str:
 
 
 def _float(values: pa.Array, exact: pa.Array | None) -> Values:
-    """Numbers whose shortest digits, of 32 bits where the type has so many, JSON shows."""
+    """Numbers with the digits that JSON shows: of a 32-bit number its own shortest ones, not its 64-bit neighbour's."""
     del exact
     if not pa.types.is_float32(values.type):
         return values.to_pylist()

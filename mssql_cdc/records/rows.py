@@ -1,7 +1,7 @@
 """Rows of a change log as Debezium sees them: columns converted, keys taken, split key changes put together again.
 
-Whole batches are converted column by column; a `Row` holds JSON values. Their order, numbers and envelopes are the
-business of `stream.py` and `envelope.py`.
+Whole batches are converted column by column; a `Row` holds JSON values. Their order is decided in `write.py`, their
+numbers and envelopes in `envelope.py`.
 """
 
 from __future__ import annotations
@@ -77,12 +77,16 @@ class TableShape:
 
     @property
     def table_id(self) -> TableId:
-        """The table."""
+        """The table's id, with its database."""
         return self.schema.table_id
 
     @classmethod
     def of(cls, schema: TableSchema, connector: Connector) -> TableShape:
-        """The shape of a version under the connector's modes."""
+        """The shape of a version under the connector's modes.
+
+        Raises:
+            SchemaError: `field.name.adjustment.mode` gives two columns one name, or a column's type is unknown.
+        """
         settings, table = connector.records, schema.table_id
 
         def fields(columns: Sequence[Column]) -> tuple[tuple[str, Column, Convert], ...]:
@@ -135,7 +139,16 @@ class Shapes:
 
 
 def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
-    """The batch's rows in their order; a split key change comes back as the update that it was."""
+    """The batch's rows in their order; a split key change comes back as the update that it was.
+
+    Args:
+        batch: rows of a change log, in position order, with both halves of each split key change.
+        table_id: the table.
+        shapes: how its versions are rendered.
+
+    Raises:
+        SchemaError: the history lacks a version, or half a key change is missing.
+    """
     split: Row | None = None
     for start in range(0, batch.num_rows, SLICE_ROWS):
         for row in _slice_rows(batch.slice(start, SLICE_ROWS), table_id, shapes):
@@ -239,7 +252,7 @@ def _hide_untouched(
 ) -> None:
     """Unchanged large values are NULL in the before image of an update, as Debezium 3.3.1 shows them.
 
-    The lake knows them all the same: the source room copies them from the after image.
+    The lake knows them all the same: `source/sqlserver/images` copies them from the after image.
     """
     for image, op, names in zip(before, operations, changed, strict=True):
         if image is None or op != "u":

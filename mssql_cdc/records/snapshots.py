@@ -57,7 +57,11 @@ def find_snapshots(
 ) -> Snapshots:
     """The snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
 
-    `order` are the database's tables in snapshot order.
+    Args:
+        logs: the change logs of the tables that had one at the cut.
+        offsets: all rows of `_offsets`.
+        cut: the complete cut up to which records are made.
+        order: the database's tables in snapshot order.
     """
     known = _known(offsets, cut)
     firsts: dict[str, str] = {}
@@ -127,7 +131,16 @@ def block_records(
     times: CaptureTimes,
     envelopes: Envelopes,
 ) -> Iterator[Record]:
-    """The records of one snapshot."""
+    """The records of one snapshot: CREATE records of its tables if they are wanted, then a record per row.
+
+    Args:
+        block: the snapshot.
+        logs: the change logs of its tables.
+        versions: all versions of each table, in order.
+        shapes: how rows of a version are rendered.
+        times: when batches were captured.
+        envelopes: makes the records, one after another.
+    """
     if envelopes.connector.records.schema_changes:
         yield from _creates(block, logs, versions, envelopes)
     pending: tuple[Row, str] | None = None

@@ -69,7 +69,13 @@ def line_of(record: Record) -> str:
 
 
 def database_records(connector: Connector, database: str, *, warehouse: str | None = None) -> Iterator[Record]:
-    """The records of one database in Debezium's order; none before its first complete cut."""
+    """The records of one database in Debezium's order; none before its first complete cut.
+
+    Args:
+        connector: the configuration; its modes shape the records.
+        database: one of the connector's databases.
+        warehouse: instead of `delta.warehouse`.
+    """
     storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
     offsets = load_offsets(layout, storage)

@@ -23,16 +23,23 @@ _BY_ROWS_BATCH = 4_096
 
 
 class Bulk(Protocol):
-    """A connection in a transaction of its own."""
+    """A connection in a transaction of its own. Every method raises the classes that `classify` chooses."""
 
     def execute(self, sql: str, *, doing: str) -> None:
-        """A statement without rows."""
+        """Runs a statement without rows; `doing` completes "while …" in the text of an error."""
         ...
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement, in batches with exactly these fields."""
+        """The rows of a statement.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            fields: names and raw types of its columns, in order; every batch has exactly these.
+            parameters: texts, which the statement casts; None is NULL.
+            doing: completes "while …" in the text of an error.
+        """
         ...
 
     def rollback(self) -> None:
@@ -42,7 +49,16 @@ class Bulk(Protocol):
 
 @contextmanager
 def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Generator[Bulk, None, None]:
-    """A bulk connection; `by_rows` for columns without a useful size limit."""
+    """A bulk connection, closed and rolled back at the end of the block.
+
+    Args:
+        connection: how to connect.
+        catalog: the database.
+        by_rows: fetch with pyodbc, since a column has no size limit that a columnar buffer could be made for.
+
+    Raises:
+        SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
+    """
     if by_rows:
         with control(connection, catalog, autocommit=False) as opened:
             yield _RowBulk(opened)
@@ -125,7 +141,7 @@ class _RowBulk:
 
 
 def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-    """Rows as a driver returns them, as a raw batch."""
+    """A raw batch of rows as pyodbc returns them; each has one value per field."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))

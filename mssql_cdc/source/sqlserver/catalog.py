@@ -1,4 +1,4 @@
-"""Reads the catalog of one database: capture instances with their columns, keys and source tables.
+"""Reads the catalog of one database: capture instances with their columns and keys, and the signal table among them.
 
 Six short statements for the whole database, put together in Python. The rules about keys (B12) and doubtful
 columns (E27) are pure functions here; which instance serves a range is decided in `plan/`.
@@ -170,6 +170,11 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
 
     The primary key, else the first unique index, that has no filter and no computed column, is enabled, is wholly
     captured, and has no character column that CDC may spoil (rule E27).
+
+    Args:
+        indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
+        captured: names of the columns that the capture instance has.
+        collation: the database's.
     """
     by_index: Mapping[int, list[Any]] = _grouped(indexes, "index_id")
     candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
@@ -188,7 +193,13 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
 
 
 def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: str) -> tuple[str, ...]:
-    """Lines about columns whose change rows may hold wrong text (rule E27)."""
+    """Lines about columns whose change rows may hold wrong text (rule E27).
+
+    Args:
+        table_id: named in each line.
+        columns: as captured.
+        collation: the database's; text of another collation's code page is doubtful.
+    """
     return tuple(
         f"{table_id}: column {column.name!r} ({column.type.declaration}) has the collation {column.type.collation}, "
         f"the database {collation}; CDC may store its non-ASCII text wrongly. Make it nvarchar"
@@ -214,9 +225,15 @@ def _lsn(raw: bytes | None) -> Lsn:
 
 
 def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
-    """The captured signal table of a database; None when none is configured for it or its channel is off.
+    """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
 
-    Its first three columns are id, type and data, whatever their names (SIG-02).
+    Its first three columns are id, type and data, whatever their names (SIG-02). Nothing is ever written to it; its
+    rows arrive as ordinary changes and are acted upon from the change log.
+
+    Args:
+        connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.
+        catalog: the database.
+        tables: all captured tables of the database.
 
     Raises:
         ConfigurationError: it is configured but not under CDC, or has fewer than three columns.

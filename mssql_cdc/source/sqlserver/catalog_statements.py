@@ -1,4 +1,4 @@
-"""The T-SQL that reads the catalog. `metadata` reads the rows by these column names."""
+"""The T-SQL that reads the catalog. `catalog` reads the rows by these column names."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class ChangeReader:
 
 
 def change_source(instance: CaptureInstance, wanted: LsnRange) -> str:
-    """What a statement about an instance's rows in a range selects from: the change table, or its function."""
+    """What follows FROM in a statement about an instance's rows in a range: the change table, or its function."""
     if instance.change_table is not None:
         schema, name = instance.change_table
         return f"{quote(schema)}.{quote(name)}"
@@ -151,14 +151,22 @@ def change_source(instance: CaptureInstance, wanted: LsnRange) -> str:
 
 
 def between(wanted: LsnRange) -> str:
-    """The predicate of a range's rows."""
+    """The T-SQL predicate that holds for a range's rows, `(from, to]` of their commit LSN."""
     return f"[__$start_lsn] > {lsn(wanted.from_)} AND [__$start_lsn] <= {lsn(wanted.to)}"
 
 
 def page_statement(
     instance: CaptureInstance, plan: RowPlan, wanted: LsnRange, *, rows: int, after: Place | None = None
 ) -> str:
-    """The next `rows` raw rows of the range behind `after`."""
+    """The SELECT of one page, with the fields of `RAW_META` and of the plan.
+
+    Args:
+        instance: whose change table, or function where it may not be read, has the rows.
+        plan: how the captured columns are fetched.
+        wanted: the commit LSNs, `(from, to]`.
+        rows: how many rows a page has at most.
+        after: the last row of the page before; None for the first page.
+    """
     with_command = instance.change_table is not None and instance.has_command_id
     order = ORDER_WITH_COMMAND if with_command else ORDER_WITHOUT_COMMAND
     select = [
@@ -189,7 +197,10 @@ def _after(place: Place) -> str:
 
 
 def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
-    """The rows that come after the given one in the order of NOT NULL columns (rule B11's page predicate)."""
+    """The T-SQL predicate of rows behind a given one in the order of NOT NULL columns (rule B11).
+
+    `literals` are the given row's values as T-SQL writes them, one per column.
+    """
     alternatives: list[str] = []
     for depth in range(len(columns) - 1, -1, -1):
         equal = [f"{quote(columns[i])} = {literals[i]}" for i in range(depth)]
@@ -201,7 +212,12 @@ def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
 
 
 class OrderGuard:
-    """Watches the neutral batches of one table, in order; a transaction may span several of them."""
+    """Refuses what function mode cannot put in order (rule B11's second half).
+
+    The functions return no command id. When one transaction deletes and inserts the same key under different change
+    LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown. The guard
+    watches the neutral batches of one table, in order; a transaction may span several of them.
+    """
 
     def __init__(self, schema: TableSchema) -> None:
         self._schema = schema
@@ -209,7 +225,11 @@ class OrderGuard:
         self._seen: dict[Any, dict[str, str]] = defaultdict(dict)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Raises SourceError when a key was deleted and inserted in an order that cannot be known."""
+        """Looks at the next batch.
+
+        Raises:
+            SourceError: a key was deleted and inserted in an order that cannot be known.
+        """
         if not self._schema.key_columns:
             return
         rows = batch.filter(pc.is_in(batch.column("op"), value_set=_GONE_OR_NEW))

@@ -28,7 +28,7 @@ class Chunk:
     upper: Bound | None = None
 
     def predicate(self, keys: Sequence[Column]) -> tuple[str, list[str]]:
-        """T-SQL and its parameters; empty text for the whole table."""
+        """The chunk's T-SQL condition and its parameters, one per `?`; an empty text for the whole table."""
         parts: list[str] = []
         parameters: list[str] = []
         for bound, compare in ((self.lower, after), (self.upper, up_to)):
@@ -49,7 +49,14 @@ def plan_chunks(
 ) -> list[Chunk]:
     """Chunks of about `rows_per_chunk` rows in key order; one chunk for a table without a key.
 
-    `condition` is an additional condition on the rows (INC-*), as the signal gives it.
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        rows_per_chunk: at least 1.
+        condition: an additional T-SQL condition on the rows (INC-*), as the signal gives it.
+
+    Raises:
+        SchemaError: a key column is of a type that cannot bound a chunk.
     """
     keys = schema.keys
     if not keys:
@@ -65,7 +72,13 @@ def plan_chunks(
 
 
 def bounds_statement(schema: TableSchema, rows_per_chunk: int, condition: str | None = None) -> str:
-    """The statement that returns every n-th key of the table, in the server's own order."""
+    """The SELECT that returns every n-th key of the table as bound texts, in the server's own order.
+
+    Args:
+        schema: the table, with its key.
+        rows_per_chunk: the n.
+        condition: only rows for which this T-SQL condition holds are counted.
+    """
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)
     texts = ", ".join(bound_expression(column) for column in keys)
@@ -82,8 +95,15 @@ def next_bound(
 ) -> Bound | None:
     """The key that ends the next `rows` rows behind `last`; None when fewer are left.
 
-    Chunks can so be cut one by one, without numbering the whole table. Rows that share a surrogate key's value stay in
-    one chunk, since a chunk reaches up to and including its bound.
+    It cuts chunks one by one, by steps through the key's index, without numbering the whole table. Rows that share a
+    surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.
+
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        rows: how many rows the chunk has, at least 1.
+        last: the bound of the chunk before; None at the beginning of the table.
+        until: look no further than this bound.
     """
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)

@@ -21,7 +21,7 @@ from mssql_cdc.source.sqlserver.raw_values import decode_utf16, instant, local_t
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
-"""A column's values in its Arrow type, and the exact texts of those which it cannot carry (None: no such)."""
+"""A column's values in its Arrow type, and the exact texts of those that it cannot carry (None: there are none)."""
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
 

@@ -42,7 +42,7 @@ class CommitTimeLoader:
         return self._known(lsns)
 
     def load(self, pages: list[Bytes]) -> None:
-        """Reads the times of these commits."""
+        """Reads the times of a page's commits: (n, 10) matrices of LSNs in ascending order, one per raw batch."""
         zone = self._zone = self._zone if self._zone is not None else self._server_offset()
         wanted = distinct(pages)
         first, last = (Lsn(wanted[i].tobytes()) for i in (0, -1))
@@ -92,7 +92,15 @@ class CommitTimes:
 
 
 def to_instants(local: pa.Array, zone: Zone) -> pa.Array:
-    """Instants of local times in LSN order; an hour that occurs twice is told apart by times that fall."""
+    """Instants of local times in LSN order; when an hour occurs twice, a fall of the local time begins its second pass.
+
+    Args:
+        local: timestamp[us] without a zone, in LSN order.
+        zone: the server's.
+
+    Returns:
+        timestamp[us, UTC]; NULL stays NULL.
+    """
     if isinstance(zone, int):
         return pa.array(_micros(local) - zone * 60_000_000, pa.int64(), mask=_nulls(local)).view(INSTANT)
     early, late = _micros(_assume(local, zone, "earliest")), _micros(_assume(local, zone, "latest"))
@@ -101,7 +109,7 @@ def to_instants(local: pa.Array, zone: Zone) -> pa.Array:
 
 
 def ambiguous_window(local: pa.Array, zone: Zone) -> tuple[datetime, datetime] | None:
-    """The first and last local time around `local` whose hour occurs twice, widened by two hours; None: no such."""
+    """The first and last of these local times whose hour occurs twice, widened by two hours; None: there is none."""
     if isinstance(zone, int):
         return None
     twice = _assume(local, zone, "earliest").cast(pa.int64()).to_numpy(zero_copy_only=False) != _assume(

@@ -33,6 +33,11 @@ _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+
 def connection_string(connection: Connection, catalog: str, *, with_login: bool = True) -> str:
     """The ODBC connection string for one database, secrets resolved: never log or store it.
 
+    Args:
+        connection: server, login and driver settings.
+        catalog: the database.
+        with_login: False leaves out user and password.
+
     Raises:
         ConfigurationError: no driver is installed, or a secret cannot be resolved.
     """
@@ -76,7 +81,13 @@ def find_driver(connection: Connection) -> str:
 def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
     """A connection for metadata, control statements and rows that must be fetched one by one.
 
-    What is open when the block ends is rolled back.
+    Args:
+        connection: server, login, driver settings and time-outs.
+        catalog: the database.
+        autocommit: False opens a transaction, which is rolled back when the block ends.
+
+    Raises:
+        SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
     with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
         raw = pyodbc.connect(
@@ -94,7 +105,10 @@ def control(connection: Connection, catalog: str, *, autocommit: bool = True) ->
 
 
 class Control:
-    """A pyodbc connection whose errors are the project's."""
+    """A pyodbc connection whose errors are the project's (`classify`).
+
+    `doing` of every method completes "while …" in the text of an error.
+    """
 
     def __init__(self, raw: pyodbc.Connection, connection: Connection, catalog: str) -> None:
         self.raw = raw
@@ -102,7 +116,7 @@ class Control:
         self._connection = connection
 
     def rows(self, sql: str, *parameters: Any, doing: str) -> list[Any]:
-        """All rows of a statement."""
+        """All rows of a statement, in memory; columns are attributes of a row."""
         with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             return cursor.execute(sql, *parameters).fetchall()
 
@@ -117,7 +131,14 @@ class Control:
         return None if row is None else row[0]
 
     def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Iterator[Any]:
-        """The rows of a statement one by one, fetched `size` at a time."""
+        """The rows of a statement one by one.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            *parameters: their values.
+            size: how many rows are fetched at a time.
+            doing: completes "while …" in the text of an error.
+        """
         with translated(self._connection, doing):
             cursor = self.raw.cursor()
             cursor.execute(sql, *parameters)

@@ -155,7 +155,12 @@ class ChangeDecoder:
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
     """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
 
-    `commit` and `change` are hexadecimal digits, (n, 20) matrices.
+    Args:
+        epoch: the same for all rows.
+        commit: hexadecimal digits of the commit LSNs, an (n, 20) matrix.
+        command: command ids, 0 for none.
+        change: hexadecimal digits of the change LSNs, an (n, 20) matrix.
+        operation: 0 to 4.
     """
     rows = len(commit)
     dash = literal("-", rows)

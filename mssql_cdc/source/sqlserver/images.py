@@ -35,10 +35,14 @@ class Images:
 def build_images(
     columns: Sequence[Column], decoded: Sequence[Decoded], rows: Numbers, operation: Numbers, changed: Flags
 ) -> Images:
-    """Images of the raw rows `rows`, one neutral row each.
+    """Images of change rows, one neutral row each.
 
-    `decoded` are the columns' values over all raw rows; `operation` is 1, 2 or 4 per neutral row, and the raw row
-    in front of a 4 is its 3; `changed[i, j]` says whether the mask of row i names column j.
+    Args:
+        columns: the captured columns.
+        decoded: their values over all raw rows.
+        rows: the raw row of each neutral row; the one in front of an operation 4 is its 3.
+        operation: 1, 2 or 4 per neutral row.
+        changed: `[i, j]` says whether the update mask of neutral row i names column j.
     """
     before_row = np.where(operation == DELETE, rows, np.where(operation == AFTER, rows - 1, _NO_ROW))
     after_row = np.where(operation == DELETE, _NO_ROW, rows)
@@ -66,7 +70,13 @@ def build_images(
 
 
 def inserted_images(columns: Sequence[Column], decoded: Sequence[Decoded], rows: int) -> Images:
-    """Images of rows read from the table itself: only `after`, everything known."""
+    """Images of rows read from the table itself: only `after`, everything known.
+
+    Args:
+        columns: the table's columns.
+        decoded: their values, `rows` of each.
+        rows: how many rows there are.
+    """
     exact = [(column.name, texts) for column, (_, texts) in zip(columns, decoded, strict=True) if texts is not None]
     after = [values for values, _ in decoded]
     return Images(
@@ -91,7 +101,13 @@ def mask_bits(masks: pa.Array, ordinals: Sequence[int]) -> Flags:
 
 
 def changed_lists(columns: Sequence[Column], operation: Numbers, changed: Flags) -> pa.Array:
-    """The `changed` column: names in column order, for updates only."""
+    """The `changed` column: names in column order for updates, NULL for everything else.
+
+    Args:
+        columns: the captured columns.
+        operation: 1, 2 or 4 per row.
+        changed: `[i, j]` says whether the update mask of row i names column j.
+    """
     return text_lists(changed & (operation == AFTER)[:, None], [c.name for c in columns], operation == AFTER)
 
 

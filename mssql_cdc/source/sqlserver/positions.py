@@ -42,7 +42,7 @@ class Witness:
 
 
 def standing(control: Control) -> Standing:
-    """How far capture has come."""
+    """How far capture has come, by four short statements."""
     settled = control.value(
         f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < (SELECT MAX(start_lsn) FROM {MAPPING})",
         doing="reading the newest settled position",
@@ -83,7 +83,7 @@ def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
     """
     if not minimum:
         raise SourceError(
-            f"The minimum LSN of capture instance {instance!r} is not to be had: it was disabled, capture has not yet "
+            f"The minimum LSN of capture instance {instance!r} cannot be read: it was disabled, capture has not yet "
             "reached its start, or the login lacks SELECT on the captured columns or the gating role"
         )
     return minimum
@@ -91,6 +91,11 @@ def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
 
 def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
     """Checks that nothing behind `from_` was cleaned up (rule A9).
+
+    Args:
+        instance: the capture instance's name.
+        minimum: `fn_cdc_get_min_lsn` of it.
+        from_: changes with a larger commit LSN are needed.
 
     Raises:
         SourceError: the instance is gone, or its minimum cannot be seen.
@@ -106,7 +111,17 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
 
 
 def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-    """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02)."""
+    """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02).
+
+    Args:
+        control: a connection to the database.
+        after: counting begins behind this commit.
+        count: at least 1.
+        to: the last commit that counts.
+
+    Returns:
+        Its commit LSN; None when (after, to] holds none.
+    """
     found = control.value(
         f"SELECT MAX(start_lsn) FROM (SELECT TOP ({int(count)}) start_lsn FROM {MAPPING} "
         f"WHERE start_lsn > {lsn(after)} AND start_lsn <= {lsn(to)} AND tran_id <> 0x00 ORDER BY start_lsn) AS n",

@@ -30,7 +30,7 @@ from mssql_cdc.source.sqlserver.sql import quote, require_captured
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
 
 UNDER_LOCK: Isolation = "READ UNCOMMITTED"
-"""Only while somebody else holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
+"""Only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
 
 A reader that asks for a lock of its own would queue behind the first writer, which waits for the holder, which waits
 for the reader: the server does not see that such a circle is one. Without that lock READ UNCOMMITTED is never used: it
@@ -125,7 +125,17 @@ class ChunkReader:
 
 
 def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
-    """Begins the transaction of a read; under SNAPSHOT the check fixes its view, so that it holds for the rows."""
+    """Begins the transaction of a read.
+
+    Args:
+        bulk: the connection; an open transaction of it is rolled back.
+        isolation: of the new transaction; under SNAPSHOT the check fixes its view, so that it holds for the rows.
+        captured: capture must have reached this LSN; None: nothing is checked.
+        doing: completes "while …" in the text of an error.
+
+    Raises:
+        StaleReaderError: the connection does not see `captured` yet.
+    """
     bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
     bulk.rollback()
     if captured is not None:

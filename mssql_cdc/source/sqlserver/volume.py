@@ -35,6 +35,12 @@ def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]
 
     One transaction is never divided: the first one of the range is always taken. A binary search over the mapping
     table, two short statements per step.
+
+    Args:
+        control: a connection to the database.
+        parts: the instances, each with its own range.
+        limit: change rows over all instances; an update counts twice.
+        to: the end of the longest range.
     """
     if sum(count_rows(control, parts).values()) <= limit:
         return None
@@ -55,7 +61,14 @@ def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]
 
 
 def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-    """Up to `parts` adjoining sub-ranges with about as many rows each, cut at commit LSNs."""
+    """Adjoining sub-ranges with about as many rows each, cut at commit LSNs.
+
+    Args:
+        control: a connection to the database.
+        instance: whose rows are counted.
+        wanted: the range to split.
+        parts: how many sub-ranges at most; fewer where transactions are large.
+    """
     if parts <= 1 or wanted.is_empty:
         return [wanted]
     rows = control.rows(
