@@ -36,8 +36,7 @@ class Canon:
 
 def canon(sql_type: SqlServerType) -> Canon:
     """The canon of a type: its kind's, with the type's own `check` expression where it has one (raises SchemaError)."""
-    usual, check = _CANON[sql_type.kind], sql_type.row.check
-    return usual if check is None else replace(usual, select=check)
+    return _CANONS[sql_type.row.name]
 
 
 def source_text(column: Column, value: Any) -> str | None:
@@ -204,7 +203,7 @@ _WHOLE = Canon("CONVERT(varchar(20), {c})", _plain, lambda value, _: str(int(val
 _UTF16 = Canon("CAST(CAST({c} AS nvarchar(max)) AS varbinary(max))", _hex, _utf16)
 _BYTES = Canon("CAST({c} AS varbinary(max))", _hex, _hex)
 _MOMENT_121 = Canon("CONVERT(varchar(40), {c}, 121)", _source_moment, _lake_moment)
-_CANON: Mapping[Kind, Canon] = {
+_BY_KIND: Mapping[Kind, Canon] = {
     Kind.BOOLEAN: _WHOLE,
     Kind.INTEGER: _WHOLE,
     Kind.DECIMAL: Canon("CONVERT(varchar(60), {c})", _plain, _number),
@@ -219,4 +218,7 @@ _CANON: Mapping[Kind, Canon] = {
     Kind.TIMESTAMP: _MOMENT_121,
     Kind.INSTANT: _MOMENT_121,
     Kind.VARIANT: _variant(),
+}
+_CANONS: Mapping[str, Canon] = {
+    name: replace(_BY_KIND[row.kind], select=row.check or _BY_KIND[row.kind].select) for name, row in TYPES.items()
 }
