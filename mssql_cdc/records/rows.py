@@ -116,7 +116,7 @@ class TableShape:
 def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
     """What Debezium prints for a value that the change table does not have; a mask of stars covers NULL as well."""
     mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
-    if mask is not None and mask.kind == "fill" and column.type.is_character:
+    if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
         return "*" * mask.length
     return None if column.nullable else value_of_null(column, connector.records)
 
