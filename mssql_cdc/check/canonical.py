@@ -1,22 +1,21 @@
 """One canonical text per SQL Server value, made twice: by T-SQL from the source, by Python from the lake.
 
-Nothing here shares code with the way in which capture reads, so a mistake there shows up as a difference. The type
-table below is the whole of it: per type an expression with `{c}` for the column, what to do with the text that comes
-back, and the same text from the Arrow value and its exact text.
+Nothing here shares code with the way in which capture reads, so a mistake there shows up as a difference. Per kind of
+type: an expression with `{c}` for the column, what to do with the text that comes back, and the same text from the
+Arrow value and its exact text. A type that needs an expression of its own has it in its row (`check`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from mssql_cdc.errors import SchemaError
-from mssql_cdc.schema import Column, SqlServerType
+from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?: ?([+-])(\d\d):(\d\d))?")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -36,20 +35,23 @@ class Canon:
 
 
 def canon(sql_type: SqlServerType) -> Canon:
-    """The canon of a type."""
-    try:
-        return _TABLE[sql_type.name]
-    except KeyError:
-        raise SchemaError(f"No canonical text is known for the SQL Server type {sql_type.name!r}") from None
+    """The canon of a type: its kind's, with the type's own `check` expression where it has one (raises SchemaError)."""
+    return _CANONS[sql_type.row.name]
 
 
 def source_text(column: Column, value: Any) -> str | None:
-    """The canonical text of a fetched value of this column."""
+    """The canonical text of what pyodbc fetched with the `select` of the column's canon; None for NULL."""
     return None if value is None else canon(column.type).source(value)
 
 
 def lake_text(column: Column, value: Any, exact: str | None) -> str | None:
-    """The canonical text of a value in the lake and its entry in `_exact`, if it has one."""
+    """The canonical text of a value in the lake; None for NULL.
+
+    Args:
+        column: says which type it is.
+        value: as `sides` reads it: dates as days and times as microseconds since 1970.
+        exact: its entry in `_exact`, if it has one.
+    """
     return None if value is None and exact is None else canon(column.type).lake(value, exact)
 
 
@@ -113,15 +115,18 @@ def _variant_lake(value: str | None, exact: str | None) -> str:
 
 
 def _variant_text(base: str, text: str) -> str:
-    if base in {"float", "real"}:
-        return float(text).hex()
-    if base in {"date", "datetime", "smalldatetime", "datetime2", "datetimeoffset"}:
-        return _Moment.parse(text).text
-    if base == "time":
-        return _time(text)
-    if base in {"binary", "varbinary"}:
-        return text.lower().removeprefix("0x")
-    return text
+    known = TYPES.get(base)
+    match known.kind if known else None:
+        case Kind.FLOAT:
+            return float(text).hex()
+        case Kind.DATE | Kind.TIMESTAMP | Kind.INSTANT:
+            return _Moment.parse(text).text
+        case Kind.TIME:
+            return _time(text)
+        case Kind.BINARY:
+            return text.lower().removeprefix("0x")
+        case _:
+            return text
 
 
 def _time(value: str, _: str | None = None) -> str:
@@ -168,60 +173,52 @@ class _Moment:
         return f"{shown} {self.offset:+d}min" if self.offset else shown
 
 
-def _text_of(kind: str = "{c}") -> Canon:
-    return Canon(f"CAST(CAST({kind} AS nvarchar(max)) AS varbinary(max))", _hex, _utf16)
-
-
-def _bytes_of(expression: str) -> Canon:
-    return Canon(expression, _hex, _hex)
-
-
-def _moment_of(expression: str) -> Canon:
-    return Canon(expression, _source_moment, _lake_moment)
-
-
 def _variant() -> Canon:
     def property_of(name: str) -> str:
         return f"ISNULL(CAST(SQL_VARIANT_PROPERTY({{c}}, '{name}') AS nvarchar(128)), N'')"
 
-    names = ("BaseType", "Precision", "Scale", "MaxLength", "Collation")
-    styles = {
-        "float": "CONVERT(nvarchar(60), CAST({c} AS float), 3)",
-        "real": "CONVERT(nvarchar(60), CAST({c} AS real), 3)",
-        "money": "CONVERT(nvarchar(60), CAST({c} AS money), 2)",
-        "smallmoney": "CONVERT(nvarchar(60), CAST({c} AS smallmoney), 2)",
-        "date": "CONVERT(nvarchar(60), CAST({c} AS date), 23)",
-        "datetime": "CONVERT(nvarchar(60), CAST({c} AS datetime), 121)",
-        "smalldatetime": "CONVERT(nvarchar(60), CAST({c} AS smalldatetime), 120)",
-        "datetime2": "CONVERT(nvarchar(60), CAST({c} AS datetime2(7)), 121)",
-        "datetimeoffset": "CONVERT(nvarchar(60), CAST({c} AS datetimeoffset(7)), 121)",
-        "time": "CONVERT(nvarchar(60), CAST({c} AS time(7)), 121)",
-        "binary": "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)",
-        "varbinary": "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)",
-    }
-    cases = " ".join(f"WHEN '{base}' THEN {text}" for base, text in styles.items())
+    cases = " ".join(f"WHEN '{row.name}' THEN {text}" for row in TYPES.values() if (text := _variant_case(row)))
     base = "CAST(SQL_VARIANT_PROPERTY({c}, 'BaseType') AS varchar(128))"
     value = f"CASE {base} {cases} ELSE CAST({{c}} AS nvarchar(max)) END"
-    joined = " + N'|' + ".join([*(property_of(name) for name in names), value])
+    names = ("BaseType", "Precision", "Scale", "MaxLength", "Collation")
+    joined = " + N'|' + ".join([*map(property_of, names), value])
     return Canon(f"CASE WHEN {{c}} IS NOT NULL THEN {joined} END", _variant_source, _variant_lake)
 
 
+def _variant_case(row: TypeRow) -> str | None:
+    """The text of a sql_variant with this base type; None where the plain conversion loses nothing."""
+    if row.kind is Kind.BINARY and row.arguments == "length":
+        return "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)"
+    style = _VARIANT_STYLES.get(row.kind)
+    if style is None or row.arguments == "precision and scale":
+        return None
+    whole = f"{row.name}(7)" if row.arguments == "scale" else row.name
+    return f"CONVERT(nvarchar(60), CAST({{c}} AS {whole}), {style})"
+
+
+_VARIANT_STYLES = {
+    Kind.FLOAT: 3, Kind.DECIMAL: 2, Kind.DATE: 23, Kind.TIME: 121, Kind.TIMESTAMP: 121, Kind.INSTANT: 121,
+}  # fmt: skip
 _WHOLE = Canon("CONVERT(varchar(20), {c})", _plain, lambda value, _: str(int(value)))
-_EXACT_NUMBER = Canon("CONVERT(varchar(60), {c})", _plain, _number)
-_TABLE: dict[str, Canon] = {
-    **dict.fromkeys(("bit", "tinyint", "smallint", "int", "bigint"), _WHOLE),
-    **dict.fromkeys(("decimal", "numeric"), _EXACT_NUMBER),
-    **dict.fromkeys(("money", "smallmoney"), Canon("CONVERT(varchar(40), {c}, 2)", _plain, _number)),
-    **dict.fromkeys(("real", "float"), Canon("CONVERT(varchar(60), CAST({c} AS float), 3)", _bits, _bits)),
-    **dict.fromkeys(("char", "varchar", "nchar", "nvarchar", "ntext", "xml", "json"), _text_of()),
-    "text": _text_of("CAST({c} AS varchar(max))"),
-    "uniqueidentifier": Canon("CONVERT(char(36), {c})", lambda value: value.upper(), _plain),
-    **dict.fromkeys(("binary", "varbinary", "image"), _bytes_of("CAST({c} AS varbinary(max))")),
-    **dict.fromkeys(("hierarchyid", "geometry", "geography"), _bytes_of("CAST({c} AS varbinary(max))")),
-    **dict.fromkeys(("timestamp", "rowversion"), _bytes_of("CAST({c} AS binary(8))")),
-    "date": Canon("CONVERT(char(10), {c}, 23)", _source_moment, _lake_date),
-    "smalldatetime": _moment_of("CONVERT(varchar(40), {c}, 120)"),
-    **dict.fromkeys(("datetime", "datetime2", "datetimeoffset"), _moment_of("CONVERT(varchar(40), {c}, 121)")),
-    "time": Canon("CONVERT(varchar(16), {c}, 121)", _time, _time),
-    "sql_variant": _variant(),
+_UTF16 = Canon("CAST(CAST({c} AS nvarchar(max)) AS varbinary(max))", _hex, _utf16)
+_BYTES = Canon("CAST({c} AS varbinary(max))", _hex, _hex)
+_MOMENT_121 = Canon("CONVERT(varchar(40), {c}, 121)", _source_moment, _lake_moment)
+_BY_KIND: Mapping[Kind, Canon] = {
+    Kind.BOOLEAN: _WHOLE,
+    Kind.INTEGER: _WHOLE,
+    Kind.DECIMAL: Canon("CONVERT(varchar(60), {c})", _plain, _number),
+    Kind.FLOAT: Canon("CONVERT(varchar(60), CAST({c} AS float), 3)", _bits, _bits),
+    Kind.TEXT: _UTF16,
+    Kind.DOCUMENT: _UTF16,
+    Kind.UUID: Canon("CONVERT(char(36), {c})", lambda value: value.upper(), _plain),
+    Kind.BINARY: _BYTES,
+    Kind.CLR: _BYTES,
+    Kind.DATE: Canon("CONVERT(char(10), {c}, 23)", _source_moment, _lake_date),
+    Kind.TIME: Canon("CONVERT(varchar(16), {c}, 121)", _time, _time),
+    Kind.TIMESTAMP: _MOMENT_121,
+    Kind.INSTANT: _MOMENT_121,
+    Kind.VARIANT: _variant(),
+}
+_CANONS: Mapping[str, Canon] = {
+    name: replace(_BY_KIND[row.kind], select=row.check or _BY_KIND[row.kind].select) for name, row in TYPES.items()
 }

@@ -13,6 +13,8 @@ from mssql_cdc.config.filters import SourceTypeFilter
 from mssql_cdc.config.patterns import compile_java
 from mssql_cdc.config.property import Effect, Group, prop, section
 
+BinaryHandling = Literal["bytes", "base64", "base64-url-safe", "hex"]
+DecimalHandling = Literal["precise", "double", "string"]
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
 NameAdjustment = Literal["none", "avro", "avro_unicode"]
 
@@ -97,11 +99,9 @@ class RecordSettings:
     """Writes the records of the schema change topic."""
     time_precision: TimePrecision = prop("time.precision.mode", "adaptive", "TYP-01", refused=("structured",))
     """Selects how records show dates and times."""
-    decimal_handling: Literal["precise", "double", "string"] = prop("decimal.handling.mode", "precise", "TYP-01")
+    decimal_handling: DecimalHandling = prop("decimal.handling.mode", "precise", "TYP-01")
     """Selects how records show decimals."""
-    binary_handling: Literal["bytes", "base64", "base64-url-safe", "hex"] = prop(
-        "binary.handling.mode", "bytes", "TYP-01"
-    )
+    binary_handling: BinaryHandling = prop("binary.handling.mode", "bytes", "TYP-01")
     """Selects how records show binary values."""
     unavailable_placeholder: str = prop("unavailable.value.placeholder", "__debezium_unavailable_value")
     """Stands in records for a value that CDC did not deliver."""

@@ -6,14 +6,16 @@ Everything is done for whole columns at a time; the only loops run over columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.events.arrays import list_without, map_without, names_without, struct_array
-from mssql_cdc.events.keys import key_texts
-from mssql_cdc.events.masks import Mask
+from mssql_cdc.events.key_text import key_texts
+from mssql_cdc.events.masking import Mask
+from mssql_cdc.events.nested_arrays import list_without, map_without, names_without, struct_array
 from mssql_cdc.schema.arrow import EXACT, SOURCE_BLOCK, change_log_schema, row_struct
 from mssql_cdc.schema.tables import Column, TableSchema
 
@@ -42,9 +44,9 @@ def to_change_log(
     """
     masks = masks or {}
     exact = batch.column("exact")
-    find_keys = {"table_schema": table_schema, "masked": set(masks), "key_secret": key_secret}
-    before_key = key_texts(batch.column("before"), exact.field("before"), **find_keys)
-    after_key = key_texts(batch.column("after"), exact.field("after"), **find_keys)
+    find_keys = partial(key_texts, table_schema=table_schema, masked=set(masks), key_secret=key_secret)
+    before_key = find_keys(batch.column("before"), exact.field("before"))
+    after_key = find_keys(batch.column("after"), exact.field("after"))
     columns = _columns(batch, before_key, after_key, table_schema, masks)
     moved = pc.fill_null(pc.not_equal(before_key, after_key), False)
     if pc.any(moved).as_py():
@@ -58,8 +60,8 @@ def _columns(
     after_key: pa.Array,
     table_schema: TableSchema,
     masks: Mapping[str, Mask],
-) -> dict[str, pa.Array]:
-    """The batch's columns as the log wants them, one row per change still."""
+) -> dict[str, Any]:
+    """The batch's columns as the log has them, still one row per change; images, keys and exact texts by side."""
     exact = batch.column("exact")
     gone = {column.name for column in table_schema.columns if column.excluded}
     inexact_gone = gone | set(masks)
@@ -84,7 +86,7 @@ def _image(
         return image
     if not columns:
         return pa.nulls(len(image), pa.null())
-    children = []
+    children: list[pa.Array] = []
     for column in columns:
         values = image.field(column.name)
         mask = masks.get(column.name)
@@ -92,7 +94,7 @@ def _image(
     return struct_array(children, row_struct(columns), image.is_null())
 
 
-def _split(columns: dict[str, pa.Array], moved: pa.Array, before_key: pa.Array) -> dict[str, pa.Array]:
+def _split(columns: dict[str, Any], moved: pa.Array, before_key: pa.Array) -> dict[str, Any]:
     """Updates that change `_key` become a `d` with operation 3 and a `c` with operation 4 (rule B13)."""
     is_moved = moved.to_numpy(zero_copy_only=False).astype(bool)
     rows = np.repeat(np.arange(len(is_moved)), np.where(is_moved, 2, 1))
@@ -133,10 +135,10 @@ def _split_unavailable(lists: pa.ListArray, first: np.ndarray, second: np.ndarra
 
 
 def _assemble(
-    columns: dict[str, pa.Array], table_schema: TableSchema, batch_number: int, snapshot: str | None
+    columns: dict[str, Any], table_schema: TableSchema, batch_number: int, snapshot: str | None
 ) -> pa.RecordBatch:
     count = len(columns["pos"])
-    nobody = pa.repeat(pa.scalar(value=False), count)
+    never_null = pa.repeat(pa.scalar(value=False), count)
     is_read = pc.equal(columns["op"], "r")
     log = {
         "_pos": columns["pos"],
@@ -145,7 +147,7 @@ def _assemble(
         "_schema": pa.repeat(pa.scalar(table_schema.version, pa.int32()), count),
         "_key": columns["_key"],
         "op": columns["op"],
-        "source": struct_array([columns[field.name] for field in SOURCE_BLOCK], SOURCE_BLOCK, nobody),
+        "source": struct_array([columns[field.name] for field in SOURCE_BLOCK], SOURCE_BLOCK, never_null),
         "before": columns["before"],
         "after": columns["after"],
         "_snapshot": pc.if_else(is_read, pa.scalar(snapshot, pa.string()), pa.scalar(None, pa.string())),

@@ -3,6 +3,9 @@
 Users' own rules about their columns belong to the checks of `defs/`; this contract is about us.
 """
 
+# pandera does not type its checks.
+# pyright: standard
+
 from __future__ import annotations
 
 from functools import cache

@@ -135,7 +135,7 @@ def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
 def _conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if values.type.equals(wanted, check_metadata=True):
         return values
-    if pa.types.is_struct(wanted):
+    if isinstance(values, pa.StructArray) and pa.types.is_struct(wanted):
         children = [_conform(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
     return values if values.type.equals(wanted) else values.cast(wanted)

@@ -170,7 +170,7 @@ def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.R
 def _lift_values(values: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Array:
     if values.type.equals(wanted):
         return values
-    if not pa.types.is_struct(wanted):
+    if not (isinstance(values, pa.StructArray) and pa.types.is_struct(stored) and pa.types.is_struct(wanted)):
         return values.cast(wanted)
     children = []
     for i in range(wanted.num_fields):

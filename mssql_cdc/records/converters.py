@@ -12,12 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from mssql_cdc.config import RecordSettings
-from mssql_cdc.errors import SchemaError
+from mssql_cdc.config.record_settings import TimePrecision
 from mssql_cdc.records import temporal
 from mssql_cdc.records.defaults import value_of_null
 from mssql_cdc.records.encodings import binary_encoder, unscaled_text
-from mssql_cdc.records.structure import fraction_digits
-from mssql_cdc.schema import Column
+from mssql_cdc.schema import Column, Kind, SqlServerType
 
 Values = list[Any]
 Convert = Callable[[pa.Array, pa.Array | None], Values]
@@ -28,10 +27,14 @@ _SURROGATES = "utf16:"
 def converter(column: Column, settings: RecordSettings) -> Convert | None:
     """How the column's values become JSON values; None: Debezium leaves the column out (sql_variant).
 
-    A NULL of a NOT NULL column, which CDC did not deliver, becomes the column's default or its type's zero, as
-    Debezium's converters make it.
+    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None for those. A NULL of a
+    NOT NULL column, which CDC did not deliver, becomes the column's default or its type's zero, as Debezium's
+    converters make it.
+
+    Raises:
+        SchemaError: the column's type is unknown.
     """
-    convert = _convert(column, settings)
+    convert = _convert(column.type, settings)
     if convert is None or column.nullable:
         return convert
     return partial(_filled, convert, value_of_null(column, settings))
@@ -41,44 +44,43 @@ def _filled(convert: Convert, instead: Any, values: pa.Array, exact: pa.Array | 
     return [instead if value is None else value for value in convert(values, exact)]
 
 
-def _convert(column: Column, settings: RecordSettings) -> Convert | None:
-    name = column.type.name
-    if name in _PLAIN:
-        return _plain
-    if name in _TEXT:
-        return _text
-    if name in _BINARY:
-        return partial(_encoded, binary_encoder(settings.binary_handling))
-    if name in _DECIMAL:
-        return _DECIMALS[settings.decimal_handling]
-    if name == "real":
-        return _real
-    if name in _TEMPORAL:
-        return _temporal(column, settings)
-    if name == "sql_variant":
-        return None
-    raise SchemaError(f"No record form is known for the type {name!r} of column {column.name!r}; exclude the column")
+def _convert(sql_type: SqlServerType, settings: RecordSettings) -> Convert | None:
+    match sql_type.kind:
+        case Kind.BOOLEAN | Kind.INTEGER:
+            return _plain
+        case Kind.FLOAT:
+            return _float
+        case Kind.DECIMAL:
+            return _DECIMALS[settings.decimal_handling]
+        case Kind.TEXT | Kind.DOCUMENT | Kind.UUID:
+            return _text
+        case Kind.BINARY | Kind.CLR:
+            return partial(_encoded, binary_encoder(settings.binary_handling))
+        case Kind.INSTANT:
+            return temporal.zoned_timestamps
+        case Kind.DATE:
+            return _iso_dates if settings.time_precision == "isostring" else _dates
+        case Kind.TIME | Kind.TIMESTAMP:
+            return _time_of(sql_type, settings.time_precision)
+        case Kind.VARIANT:
+            return None
 
 
-def _temporal(column: Column, settings: RecordSettings) -> Convert:
-    name, mode = column.type.name, settings.time_precision
-    if name == "datetimeoffset":
-        return temporal.zoned_timestamps
+def _time_of(sql_type: SqlServerType, mode: TimePrecision) -> Convert:
+    is_time = sql_type.kind is Kind.TIME
     if mode == "isostring":
-        return {"date": _iso_dates, "time": _iso_times}.get(name, temporal.iso_timestamps)
-    if name == "date":
-        return _dates
-    unit = time_unit(name, fraction_digits(column.type), mode)
-    return partial(_times, unit) if name == "time" else partial(_timestamps, unit)
+        return _iso_times if is_time else temporal.iso_timestamps
+    return partial(_times if is_time else _timestamps, time_unit(sql_type, mode))
 
 
-def time_unit(type_name: str, digits: int, mode: str) -> int:
+def time_unit(sql_type: SqlServerType, mode: TimePrecision) -> int:
     """The unit in nanoseconds of a time or timestamp in a `time.precision.mode` that prints numbers."""
     fixed = {"connect": _MS, "microseconds": _US, "nanoseconds": _NS}.get(mode)
     if fixed is not None:
         return fixed
-    if mode == "adaptive_time_microseconds" and type_name == "time":
+    if mode == "adaptive_time_microseconds" and sql_type.kind is Kind.TIME:
         return _US
+    digits = sql_type.fraction_digits
     return _MS if digits <= 3 else _US if digits <= 6 else _NS
 
 
@@ -98,9 +100,11 @@ def _utf16(text: str) -> str:
     return bytes.fromhex(text.removeprefix(_SURROGATES)).decode("utf-16-be", "surrogatepass")
 
 
-def _real(values: pa.Array, exact: pa.Array | None) -> Values:
-    """The shortest digits of the 32-bit number, not those of its 64-bit neighbour."""
+def _float(values: pa.Array, exact: pa.Array | None) -> Values:
+    """Numbers with the digits that JSON shows: of a 32-bit number its own shortest ones, not its 64-bit neighbour's."""
     del exact
+    if not pa.types.is_float32(values.type):
+        return values.to_pylist()
     return [None if text is None else float(text) for text in values.cast(pa.string()).to_pylist()]
 
 
@@ -157,9 +161,4 @@ def _timestamps(unit: int, values: pa.Array, exact: pa.Array | None) -> Values:
     return temporal.timestamps(values, exact, unit)
 
 
-_PLAIN = frozenset({"bit", "tinyint", "smallint", "int", "bigint", "float"})
-_TEXT = frozenset({"char", "varchar", "nchar", "nvarchar", "text", "ntext", "xml", "json", "uniqueidentifier"})
-_BINARY = frozenset({"binary", "varbinary", "image", "timestamp", "rowversion", "hierarchyid", "geometry", "geography"})
-_DECIMAL = frozenset({"decimal", "numeric", "money", "smallmoney"})
-_TEMPORAL = frozenset({"date", "time", "datetime", "smalldatetime", "datetime2", "datetimeoffset"})
 _DECIMALS: dict[str, Convert] = {"precise": _precise, "double": _double, "string": _decimal_text}

@@ -8,53 +8,57 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
-from typing import Any
 
 from mssql_cdc.config import RecordSettings
 from mssql_cdc.records.encodings import binary_encoder, unscaled_text
-from mssql_cdc.schema import Column
+from mssql_cdc.schema import Column, Kind, SqlServerType
 
-_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
-_TEXTS = {"char", "varchar", "nchar", "nvarchar", "text", "ntext"}
-_BYTES = {"binary", "varbinary", "image", "timestamp", "rowversion"}
-_DECIMALS = {"decimal", "numeric", "money", "smallmoney"}
+Literal = bool | int | float | str | bytes | Decimal
 
 
-def value_of_null(column: Column, settings: RecordSettings) -> Any:
+def value_of_null(column: Column, settings: RecordSettings) -> bool | int | float | str:
     """The JSON value for a NULL of this NOT NULL column.
 
     Only literal defaults count; those of dates and times, which Debezium lets the server parse, do not.
     """
-    name = column.type.name
     literal = literal_default(column)
-    if name in _DECIMALS:
-        return _decimal(literal or Decimal(0), column, settings)
-    if literal is not None:
-        return literal if name not in _BYTES else binary_encoder(settings.binary_handling)(literal)
-    return _zero(name, settings)
+    value = _zero(column.type.kind, settings) if literal is None else literal
+    if isinstance(value, Decimal):
+        return _decimal(value, column.type, settings)
+    return binary_encoder(settings.binary_handling)(value) if isinstance(value, bytes) else value
 
 
-def literal_default(column: Column) -> Any:
+def literal_default(column: Column) -> Literal | None:
     """The value of a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`), read as Debezium reads it; None: none."""
-    text, name = column.default_text, column.type.name
+    text = column.default_text
     if text is None or text == "(NULL)":
         return None
     try:
-        if name in _INTEGERS:
-            return int(_innermost(text).rstrip("."))
-        if name == "bit":
-            return text == "((1))"
-        if name in _DECIMALS:
-            return Decimal(text[2:-2])
-        if name in {"float", "real"}:
-            return float(_innermost(text))
-        if name in _BYTES:
-            return bytes.fromhex(_innermost(text).removeprefix("0x"))
+        return _literal(column.type.kind, text)
     except (ValueError, InvalidOperation):
         return None
-    quoted = re.search(r"'(.*)'", text, re.DOTALL) if name in _TEXTS else None
-    # Doubled quotes stay and parentheses cut, as in Debezium.
-    return _innermost(quoted[1]) if quoted else None
+
+
+def _literal(kind: Kind, text: str) -> Literal | None:
+    match kind:
+        case Kind.INTEGER:
+            return int(_innermost(text).rstrip("."))
+        case Kind.BOOLEAN:
+            return text == "((1))"
+        case Kind.DECIMAL:
+            return Decimal(text[2:-2])
+        case Kind.FLOAT:
+            return float(_innermost(text))
+        case Kind.BINARY:
+            return bytes.fromhex(_innermost(text).removeprefix("0x"))
+        case Kind.TEXT:
+            quoted = re.search(r"'(.*)'", text, re.DOTALL)
+            # Doubled quotes stay and parentheses cut, as in Debezium.
+            return _innermost(quoted[1]) if quoted else None
+        case (
+            Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INSTANT | Kind.DOCUMENT | Kind.UUID | Kind.CLR | Kind.VARIANT
+        ):
+            return None
 
 
 def _innermost(text: str) -> str:
@@ -62,8 +66,8 @@ def _innermost(text: str) -> str:
     return text[text.rfind("(") + 1 :].split(")", 1)[0]
 
 
-def _decimal(value: Decimal, column: Column, settings: RecordSettings) -> Any:
-    scale = {"money": 4, "smallmoney": 4}.get(column.type.name, column.type.scale or 0)
+def _decimal(value: Decimal, sql_type: SqlServerType, settings: RecordSettings) -> float | str:
+    scale = sql_type.jdbc_scale or 0
     with localcontext() as context:
         context.prec = 60
         value = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_EVEN)
@@ -75,15 +79,26 @@ def _decimal(value: Decimal, column: Column, settings: RecordSettings) -> Any:
     return unscaled_text(unscaled)
 
 
-def _zero(name: str, settings: RecordSettings) -> Any:
-    if name == "datetimeoffset":
-        return "1970-01-01T00:00:00Z"
-    if settings.time_precision == "isostring":
-        iso = {"date": "1970-01-01Z", "time": "00:00:00Z"}
-        if name in {*iso, "datetime", "smalldatetime", "datetime2"}:
-            return iso.get(name, "1970-01-01T00:00:00Z")
-    if name in {"date", "time", "datetime", "smalldatetime", "datetime2", *_INTEGERS}:
-        return 0
-    if name == "bit":
-        return False
-    return 0.0 if name in {"float", "real"} else ""
+def _zero(kind: Kind, settings: RecordSettings) -> Literal:
+    is_iso = settings.time_precision == "isostring"
+    match kind:
+        case Kind.BOOLEAN:
+            return False
+        case Kind.INTEGER:
+            return 0
+        case Kind.DECIMAL:
+            return Decimal(0)
+        case Kind.FLOAT:
+            return 0.0
+        case Kind.BINARY | Kind.CLR:
+            return b""
+        case Kind.DATE:
+            return "1970-01-01Z" if is_iso else 0
+        case Kind.TIME:
+            return "00:00:00Z" if is_iso else 0
+        case Kind.TIMESTAMP:
+            return "1970-01-01T00:00:00Z" if is_iso else 0
+        case Kind.INSTANT:
+            return "1970-01-01T00:00:00Z"
+        case Kind.TEXT | Kind.DOCUMENT | Kind.UUID | Kind.VARIANT:
+            return ""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mssql_cdc.config import Connector
+from mssql_cdc.records.capture_times import stamps
 from mssql_cdc.records.names import transaction_topic
 from mssql_cdc.records.numbering import SerialNumbers, Transaction
 from mssql_cdc.records.rows import Image, Row
-from mssql_cdc.records.times import stamps
 
 VERSION = "3.3.1.Final"
 """The Debezium version whose records these are."""
@@ -47,7 +47,15 @@ class Envelopes:
     newest: SourceInfo | None = None
 
     def read(self, row: Row, marker: str, captured_us: int | None, *, kind: str, completed: bool) -> Record:
-        """The record of a snapshot row; `kind` and `completed` go into the offset."""
+        """The record of a snapshot row.
+
+        Args:
+            row: a row with op `r`.
+            marker: `source.snapshot`: first, true, last, and those with `_in_data_collection`.
+            captured_us: microseconds since 1970 of `ts_us`; None: unknown.
+            kind: INITIAL or BLOCKING, for the offset.
+            completed: whether the offset says that the snapshot is complete.
+        """
         self.newest = self._source(row, marker)
         offset = {"snapshot": kind, "snapshot_completed": completed, "commit_lsn": row.commit_lsn}
         return self._data(row, "r", row.key_after, None, row.after, offset=offset, captured_us=captured_us)
@@ -135,7 +143,16 @@ class Envelopes:
         headers: dict[str, Any] | None = None,
         partition: int | None = None,
     ) -> Record:
-        """A record as it is written."""
+        """A record as it is written, with the connector's source partition.
+
+        Args:
+            topic: its topic.
+            key: JSON value of the key; None: no key.
+            value: JSON value; None: a tombstone.
+            offset: the source offset.
+            headers: by name.
+            partition: of the topic; None: by key, as Kafka chooses.
+        """
         return {
             "topic": topic,
             "partition": partition,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.names import heartbeat_topic
-from mssql_cdc.records.times import microseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def field_name(name: str, mode: NameAdjustment) -> str:
 
 
 def java_order(names: Iterable[str], buckets: int) -> list[str]:
-    """The names in the order of Java's `HashMap` with so many buckets: Debezium lists collections so."""
+    """The names in the order of Java's `HashMap` with this number of buckets, in which Debezium lists collections."""
     return sorted(names, key=lambda name: _spread(name) & (buckets - 1))
 
 

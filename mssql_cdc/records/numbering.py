@@ -19,7 +19,13 @@ class SerialNumbers:
     _number: int = 0
 
     def next(self, commit_lsn: str | None, change_lsn: str | None, count: int) -> int:
-        """The number of the next event, which takes `count` rows of the change table."""
+        """The number of the next event (EVT-15).
+
+        Args:
+            commit_lsn: of its transaction.
+            change_lsn: of its change; numbers begin anew with each pair.
+            count: how many rows of the change table it takes, 1 or 2.
+        """
         same = self._position == (commit_lsn, change_lsn)
         self._number = self._number + count if same else count
         self._position = (commit_lsn, change_lsn)
@@ -31,7 +37,7 @@ class Transaction:
     """The open transaction: its id (the commit LSN) and how many events each table had so far."""
 
     id: str | None = None
-    events: dict[str, int] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict[str, int])
     _buckets: int = 16
 
     @property

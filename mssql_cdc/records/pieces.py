@@ -60,7 +60,13 @@ class ChangeLog:
         )
 
     def read(self, pieces: Iterable[Piece], low: str, high: str) -> pa.RecordBatch:
-        """The rows of these pieces with `low < _pos <= high` and within the limits, in position order."""
+        """The rows with `low < _pos <= high` and within the limits, in position order.
+
+        Args:
+            pieces: the only ones of the log that can hold such rows.
+            low: a position text, exclusive.
+            high: a position text, inclusive.
+        """
         high = min(high, self.limits.cut)
         found = [self._rows(piece, low, high) for piece in pieces]
         found = [batch for batch in found if batch.num_rows]
@@ -107,7 +113,7 @@ def _bounds(statistics: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one table in position order."""
+    """Change-log rows of one table in position order, by the table's logical names."""
 
     log: ChangeLog
     rows: pa.RecordBatch
@@ -122,7 +128,7 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
     pieces = [(log, piece) for log in logs for piece in log.pieces]
     low = _LOWEST
     for high in window_ends([piece for _, piece in pieces], window_rows):
-        batches = []
+        batches: list[Batch] = []
         for log in logs:
             inside = [p for p in log.pieces if p.last > low and p.first <= high]
             rows = log.read(inside, low, high) if inside else None
@@ -136,7 +142,13 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
 
 
 def snapshot_rows(log: ChangeLog, number: str, *, window_rows: int = WINDOW_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of one snapshot of one table, in position order, in bounded batches."""
+    """The rows of one snapshot of one table, in position order.
+
+    Args:
+        log: the table's change log.
+        number: the snapshot's, as in `_snapshot`.
+        window_rows: about how many rows of the log a batch is taken from.
+    """
     pieces = [piece for piece in log.pieces if number in piece.snapshots]
     low = _LOWEST
     for high in window_ends(pieces, window_rows):

@@ -1,7 +1,7 @@
 """Rows of a change log as Debezium sees them: columns converted, keys taken, split key changes put together again.
 
-Whole batches are converted column by column; a `Row` holds JSON values. Their order, numbers and envelopes are the
-business of `stream.py` and `envelope.py`.
+Whole batches are converted column by column; a `Row` holds JSON values. Their order is decided in `write.py`, their
+numbers and envelopes in `envelope.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import SchemaError
-from mssql_cdc.events.arrays import map_value
+from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.converters import Convert, Values, converter
 from mssql_cdc.records.defaults import value_of_null
 from mssql_cdc.records.names import data_topic, field_name
-from mssql_cdc.schema import Column, TableId, TableSchema, lossy
+from mssql_cdc.schema import Column, TableId, TableSchema
 
 SLICE_ROWS = 5_000
 Image = dict[str, Any]
@@ -77,12 +77,16 @@ class TableShape:
 
     @property
     def table_id(self) -> TableId:
-        """The table."""
+        """The table's id, with its database."""
         return self.schema.table_id
 
     @classmethod
     def of(cls, schema: TableSchema, connector: Connector) -> TableShape:
-        """The shape of a version under the connector's modes."""
+        """The shape of a version under the connector's modes.
+
+        Raises:
+            SchemaError: `field.name.adjustment.mode` gives two columns one name, or a column's type is unknown.
+        """
         settings, table = connector.records, schema.table_id
 
         def fields(columns: Sequence[Column]) -> tuple[tuple[str, Column, Convert], ...]:
@@ -104,7 +108,7 @@ class TableShape:
             large=tuple(
                 Large(column.name, name, _undelivered(column, table, connector))
                 for name, column, _ in value_fields
-                if _is_large(column)
+                if column.type.before_image != "always"
             ),
         )
 
@@ -117,17 +121,13 @@ def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
     return None if column.nullable else value_of_null(column, connector.records)
 
 
-def _is_large(column: Column) -> bool:
-    return column.type.is_max or column.type.is_old_lob or column.type.name in {"xml", "json"}
-
-
 @dataclass(frozen=True)
 class Shapes:
     """The shapes of all tables and versions of one database."""
 
     history: SchemaHistory
     connector: Connector
-    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict)
+    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict[tuple[TableId, int], TableShape])
 
     def of(self, table_id: TableId, version: int) -> TableShape:
         """The shape of a version (raises SchemaError when the history does not have it)."""
@@ -139,7 +139,16 @@ class Shapes:
 
 
 def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
-    """The batch's rows in their order; a split key change comes back as the update that it was."""
+    """The batch's rows in their order; a split key change comes back as the update that it was.
+
+    Args:
+        batch: rows of a change log, in position order, with both halves of each split key change.
+        table_id: the table.
+        shapes: how its versions are rendered.
+
+    Raises:
+        SchemaError: the history lacks a version, or half a key change is missing.
+    """
     split: Row | None = None
     for start in range(0, batch.num_rows, SLICE_ROWS):
         for row in _slice_rows(batch.slice(start, SLICE_ROWS), table_id, shapes):
@@ -216,7 +225,7 @@ def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column that a column filter hides: only the key has it (EVT-03).
             return convert(batch.column("key").field(column.name), None)
-        texts = map_value(exact, column.name) if lossy(column.type) != "never" else None
+        texts = map_value(exact, column.name) if column.type.loss != "never" else None
         return convert(image.field(where), texts)
 
     names = [name for name, _, _ in shape.fields]
@@ -243,7 +252,7 @@ def _hide_untouched(
 ) -> None:
     """Unchanged large values are NULL in the before image of an update, as Debezium 3.3.1 shows them.
 
-    The lake knows them all the same: the source room copies them from the after image.
+    The lake knows them all the same: `source/sqlserver/images` copies them from the after image.
     """
     for image, op, names in zip(before, operations, changed, strict=True):
         if image is None or op != "u":

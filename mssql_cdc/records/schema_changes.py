@@ -1,7 +1,7 @@
-"""Schema change records: when each version of a table becomes known to Debezium's consumers (SCH-05 to SCH-10, EVO-05).
+"""Schema change records: a table's structure as Debezium shows it, and when each version of it becomes known.
 
 A version is announced with a snapshot's CREATE, or in the stream just before the first event at or behind its capture
-instance's start.
+instance's start (SCH-05 to SCH-10, EVO-05). What the JDBC driver reports of a type stands in the type's row.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, Record, SourceInfo
 from mssql_cdc.records.names import schema_change_topic
-from mssql_cdc.records.structure import table_structure
-from mssql_cdc.records.times import microseconds
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema
 
 STREAMING_DDL = "N/A"
 
@@ -38,7 +37,7 @@ class Version:
 
     @property
     def table_id(self) -> TableId:
-        """The table."""
+        """The table's id, with its database."""
         return self.schema.table_id
 
 
@@ -54,10 +53,14 @@ class Announcement:
 def announcements(
     versions: Mapping[TableId, Sequence[Version]], snapshotted: Iterable[TableId], epoch_at: Callable[[datetime], int]
 ) -> list[Announcement]:
-    """The schema changes of the stream in order; the first versions of `snapshotted` tables came with their snapshot.
+    """The schema changes of the stream in order.
 
-    `epoch_at` says which epoch it was when a version was written. A new version whose structure is the old one's is
-    not announced (SCH-10).
+    A new version whose structure is the old one's is not announced (SCH-10).
+
+    Args:
+        versions: all versions of each table, in order.
+        snapshotted: tables whose first version came with a snapshot.
+        epoch_at: which epoch it was when a version was written.
     """
     known = set(snapshotted)
     found: list[Announcement] = []
@@ -85,7 +88,15 @@ def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
 def snapshot_record(
     version: Version, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
 ) -> Record:
-    """The CREATE record of a table in a snapshot."""
+    """The CREATE record of a table in a snapshot.
+
+    Args:
+        version: the table's, as the snapshot read it.
+        envelopes: makes the record; its newest event becomes this one.
+        commit_lsn: the snapshot's LSN text; None for a snapshot without rows of which it is unknown.
+        kind: INITIAL or BLOCKING, for the offset.
+        marker: `source.snapshot`.
+    """
     envelopes.newest = _source_of(version, commit_lsn, marker)
     offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
     return _record("CREATE", version, envelopes, ddl=None, offset=offset)
@@ -123,3 +134,41 @@ def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
     """The position behind which the version holds: in front of every row of its instance's first LSN."""
     start = version.schema.from_lsn
     return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"
+
+
+def table_structure(schema: TableSchema) -> dict[str, Any]:
+    """`table` of a schema change record, excluded columns included: column filters shape values only (SCH-08).
+
+    Raises:
+        SchemaError: a column's type is unknown.
+    """
+    return {
+        "defaultCharsetName": None,
+        "primaryKeyColumnNames": list(schema.key_columns),
+        "columns": [_column(column, position) for position, column in enumerate(schema.columns, start=1)],
+        "comment": None,
+    }
+
+
+def _column(column: Column, position: int) -> dict[str, Any]:
+    row = column.type.row
+    name = row.jdbc.name or row.name
+    if column.identity:  # `decimal() identity` is the server's own spelling.
+        name = f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
+    return {
+        "name": column.name,
+        "jdbcType": row.jdbc.code,
+        "nativeType": None,
+        "typeName": name,
+        "typeExpression": name,
+        "charsetName": None,
+        "length": column.type.jdbc_length,
+        "scale": column.type.jdbc_scale,
+        "position": position,
+        "optional": column.nullable,
+        "autoIncremented": column.identity,
+        "generated": column.computed,
+        "comment": None,
+        "defaultValueExpression": column.default_text,
+        "enumValues": None,
+    }

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
+from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Version, snapshot_record
-from mssql_cdc.records.times import CaptureTimes
 from mssql_cdc.schema import TableId
 
 
@@ -57,7 +57,11 @@ def find_snapshots(
 ) -> Snapshots:
     """The snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
 
-    `order` are the database's tables in snapshot order.
+    Args:
+        logs: the change logs of the tables that had one at the cut.
+        offsets: all rows of `_offsets`.
+        cut: the complete cut up to which records are made.
+        order: the database's tables in snapshot order.
     """
     known = _known(offsets, cut)
     firsts: dict[str, str] = {}
@@ -134,7 +138,16 @@ def block_records(
     times: CaptureTimes,
     envelopes: Envelopes,
 ) -> Iterator[Record]:
-    """The records of one snapshot."""
+    """The records of one snapshot: CREATE records of its tables if they are wanted, then a record per row.
+
+    Args:
+        block: the snapshot.
+        logs: the change logs of its tables.
+        versions: all versions of each table, in order.
+        shapes: how rows of a version are rendered.
+        times: when batches were captured.
+        envelopes: makes the records, one after another.
+    """
     if envelopes.connector.records.schema_changes:
         yield from _creates(block, logs, versions, envelopes)
     pending: tuple[Row, str] | None = None
@@ -167,7 +180,8 @@ def _creates(
 
 def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
     """The snapshot's LSN, and the schema version of each table's first row."""
-    commit_lsn, found = None, {}
+    commit_lsn: str | None = None
+    found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
             first = next(snapshot_rows(logs[table_id], block.number, window_rows=1), None)

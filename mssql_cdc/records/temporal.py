@@ -40,7 +40,13 @@ def iso_times(values: pa.Array) -> list[str | None]:
 
 
 def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[int | None]:
-    """Units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as they do in Debezium 3.3.1."""
+    """Units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as they do in Debezium 3.3.1.
+
+    Args:
+        values: timestamp[us] without a zone.
+        exact: texts with the seventh digit, where there is one; None: nowhere.
+        unit_ns: the unit in nanoseconds: 1, 1,000 or 1,000,000.
+    """
     values = _without_gap(values, pa.int64(), _DAY_US)
     micros = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if unit_ns >= 1000:

@@ -21,13 +21,13 @@ from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.envelope import Envelopes, Record
 from mssql_cdc.records.heartbeats import Beat, beat_record, beats
 from mssql_cdc.records.pieces import ChangeLog, Limits, streamed
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
 from mssql_cdc.records.snapshots import Block, block_records, find_snapshots
-from mssql_cdc.records.times import CaptureTimes
 from mssql_cdc.schema import TableId, TableSchema
 
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
@@ -69,7 +69,13 @@ def line_of(record: Record) -> str:
 
 
 def database_records(connector: Connector, database: str, *, warehouse: str | None = None) -> Iterator[Record]:
-    """The records of one database in Debezium's order; none before its first complete cut."""
+    """The records of one database in Debezium's order; none before its first complete cut.
+
+    Args:
+        connector: the configuration; its modes shape the records.
+        database: one of the connector's databases.
+        warehouse: instead of `delta.warehouse`.
+    """
     storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
     offsets = load_offsets(layout, storage)

@@ -8,19 +8,20 @@ from mssql_cdc.schema.arrow import (
     row_struct,
 )
 from mssql_cdc.schema.tables import Column, TableId, TableSchema
-from mssql_cdc.schema.types import SqlServerType, arrow_type, lossy, needs_pyodbc
+from mssql_cdc.schema.type_table import TYPES, Kind, TypeRow
+from mssql_cdc.schema.types import SqlServerType
 
 __all__ = [
+    "TYPES",
     "Column",
+    "Kind",
     "SqlServerType",
     "TableId",
     "TableSchema",
-    "arrow_type",
+    "TypeRow",
     "change_log_schema",
     "current_names",
     "current_schema",
-    "lossy",
-    "needs_pyodbc",
     "neutral_schema",
     "row_struct",
 ]

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from mssql_cdc.schema.tables import Column, TableSchema
-from mssql_cdc.schema.types import arrow_type
 
 INSTANT = pa.timestamp("us", tz="UTC")
 TEXTS = pa.list_(pa.field("element", pa.string()))
@@ -31,7 +30,7 @@ RESERVED_CURRENT = ("_key", "_pos", "_batch", "_exact", "_unavailable")
 
 def row_struct(columns: Iterable[Column]) -> pa.StructType:
     """The struct of these columns, all of them nullable: CDC leaves out values of NOT NULL columns too."""
-    return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])
+    return pa.struct([pa.field(column.name, column.type.arrow) for column in columns])
 
 
 def neutral_schema(table_schema: TableSchema) -> pa.Schema:
@@ -86,7 +85,7 @@ def current_names(table_schema: TableSchema) -> dict[str, str]:
     """Source column name -> column name in the current table, in source order."""
     columns = table_schema.value_columns
     taken = {column.name.lower() for column in columns} | set(RESERVED_CURRENT)
-    names = {}
+    names: dict[str, str] = {}
     for column in columns:
         name = column.name
         if name.lower() in RESERVED_CURRENT:
@@ -102,7 +101,7 @@ def current_schema(table_schema: TableSchema) -> pa.Schema:
     names = current_names(table_schema)
     return pa.schema(
         [
-            *(pa.field(names[c.name], arrow_type(c.type)) for c in table_schema.value_columns),
+            *(pa.field(names[c.name], c.type.arrow) for c in table_schema.value_columns),
             pa.field("_key", pa.string()),
             pa.field("_pos", pa.string()),
             pa.field("_batch", pa.int64()),

@@ -109,14 +109,22 @@ class TableSchema:
         return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
 
     def column(self, name: str) -> Column:
-        """The column of exactly this name."""
+        """The column of exactly this name.
+
+        Raises:
+            SchemaError: there is none.
+        """
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError(f"{self.table_id} has no column {name!r}; it has {[c.name for c in self.columns]}")
 
     def excluding(self, names: Collection[str]) -> TableSchema:
-        """The same table with exactly these columns kept out of the values (column filters)."""
+        """The same table with exactly these columns kept out of the values (column filters).
+
+        Raises:
+            SchemaError: no column would be left.
+        """
         columns = tuple(replace(column, excluded=column.name in names) for column in self.columns)
         if all(column.excluded for column in columns):
             raise SchemaError(f"The column filters leave no column of {self.table_id}")
@@ -151,4 +159,4 @@ def _column_dict(column: Column) -> dict[str, Any]:
 
 
 def _columns(found: Iterable[dict[str, Any]]) -> tuple[Column, ...]:
-    return tuple(Column(**{**column, "type": SqlServerType(**column["type"])}) for column in found)
+    return tuple(Column(type=SqlServerType(**column.pop("type")), **column) for column in map(dict, found))

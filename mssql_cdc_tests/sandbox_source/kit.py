@@ -14,9 +14,9 @@ from mssql_cdc.config import Connection, Connector, Secret, connector_from_mappi
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import neutral_schema
+from mssql_cdc.source.sqlserver.catalog import captured_tables
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.sqlserver.metadata import captured_tables
 from mssql_cdc.source.sqlserver.positions import captured
 from mssql_cdc.source.sqlserver.snapshot_reader import ChunkReader, Isolation
 from mssql_cdc.source.sqlserver.source import SqlServerSource

@@ -6,7 +6,7 @@ the checks (`execute`) in the transaction of their reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Protocol
@@ -23,16 +23,23 @@ _BY_ROWS_BATCH = 4_096
 
 
 class Bulk(Protocol):
-    """A connection in a transaction of its own."""
+    """A connection in a transaction of its own. Every method raises the classes that `classify` chooses."""
 
     def execute(self, sql: str, *, doing: str) -> None:
-        """A statement without rows."""
+        """Runs a statement without rows; `doing` completes "while …" in the text of an error."""
         ...
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement, in batches with exactly these fields."""
+        """The rows of a statement.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            fields: names and raw types of its columns, in order; every batch has exactly these.
+            parameters: texts, which the statement casts; None is NULL.
+            doing: completes "while …" in the text of an error.
+        """
         ...
 
     def rollback(self) -> None:
@@ -41,8 +48,17 @@ class Bulk(Protocol):
 
 
 @contextmanager
-def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Iterator[Bulk]:
-    """A bulk connection; `by_rows` for columns without a useful size limit."""
+def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Generator[Bulk, None, None]:
+    """A bulk connection, closed and rolled back at the end of the block.
+
+    Args:
+        connection: how to connect.
+        catalog: the database.
+        by_rows: fetch with pyodbc, since a column has no size limit that a columnar buffer could be made for.
+
+    Raises:
+        SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
+    """
     if by_rows:
         with control(connection, catalog, autocommit=False) as opened:
             yield _RowBulk(opened)
@@ -62,7 +78,7 @@ def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Iterato
 
 
 class _ArrowBulk:
-    def __init__(self, raw: Any, connection: Connection) -> None:
+    def __init__(self, raw: arrow_odbc.Connection, connection: Connection) -> None:
         self._raw = raw
         self._connection = connection
         self._timeout = -(-connection.query_timeout_ms // 1000)
@@ -125,7 +141,7 @@ class _RowBulk:
 
 
 def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-    """Rows as a driver returns them, as a raw batch."""
+    """A raw batch of rows as pyodbc returns them; each has one value per field."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from mssql_cdc.errors import (
     ConfigurationError,
-    DataLostError,
     DeadlockError,
     MssqlCdcError,
     SourceError,
@@ -19,7 +18,6 @@ from mssql_cdc.errors import (
 )
 
 STALE_READER = 50001
-DATA_LOST = 50002
 DEADLOCK = 1205
 
 _RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
@@ -94,8 +92,6 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
             f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
             "primary. It is tried again later"
         )
-    if found.number == DATA_LOST:
-        return DataLostError(shown)
     if found.number == DEADLOCK:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
@@ -108,11 +104,6 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return SourceUnavailableError(shown)
     advice = _ADVICE.get(found.number)
     return SourceError(f"{shown}; {advice}" if advice else shown)
-
-
-def lacks_permission(error: BaseException) -> bool:
-    """Whether the server refused for lack of a permission."""
-    return driver_message(error).number in _GRANTS
 
 
 def _grant(found: DriverMessage) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import arrow_odbc
 import pyodbc
@@ -26,13 +26,17 @@ pyodbc.pooling = False
 SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1"
 """Run on every connection, before anything else (rule E26)."""
 
-Role = Literal["control", "bulk"]
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
 
 
 def connection_string(connection: Connection, catalog: str, *, with_login: bool = True) -> str:
     """The ODBC connection string for one database, secrets resolved: never log or store it.
+
+    Args:
+        connection: server, login and driver settings.
+        catalog: the database.
+        with_login: False leaves out user and password.
 
     Raises:
         ConfigurationError: no driver is installed, or a secret cannot be resolved.
@@ -74,10 +78,16 @@ def find_driver(connection: Connection) -> str:
 
 
 @contextmanager
-def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Iterator[Control]:
+def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
     """A connection for metadata, control statements and rows that must be fetched one by one.
 
-    What is open when the block ends is rolled back.
+    Args:
+        connection: server, login, driver settings and time-outs.
+        catalog: the database.
+        autocommit: False opens a transaction, which is rolled back when the block ends.
+
+    Raises:
+        SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
     with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
         raw = pyodbc.connect(
@@ -95,7 +105,10 @@ def control(connection: Connection, catalog: str, *, autocommit: bool = True) ->
 
 
 class Control:
-    """A pyodbc connection whose errors are the project's."""
+    """A pyodbc connection whose errors are the project's (`classify`).
+
+    `doing` of every method completes "while …" in the text of an error.
+    """
 
     def __init__(self, raw: pyodbc.Connection, connection: Connection, catalog: str) -> None:
         self.raw = raw
@@ -103,7 +116,7 @@ class Control:
         self._connection = connection
 
     def rows(self, sql: str, *parameters: Any, doing: str) -> list[Any]:
-        """All rows of a statement."""
+        """All rows of a statement, in memory; columns are attributes of a row."""
         with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             return cursor.execute(sql, *parameters).fetchall()
 
@@ -118,7 +131,14 @@ class Control:
         return None if row is None else row[0]
 
     def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Iterator[Any]:
-        """The rows of a statement one by one, fetched `size` at a time."""
+        """The rows of a statement one by one.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            *parameters: their values.
+            size: how many rows are fetched at a time.
+            doing: completes "while …" in the text of an error.
+        """
         with translated(self._connection, doing):
             cursor = self.raw.cursor()
             cursor.execute(sql, *parameters)
@@ -156,7 +176,7 @@ class Control:
 
 
 @contextmanager
-def translated(connection: Connection, doing: str) -> Iterator[None]:
+def translated(connection: Connection, doing: str) -> Generator[None, None, None]:
     """Turns driver errors into the project's, without the password that a driver may repeat."""
     try:
         yield

@@ -12,7 +12,15 @@ import pyarrow as pa
 
 from mssql_cdc.errors import SourceError
 from mssql_cdc.schema import TableSchema, neutral_schema
-from mssql_cdc.source.sqlserver.arrays import (
+from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.images import (
+    AFTER,
+    BEFORE,
+    build_images,
+    changed_lists,
+    mask_bits,
+)
+from mssql_cdc.source.sqlserver.numpy_arrays import (
     Bytes,
     Numbers,
     fixed_bytes,
@@ -22,16 +30,6 @@ from mssql_cdc.source.sqlserver.arrays import (
     hex_number,
     literal,
     numbers,
-)
-from mssql_cdc.source.sqlserver.columns import RowPlan
-from mssql_cdc.source.sqlserver.images import (
-    AFTER,
-    BEFORE,
-    Images,
-    build_images,
-    changed_lists,
-    inserted_images,
-    mask_bits,
 )
 
 RAW_META = (
@@ -43,8 +41,8 @@ RAW_META = (
 )
 """Raw fields in front of the columns' own."""
 
-CommitTimes = Callable[[Bytes], pa.Array]
-"""Commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
+TimeLookup = Callable[[Bytes], pa.Array]
+"""Gives the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
 
 _OPERATION_LETTERS = np.frombuffer(b"?dc?u", dtype=np.uint8)
 
@@ -56,7 +54,7 @@ class ChangeDecoder:
     """
 
     def __init__(
-        self, schema: TableSchema, plan: RowPlan, ordinals: Sequence[int], epoch: int, times: CommitTimes
+        self, schema: TableSchema, plan: RowPlan, ordinals: Sequence[int], epoch: int, times: TimeLookup
     ) -> None:
         self._schema = schema
         self._neutral = neutral_schema(schema)
@@ -154,34 +152,15 @@ class ChangeDecoder:
         self._last = last
 
 
-def snapshot_batch(
-    schema: TableSchema,
-    images: Images,
-    pos: pa.Array,
-    *,
-    commit_ts: pa.Scalar,
-    commit_lsn: str | None,
-) -> pa.RecordBatch:
-    """The neutral `r` batch of rows read from the table itself."""
-    rows = len(pos)
-    neutral = neutral_schema(schema)
-    constant = {"pos": pos, "op": pa.repeat("r", rows), "commit_ts": pa.repeat(commit_ts, rows)}
-    constant["commit_lsn"] = pa.repeat(pa.scalar(commit_lsn, pa.string()), rows)
-    for name in ("before", "after", "unavailable", "exact"):
-        constant[name] = getattr(images, name)
-    arrays = [constant.get(f.name, pa.nulls(rows, f.type)) for f in neutral]
-    return pa.RecordBatch.from_arrays(arrays, schema=neutral)
-
-
-def snapshot_images(plan: RowPlan, raw: pa.RecordBatch) -> Images:
-    """The images of a raw batch of table rows."""
-    return inserted_images(plan.columns, plan.decode(raw), raw.num_rows)
-
-
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
     """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
 
-    `commit` and `change` are hexadecimal digits, (n, 20) matrices.
+    Args:
+        epoch: the same for all rows.
+        commit: hexadecimal digits of the commit LSNs, an (n, 20) matrix.
+        command: command ids, 0 for none.
+        change: hexadecimal digits of the change LSNs, an (n, 20) matrix.
+        operation: 0 to 4.
     """
     rows = len(commit)
     dash = literal("-", rows)

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from mssql_cdc.schema import Column
 from mssql_cdc.schema.arrow import EXACT, TEXTS
-from mssql_cdc.source.sqlserver.arrays import Bytes, Flags, Numbers, flags, text_lists, text_maps
 from mssql_cdc.source.sqlserver.columns import Decoded
+from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags, text_lists, text_maps
 
 DELETE, INSERT, BEFORE, AFTER = 1, 2, 3, 4
 _NO_ROW = -1
@@ -35,17 +35,24 @@ class Images:
 def build_images(
     columns: Sequence[Column], decoded: Sequence[Decoded], rows: Numbers, operation: Numbers, changed: Flags
 ) -> Images:
-    """Images of the raw rows `rows`, one neutral row each.
+    """Images of change rows, one neutral row each.
 
-    `decoded` are the columns' values over all raw rows; `operation` is 1, 2 or 4 per neutral row, and the raw row
-    in front of a 4 is its 3; `changed[i, j]` says whether the mask of row i names column j.
+    Args:
+        columns: the captured columns.
+        decoded: their values over all raw rows.
+        rows: the raw row of each neutral row; the one in front of an operation 4 is its 3.
+        operation: 1, 2 or 4 per neutral row.
+        changed: `[i, j]` says whether the update mask of neutral row i names column j.
     """
     before_row = np.where(operation == DELETE, rows, np.where(operation == AFTER, rows - 1, _NO_ROW))
     after_row = np.where(operation == DELETE, _NO_ROW, rows)
-    before, after, exact_before, exact_after = [], [], [], []
+    before: list[pa.Array] = []
+    after: list[pa.Array] = []
+    exact_before: list[tuple[str, pa.Array]] = []
+    exact_after: list[tuple[str, pa.Array]] = []
     for number, (column, (values, exact)) in enumerate(zip(columns, decoded, strict=True)):
         source = before_row
-        if column.type.is_old_lob or column.type.is_max or column.type.name in {"xml", "json"}:
+        if column.type.before_image != "always":
             # Untouched, it is NULL in the 3 and has its value in the 4: the before image is known all the same.
             untouched = (operation == AFTER) & ~changed[:, number]
             source = np.where(untouched, rows, before_row)
@@ -63,7 +70,13 @@ def build_images(
 
 
 def inserted_images(columns: Sequence[Column], decoded: Sequence[Decoded], rows: int) -> Images:
-    """Images of rows read from the table itself: only `after`, everything known."""
+    """Images of rows read from the table itself: only `after`, everything known.
+
+    Args:
+        columns: the table's columns.
+        decoded: their values, `rows` of each.
+        rows: how many rows there are.
+    """
     exact = [(column.name, texts) for column, (_, texts) in zip(columns, decoded, strict=True) if texts is not None]
     after = [values for values, _ in decoded]
     return Images(
@@ -88,7 +101,13 @@ def mask_bits(masks: pa.Array, ordinals: Sequence[int]) -> Flags:
 
 
 def changed_lists(columns: Sequence[Column], operation: Numbers, changed: Flags) -> pa.Array:
-    """The `changed` column: names in column order, for updates only."""
+    """The `changed` column: names in column order for updates, NULL for everything else.
+
+    Args:
+        columns: the captured columns.
+        operation: 1, 2 or 4 per row.
+        changed: `[i, j]` says whether the update mask of row i names column j.
+    """
     return text_lists(changed & (operation == AFTER)[:, None], [c.name for c in columns], operation == AFTER)
 
 
@@ -131,7 +150,7 @@ def _unavailable(columns: Sequence[Column], after: Sequence[pa.Array], operation
         if column.computed:
             names.append(column.name)
             chosen.append(np.ones(len(operation), dtype=bool))
-        elif column.type.is_old_lob:
+        elif column.type.before_image == "never":
             touched = changed[:, number]
             names += [column.name, f"before.{column.name}"]
             chosen += [(operation == DELETE) | (update & ~touched & ~flags(values)), update & touched]

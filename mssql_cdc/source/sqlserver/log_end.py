@@ -113,7 +113,7 @@ def _log_end_by_savepoint(control: Control) -> Lsn:
         doing="reading the end of the log through a savepoint",
     )
     if found is None or found[0] is None:
-        raise SourceError(f"The end of the log is not to be had; {GRANT}")
+        raise SourceError(f"The end of the log cannot be read; {GRANT}")
     return numeric_lsn(int(found[0]))
 
 

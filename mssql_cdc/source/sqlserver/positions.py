@@ -18,7 +18,7 @@ from mssql_cdc.source.values import Standing, Witness
 
 
 def standing(control: Control) -> Standing:
-    """How far capture has come."""
+    """How far capture has come, by four short statements."""
     settled = control.value(
         f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < (SELECT MAX(start_lsn) FROM {MAPPING})",
         doing="reading the newest settled position",
@@ -59,7 +59,7 @@ def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
     """
     if not minimum:
         raise SourceError(
-            f"The minimum LSN of capture instance {instance!r} is not to be had: it was disabled, capture has not yet "
+            f"The minimum LSN of capture instance {instance!r} cannot be read: it was disabled, capture has not yet "
             "reached its start, or the login lacks SELECT on the captured columns or the gating role"
         )
     return minimum
@@ -67,6 +67,11 @@ def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
 
 def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
     """Checks that nothing behind `from_` was cleaned up (rule A9).
+
+    Args:
+        instance: the capture instance's name.
+        minimum: `fn_cdc_get_min_lsn` of it.
+        from_: changes with a larger commit LSN are needed.
 
     Raises:
         SourceError: the instance is gone, or its minimum cannot be seen.
@@ -81,15 +86,18 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
         )
 
 
-def increment(control: Control, value: Lsn) -> Lsn:
-    """`fn_cdc_increment_lsn`, by the server; equal to `Lsn.increment`."""
-    found = _lsn(control.value(f"SELECT sys.fn_cdc_increment_lsn({lsn(value)})", doing="incrementing an LSN"))
-    assert found is not None
-    return found
-
-
 def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-    """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02)."""
+    """The `count`-th captured transaction in (after, to], or the last one if there are fewer (STR-02).
+
+    Args:
+        control: a connection to the database.
+        after: counting begins behind this commit.
+        count: at least 1.
+        to: the last commit that counts.
+
+    Returns:
+        Its commit LSN; None when (after, to] holds none.
+    """
     found = control.value(
         f"SELECT MAX(start_lsn) FROM (SELECT TOP ({int(count)}) start_lsn FROM {MAPPING} "
         f"WHERE start_lsn > {lsn(after)} AND start_lsn <= {lsn(to)} AND tran_id <> 0x00 ORDER BY start_lsn) AS n",
@@ -108,11 +116,6 @@ def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn |
     ]
     rows = control.rows(" UNION ALL ".join(selects), doing="looking for transactions before an instance's start")
     return {positions[row[0]]: _lsn(row[1]) for row in rows}
-
-
-def server_offset(control: Control) -> int:
-    """The server's present offset from UTC in minutes."""
-    return int(control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the server's offset"))
 
 
 def retention(control: Control) -> timedelta | None:
@@ -176,20 +179,6 @@ def _witness(row: Any) -> Witness:
     start = _lsn(row[0])
     assert start is not None
     return Witness(start, row[1].lower(), row[2].lower(), row[3])
-
-
-# -- Replicas, where the log's end cannot be read ----------------------------------------------------
-
-
-def log_end_by_time(control: Control, read_end: datetime) -> Lsn | None:
-    """On a replica: the first mapping row that ended more than 5 s after `read_end` (server-local time)."""
-    bound = read_end + timedelta(seconds=5)
-    found = control.value(
-        f"SELECT MIN(start_lsn) FROM {MAPPING} WHERE tran_end_time > CAST(? AS datetime)",
-        bound.strftime("%Y-%m-%dT%H:%M:%S.") + f"{bound.microsecond // 1000:03d}",
-        doing="looking for a position behind the read",
-    )
-    return _lsn(found)
 
 
 def _lsn(raw: bytes | None) -> Lsn | None:

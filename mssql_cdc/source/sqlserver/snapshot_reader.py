@@ -5,7 +5,7 @@ Runs inside Spark executors, as `changes` does. Locks, log ends and the order of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,21 +16,22 @@ import pyarrow as pa
 
 from mssql_cdc.config import Connection
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
-from mssql_cdc.source.sqlserver.arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import predicate, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.sqlserver.decode import position_texts, snapshot_batch, snapshot_images
+from mssql_cdc.source.sqlserver.decode import position_texts
+from mssql_cdc.source.sqlserver.images import Images, inserted_images
+from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.sql import quote, require_captured
 from mssql_cdc.source.values import Chunk
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
 
 UNDER_LOCK: Isolation = "READ UNCOMMITTED"
-"""Only while somebody else holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
+"""Only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
 
 A reader that asks for a lock of its own would queue behind the first writer, which waits for the holder, which waits
 for the reader: the server does not see that such a circle is one. Without that lock READ UNCOMMITTED is never used: it
@@ -83,24 +84,32 @@ class ChunkReader:
         plan = RowPlan.of(self.schema.columns)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
             begin(bulk, self.isolation, self.captured, doing=self._doing)
-            yield from self.read_with(bulk, plan)
+            yield from self._rows(bulk, plan)
 
-    def read_with(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
-        """The same on a connection whose transaction the caller has begun (case A)."""
+    def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         sql, parameters = select_statement(self, plan)
         row = 0
-        commit_ts = pa.scalar(self.read_at.astimezone(UTC), INSTANT)
         for raw in bulk.read(sql, plan.raw_fields(), parameters, doing=self._doing):
-            if not raw.num_rows:
-                continue
-            yield snapshot_batch(
-                self.schema,
-                snapshot_images(plan, raw),
-                self._positions(row, raw.num_rows),
-                commit_ts=commit_ts,
-                commit_lsn=self.commit_lsn.text if self.commit_lsn else None,
-            )
-            row += raw.num_rows
+            if raw.num_rows:
+                yield self._neutral(inserted_images(plan.columns, plan.decode(raw), raw.num_rows), row, raw.num_rows)
+                row += raw.num_rows
+
+    def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
+        """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
+        commit_lsn = self.commit_lsn.text if self.commit_lsn else None
+        known: dict[str, pa.Array] = {
+            "pos": self._positions(first, rows),
+            "commit_ts": pa.repeat(pa.scalar(self.read_at.astimezone(UTC), INSTANT), rows),
+            "op": pa.repeat("r", rows),
+            "commit_lsn": pa.repeat(pa.scalar(commit_lsn, pa.string()), rows),
+            "before": images.before,
+            "after": images.after,
+            "unavailable": images.unavailable,
+            "exact": images.exact,
+        }
+        neutral = neutral_schema(self.schema)
+        arrays = [known.get(field.name, pa.nulls(rows, field.type)) for field in neutral]
+        return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, first: int, rows: int) -> pa.Array:
         """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
@@ -117,7 +126,17 @@ class ChunkReader:
 
 
 def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
-    """Begins the transaction of a read; under SNAPSHOT the check fixes its view, so that it holds for the rows."""
+    """Begins the transaction of a read.
+
+    Args:
+        bulk: the connection; an open transaction of it is rolled back.
+        isolation: of the new transaction; under SNAPSHOT the check fixes its view, so that it holds for the rows.
+        captured: capture must have reached this LSN; None: nothing is checked.
+        doing: completes "while …" in the text of an error.
+
+    Raises:
+        StaleReaderError: the connection does not see `captured` yet.
+    """
     bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
     bulk.rollback()
     if captured is not None:
@@ -141,12 +160,21 @@ def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]
     return sql, parameters
 
 
-# -- Case A: all tables at one point of the log ------------------------------------------------------
-
-
 @contextmanager
-def locked(connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int) -> Iterator[Control]:
-    """Holds a shared lock on every table until the block ends or rolls back (case A's c0)."""
+def locked(
+    connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int
+) -> Generator[Control, None, None]:
+    """Holds a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
+
+    Args:
+        connection: how to connect.
+        catalog: the database.
+        schemas: the tables to lock.
+        lock_timeout_ms: how long the server waits for a writer that is in the way.
+
+    Raises:
+        SourceUnavailableError: a lock was not granted in time.
+    """
     with control(connection, catalog, autocommit=False) as opened:
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
         for schema in schemas:
@@ -155,14 +183,3 @@ def locked(connection: Connection, catalog: str, schemas: list[TableSchema], loc
                 doing=f"locking {schema.table_id}",
             )
         yield opened
-
-
-def fix_view(bulk: Bulk) -> None:
-    """Begins a SNAPSHOT transaction and fixes what it sees (case A's c1 … ck)."""
-    begin(bulk, "SNAPSHOT", None, doing="beginning a snapshot transaction")
-    for _ in bulk.read(
-        "SELECT TOP (1) object_id AS [o] FROM cdc.change_tables",
-        [pa.field("o", pa.int32())],
-        doing="fixing the view of a snapshot transaction",
-    ):
-        pass

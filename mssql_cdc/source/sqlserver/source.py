@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,11 +11,11 @@ from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead, Parts
-from mssql_cdc.source.sqlserver import chunks, log_end, metadata, positions, volume
+from mssql_cdc.source.sqlserver import chunks, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
+from mssql_cdc.source.sqlserver.catalog import captured_tables, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.sqlserver.signals import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import require_visible
 from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
@@ -28,7 +28,7 @@ class SqlServerSource:
     connector: Connector
 
     @contextmanager
-    def session(self, catalog: str) -> Iterator[SqlServerSession]:
+    def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
         """A session on one database (autocommit; every statement stands alone)."""
         with control(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector)
@@ -66,7 +66,7 @@ class SqlServerSource:
         )
 
     @contextmanager
-    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[SqlServerLock]:
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Generator[SqlServerLock]:
         """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says."""
         settings = self.connector
         with locked(settings.connection, catalog, list(schemas), settings.snapshot.lock_timeout_ms) as holder:
@@ -96,12 +96,12 @@ class SqlServerSession:
     connector: Connector
 
     def require_ready(self) -> str:
-        """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`metadata`)."""
-        return metadata.database(self.control, self.control.catalog).name
+        """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
+        return database(self.control, self.control.catalog).name
 
     def tables(self) -> list[CapturedTable]:
-        """The captured tables that the filters let through, in snapshot order (`metadata`)."""
-        return metadata.captured_tables(self.control, self.connector.filters)
+        """The captured tables that the filters let through, in snapshot order (`catalog`)."""
+        return captured_tables(self.control, self.connector.filters)
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""

@@ -1,14 +1,10 @@
-"""Names, literals and predicates of T-SQL: the one place where text becomes part of a statement."""
+"""Names and literals of T-SQL, the one place where text becomes part of a statement, and checks of what is visible."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from mssql_cdc.lsn import Lsn
 
 MAPPING = "[cdc].[lsn_time_mapping]"
-ORDER_WITH_COMMAND = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
-ORDER_WITHOUT_COMMAND = ("__$start_lsn", "__$seqval", "__$operation")
 
 
 def quote(name: str) -> str:
@@ -38,12 +34,3 @@ def require_captured(at: Lsn) -> str:
         f"AND NOT EXISTS (SELECT 1 FROM [cdc].[change_tables] WHERE [start_lsn] >= {lsn(at)}) "
         "THROW 50001, 'stale reader', 1"
     )
-
-
-def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
-    """The rows that come after the given one in the order of NOT NULL columns (rule B11's page predicate)."""
-    alternatives = []
-    for depth in range(len(columns) - 1, -1, -1):
-        equal = [f"{quote(columns[i])} = {literals[i]}" for i in range(depth)]
-        alternatives.append(" AND ".join([*equal, f"{quote(columns[depth])} > {literals[depth]}"]))
-    return "(" + " OR ".join(f"({alternative})" for alternative in alternatives) + ")"

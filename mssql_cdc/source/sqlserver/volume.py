@@ -9,31 +9,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.source.sqlserver.changes import between, change_source
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn, quote
+from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
 from mssql_cdc.source.values import CaptureInstance
-
-_BETWEEN = "[__$start_lsn] > {from_} AND [__$start_lsn] <= {to}"
-
-
-def change_source(instance: CaptureInstance, wanted: LsnRange) -> str:
-    """What a statement about an instance's rows in a range selects from: the change table, or its function."""
-    if instance.change_table is not None:
-        schema, name = instance.change_table
-        return f"{quote(schema)}.{quote(name)}"
-    function = quote(f"fn_cdc_get_all_changes_{instance.name}")
-    return f"[cdc].{function}({lsn(wanted.from_.increment())}, {lsn(wanted.to)}, N'all update old')"
-
-
-def between(wanted: LsnRange) -> str:
-    """The predicate of a range's rows."""
-    return _BETWEEN.format(from_=lsn(wanted.from_), to=lsn(wanted.to))
 
 
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
     """Change rows per instance name in each one's own range, by one statement; an update counts twice."""
     busy = [(instance, wanted) for instance, wanted in parts if not wanted.is_empty]
-    counts = {instance.name: 0 for instance, _ in parts}
+    counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
     if not busy:
         return counts
     selects = [
@@ -41,7 +26,7 @@ def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange
         for number, (instance, wanted) in enumerate(busy)
     ]
     for number, rows in control.rows(" UNION ALL ".join(selects), doing="counting change rows"):
-        counts[busy[number][0].name] = int(rows)
+        counts[busy[int(number)][0].name] = int(rows)
     return counts
 
 
@@ -50,6 +35,12 @@ def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]
 
     One transaction is never divided: the first one of the range is always taken. A binary search over the mapping
     table, two short statements per step.
+
+    Args:
+        control: a connection to the database.
+        parts: the instances, each with its own range.
+        limit: change rows over all instances; an update counts twice.
+        to: the end of the longest range.
     """
     if sum(count_rows(control, parts).values()) <= limit:
         return None
@@ -70,7 +61,14 @@ def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]
 
 
 def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-    """Up to `parts` adjoining sub-ranges with about as many rows each, cut at commit LSNs."""
+    """Adjoining sub-ranges with about as many rows each, cut at commit LSNs.
+
+    Args:
+        control: a connection to the database.
+        instance: whose rows are counted.
+        wanted: the range to split.
+        parts: how many sub-ranges at most; fewer where transactions are large.
+    """
     if parts <= 1 or wanted.is_empty:
         return [wanted]
     rows = control.rows(

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import ConfigurationError, ContractError
 from mssql_cdc.events import HashMask, StarMask, Truncate, check_batch, to_change_log
-from mssql_cdc.events.arrays import hex_text, map_without, names_without
+from mssql_cdc.events.key_text import hex_text
+from mssql_cdc.events.nested_arrays import map_without, names_without
 from mssql_cdc.schema import SqlServerType, TableSchema, change_log_schema
 from mssql_cdc.schema.arrow import TEXT_MAP, TEXTS
 from mssql_cdc_tests.lake_kit import AT, Change, column, neutral, orders
@@ -199,6 +200,7 @@ def test_hash_mask_equals_debeziums(mask: HashMask, value: str, expected: str):
     long = SqlServerType("varchar", length=-1)
     assert mask.apply(pa.array([value, None, value]), long).to_pylist() == [expected, None, expected]
     assert mask.apply(pa.array([value]), SqlServerType("varchar", length=20)).to_pylist() == [expected[:20]]
+    assert mask.apply(pa.array([value]), SqlServerType("uniqueidentifier")).to_pylist() == [expected[:36]]
 
 
 @pytest.mark.feature("FLT-06")

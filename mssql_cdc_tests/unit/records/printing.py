@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from mssql_cdc.records.converters import converter
-from mssql_cdc.schema import Column, arrow_type
+from mssql_cdc.schema import Column
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 
@@ -21,4 +21,4 @@ def printed(kind: Column, value: Any, exact: str | None = None, **properties: ob
     if isinstance(value, datetime) and value.tzinfo is not None:
         # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone but UTC's.
         value = value.astimezone(UTC)
-    return convert(pa.array([value], arrow_type(kind.type)), texts)[0]
+    return convert(pa.array([value], kind.type.arrow), texts)[0]

@@ -17,7 +17,7 @@ from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.encodings import unscaled_text
 from mssql_cdc.records.rows import Shapes, rows_of
-from mssql_cdc.records.structure import table_structure
+from mssql_cdc.records.schema_changes import table_structure
 from mssql_cdc.records.temporal import timestamps, zoned_timestamps
 from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc_tests.lake_kit import Change, column, neutral

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.records.times import microseconds
+from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, RECORDED, Lake, masked, table
 from mssql_cdc_tests.unit.records.orders import NOKEY, ORDERS, SIGNAL, change, number, old_order, order

@@ -10,12 +10,9 @@ from mssql_cdc.schema import (
     SqlServerType,
     TableId,
     TableSchema,
-    arrow_type,
     change_log_schema,
     current_names,
     current_schema,
-    lossy,
-    needs_pyodbc,
     neutral_schema,
 )
 from mssql_cdc_tests.lake_kit import column, orders
@@ -39,26 +36,28 @@ from mssql_cdc_tests.lake_kit import column, orders
     ],
 )
 def test_type_is_stored_as(kind: SqlServerType, expected: pa.DataType):
-    assert arrow_type(kind) == expected
+    assert kind.arrow == expected
 
 
-def test_type_that_nobody_knows_is_an_error_with_advice():
-    with pytest.raises(SchemaError, match=r"'vector' is unknown.*column\.exclude\.list"):
-        arrow_type(SqlServerType("vector"))
+def test_unknown_type_is_an_error_even_where_a_filter_excludes_its_column():
+    """Excluded columns are read all the same, so the advice must not be to exclude one."""
+    schema = orders(column("id", "int"), column("where", "point")).excluding({"where"})
+    with pytest.raises(SchemaError, match=r"'point' is unknown.*@captured_column_list"):
+        neutral_schema(schema)
 
 
 def test_type_lossiness_is_about_what_arrow_cannot_carry():
-    assert lossy(SqlServerType("datetime2", scale=7)) == "digits"
-    assert lossy(SqlServerType("datetime2", scale=6)) == "never"
-    assert lossy(SqlServerType("datetimeoffset", scale=0)) == "offset"
-    assert lossy(SqlServerType("nvarchar", length=5)) == "surrogates"
-    assert lossy(SqlServerType("time", scale=7)) == "never"
+    assert SqlServerType("datetime2", scale=7).loss == "digits"
+    assert SqlServerType("datetime2", scale=6).loss == "never"
+    assert SqlServerType("datetimeoffset", scale=0).loss == "offset"
+    assert SqlServerType("nvarchar", length=5).loss == "surrogates"
+    assert SqlServerType("time", scale=7).loss == "never"
 
 
-def test_type_that_odbc_arrow_reading_would_cut_needs_pyodbc():
+def test_type_without_a_size_limit_is_large():
     slow = [SqlServerType("varchar", length=-1), *map(SqlServerType, ("xml", "ntext", "sql_variant", "geography"))]
-    assert all(needs_pyodbc(kind) for kind in slow)
-    assert not needs_pyodbc(SqlServerType("nvarchar", length=4000))
+    assert all(kind.is_large for kind in slow)
+    assert not SqlServerType("nvarchar", length=4000).is_large
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pyarrow as pa
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc.schema.arrow import INSTANT
-from mssql_cdc.source.sqlserver.arrays import Bytes
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
+from mssql_cdc.source.sqlserver.numpy_arrays import Bytes
 from mssql_cdc.source.values import CaptureInstance
 
 INT = SqlServerType("int")

@@ -1,4 +1,4 @@
-"""Which capture instance serves a range, and which key identifies rows (rules B12, B14, E27)."""
+"""Capture instances by age, the key that identifies rows, and doubtful columns (rules B12, B14, E27)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mssql_cdc.errors import DataLostError
-from mssql_cdc.lsn import LsnRange
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.instances import by_age, choose_instance
-from mssql_cdc.source.sqlserver.metadata import choose_key, doubtful_columns, sql_type
+from mssql_cdc.source.sqlserver.catalog import by_age, choose_key, doubtful_columns, sql_type
 from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 
 OLD = instance(name="old", start_lsn=lsn(10))
-NEW = instance(name="new", start_lsn=lsn(30), object_id=8)
-ORDERS = CapturedTable(TABLE, 5, (OLD, NEW))
 DATABASE = "Latin1_General_CI_AS"
 
 
@@ -32,35 +27,10 @@ def index(number: int, *names: str, **more: object) -> list[SimpleNamespace]:
 
 
 @pytest.mark.feature("EVO-04")
-@pytest.mark.parametrize(
-    ("from_", "to", "name", "clamped"),
-    [
-        (9, 20, "old", 20),
-        (15, 29, "old", 29),
-        (15, 30, "old", 29),
-        (15, 50, "old", 29),
-        (29, 50, "new", 50),
-        (40, 50, "new", 50),
-    ],
-)
-def test_the_older_instance_serves_below_the_newer_ones_start(from_: int, to: int, name: str, clamped: int) -> None:
-    reading = choose_instance(ORDERS, LsnRange(lsn(from_), lsn(to), 2))
-
-    assert reading.instance.name == name
-    assert reading.range == LsnRange(lsn(from_), lsn(clamped), 2)
-
-
-def test_a_range_that_begins_before_every_instance_is_lost() -> None:
-    with pytest.raises(DataLostError, match="new snapshot"):
-        choose_instance(ORDERS, LsnRange(lsn(8), lsn(20)))
-
-
-@pytest.mark.feature("EVO-04")
 def test_of_two_instances_with_one_start_the_one_created_later_wins() -> None:
     later = instance(name="later", start_lsn=lsn(10), created=datetime(2026, 2, 1), object_id=3)  # noqa: DTZ001
-    table = CapturedTable(TABLE, 5, by_age([later, OLD]))
 
-    assert choose_instance(table, LsnRange(lsn(9), lsn(20))).instance.name == "later"
+    assert CapturedTable(TABLE, 5, by_age([later, OLD])).newest.name == "later"
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class StarMask:
     length: int
 
     def apply(self, values: pa.Array, sql_type: SqlServerType) -> pa.Array:
-        """The masked values."""
+        """The asterisks, one text per value; values of types that are no character strings as they are."""
         if not sql_type.is_character:
             return values
         return pa.repeat(pa.scalar("*" * self.length), len(values))
@@ -68,7 +68,7 @@ class HashMask:
         if not sql_type.is_character:
             return values
         encoded = values.dictionary_encode()
-        length = sql_type.length if sql_type.length and sql_type.length > 0 else None
+        length = sql_type.jdbc_length
         digests = pa.array([self._digest(text)[:length] for text in encoded.dictionary.to_pylist()], pa.string())
         return digests.take(encoded.indices)
 

@@ -1,6 +1,6 @@
 """Arrow arrays from numpy, without a Python loop per row: fixed-width texts, lists and maps of texts.
 
-Only building blocks; what the texts mean is decided in `positions` texts, `images` and `decode`.
+Only building blocks; what the texts mean is decided in `images`, `decode` and `raw_values`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ def fixed_text(*parts: Bytes, valid: Flags | None = None) -> pa.StringArray:
 
 
 def string_array(offsets: np.ndarray[Any, Any], data: pa.Buffer, valid: Flags | None) -> pa.StringArray:
-    """A string array from 32-bit offsets into UTF-8 `data`."""
+    """A string array over existing memory.
+
+    Args:
+        offsets: n + 1 offsets into `data`, converted to 32 bits.
+        data: UTF-8.
+        valid: which of the n rows are not NULL; None: all.
+    """
     mask = None if valid is None or bool(valid.all()) else validity(valid)
     buffers = [mask, pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int32)), data]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
@@ -86,7 +92,13 @@ def fixed_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def text_lists(chosen: Flags, names: Sequence[str], valid: Flags | None = None) -> pa.ListArray:
-    """Per row the list of `names[j]` where `chosen[i, j]`; NULL where `valid` is false."""
+    """Per row the list of its chosen names.
+
+    Args:
+        chosen: an (n, m) matrix; `[i, j]` says whether row i has name j.
+        names: m names, in the order of the lists.
+        valid: rows that are not NULL; None: all. Of the others nothing may be chosen.
+    """
     which = np.nonzero(chosen)[1]
     values = pa.array(list(names), pa.string()).take(pa.array(which))
     kind = pa.list_(pa.field("element", pa.string()))

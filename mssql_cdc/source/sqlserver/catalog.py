@@ -1,7 +1,7 @@
-"""Reads the catalog of one database: capture instances with their columns, keys and source tables.
+"""Reads the catalog of one database: capture instances with their columns and keys, and the signal table among them.
 
 Six short statements for the whole database, put together in Python. The rules about keys (B12) and doubtful
-columns (E27) are pure functions here; which instance is read is decided in `instances`.
+columns (E27) are pure functions here; which instance serves a range is decided in `plan/`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.config import Filters
+from mssql_cdc.config import Connector, Filters
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lsn import ZERO_LSN, Lsn, LsnRange
-from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
-from mssql_cdc.source.sqlserver import catalog_texts as texts
+from mssql_cdc.lsn import ZERO_LSN, Lsn
+from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
+from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.instances import by_age
-from mssql_cdc.source.sqlserver.sql import lsn
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 _COMMAND_ID = "__$command_id"
@@ -26,15 +24,9 @@ _COMMAND_ID = "__$command_id"
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database as the server names it, with what decides how it can be read."""
+    """A database under CDC; `name` is in the server's case."""
 
     name: str
-    cdc_enabled: bool
-    snapshot_isolation: bool
-    read_committed_snapshot: bool
-    collation: str
-    compatibility_level: int
-    read_only: bool
 
 
 def database(control: Control, name: str) -> Database:
@@ -43,28 +35,27 @@ def database(control: Control, name: str) -> Database:
     Raises:
         ConfigurationError: there is none, or CDC is not enabled in it.
     """
-    row = control.row(texts.DATABASE, name, doing=f"looking for database {name!r}")
+    row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
         raise ConfigurationError(f"The server has no database {name!r}; check database.names")
-    found = Database(row[0], bool(row[1]), row[2] == 1, bool(row[3]), row[4], row[5], bool(row[6]))
-    if not found.cdc_enabled:
+    if not row.is_cdc_enabled:
         raise ConfigurationError(
-            f"CDC is not enabled in database {found.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
+            f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
             "sys.sp_cdc_enable_table for each table"
         )
-    return found
+    return Database(row.name)
 
 
 def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
     """The tables under CDC that the filters let through, in the order of snapshots (SNP-26)."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
-    collation = control.value(texts.DATABASE_COLLATION, doing="asking for the database's collation")
-    change_columns = _grouped(control.rows(texts.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
-    source_columns = _grouped(control.rows(texts.SOURCE_COLUMNS, doing="reading the source tables' columns"))
-    captured = _grouped(control.rows(texts.CAPTURED_COLUMNS, doing="reading captured columns"))
-    indexes = _grouped(control.rows(texts.UNIQUE_INDEXES, doing="reading unique indexes"))
+    collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
+    change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
+    source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
+    captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
+    indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
-    for row in control.rows(texts.CAPTURE_INSTANCES, doing="reading capture instances"):
+    for row in control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances"):
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
@@ -89,27 +80,6 @@ def captured_tables(control: Control, filters: Filters | None = None) -> list[Ca
 
 
 @dataclass(frozen=True, slots=True)
-class Ddl:
-    """One DDL statement on a captured table, as CDC noted it; once per capture instance of the table."""
-
-    source_object_id: int
-    object_id: int
-    column_updated: bool
-    command: str
-    lsn: Lsn
-    at: str
-
-
-def ddl_history(control: Control, wanted: LsnRange) -> list[Ddl]:
-    """DDL in a range; CDC writes it asynchronously, so the newest may still be missing."""
-    sql = texts.DDL_HISTORY.format(from_=lsn(wanted.from_), to=lsn(wanted.to))
-    return [
-        Ddl(row[0], row[1], bool(row[2]), row[3], _lsn(row[4]), row[5])
-        for row in control.rows(sql, doing="reading the history of DDL")
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class _Facts:
     captured: Sequence[Any]
     change: Sequence[Any]
@@ -124,7 +94,8 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
     change = {column.name: column for column in facts.change} or live
     captured = [one for one in facts.captured if one.column_name in change]
     key = choose_key(facts.indexes, {one.column_name for one in captured}, facts.collation)
-    columns, ordinals = [], []
+    columns: list[Column] = []
+    ordinals: list[int] = []
     for one in captured:
         columns.append(_column(one, change[one.column_name], live.get(one.column_name), key))
         ordinals.append(one.column_ordinal)
@@ -150,9 +121,6 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         schema=schema,
         ordinals=tuple(ordinals),
         has_command_id=_COMMAND_ID in change,
-        role=row.role_name,
-        supports_net_changes=bool(row.supports_net_changes),
-        drop_pending=bool(row.has_drop_pending),
         warnings=doubtful_columns(table_id, columns, facts.collation),
     )
 
@@ -178,18 +146,20 @@ def _column(captured: Any, change: Any, live: Any, key: Sequence[str]) -> Column
 
 
 def sql_type(row: Any) -> SqlServerType:
-    """The base type of a `sys.columns` row joined with its type name."""
-    name = row.type_name
+    """The base type of a `sys.columns` row joined with its type name.
+
+    An unknown type is no error yet: its table's is, when its rows are read.
+    """
+    known = TYPES.get(row.type_name)
+    arguments = known.arguments if known else "none"
     length = row.max_length
-    if name in {"nchar", "nvarchar"} and length > 0:
+    if known and known.kind is Kind.TEXT and not known.code_page and length > 0:
         length //= 2
-    sized = name in {"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"}
-    scaled = name in {"decimal", "numeric", "time", "datetime2", "datetimeoffset"}
     return SqlServerType(
-        name,
-        length=length if sized else None,
-        precision=row.precision if name in {"decimal", "numeric"} else None,
-        scale=row.scale if scaled else None,
+        row.type_name,
+        length=length if arguments == "length" else None,
+        precision=row.precision if arguments == "precision and scale" else None,
+        scale=row.scale if arguments in {"precision and scale", "scale"} else None,
         collation=row.collation_name,
     )
 
@@ -199,6 +169,11 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
 
     The primary key, else the first unique index, that has no filter and no computed column, is enabled, is wholly
     captured, and has no character column that CDC may spoil (rule E27).
+
+    Args:
+        indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
+        captured: names of the columns that the capture instance has.
+        collation: the database's.
     """
     by_index: Mapping[int, list[Any]] = _grouped(indexes, "index_id")
     candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
@@ -217,7 +192,13 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
 
 
 def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: str) -> tuple[str, ...]:
-    """Lines about columns whose change rows may hold wrong text (rule E27)."""
+    """Lines about columns whose change rows may hold wrong text (rule E27).
+
+    Args:
+        table_id: named in each line.
+        columns: as captured.
+        collation: the database's; text of another collation's code page is doubtful.
+    """
     return tuple(
         f"{table_id}: column {column.name!r} ({column.type.declaration}) has the collation {column.type.collation}, "
         f"the database {collation}; CDC may store its non-ASCII text wrongly. Make it nvarchar"
@@ -227,7 +208,8 @@ def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: st
 
 
 def _spoiled(type_name: str, collation: str | None, database_collation: str) -> bool:
-    return type_name in {"char", "varchar", "text"} and collation not in {None, database_collation}
+    known = TYPES.get(type_name)
+    return known is not None and known.code_page and collation not in {None, database_collation}
 
 
 def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[Any]]:
@@ -239,3 +221,42 @@ def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[A
 
 def _lsn(raw: bytes | None) -> Lsn:
     return ZERO_LSN if raw is None else Lsn(bytes(raw))
+
+
+def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+    """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
+
+    Its first three columns are id, type and data, whatever their names (SIG-02). Nothing is ever written to it; its
+    rows arrive as ordinary changes and are acted upon from the change log.
+
+    Args:
+        connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.
+        catalog: the database.
+        tables: all captured tables of the database.
+
+    Raises:
+        ConfigurationError: it is configured but not under CDC, or has fewer than three columns.
+    """
+    named = connector.signals.table_of(catalog)
+    if named is None or "source" not in connector.signals.channels:
+        return None
+    wanted = tuple(part.lower() for part in named)
+    for table in tables:
+        if (table.table_id.schema.lower(), table.table_id.name.lower()) != wanted:
+            continue
+        columns = table.newest.schema.columns
+        if len(columns) < 3:
+            raise ConfigurationError(
+                f"The signal table {table.table_id} has {len(columns)} captured columns; it needs id, type and data"
+            )
+        return table
+    schema, name = named
+    raise ConfigurationError(
+        f"The signal table {catalog}.{schema}.{name} is not under CDC: EXEC sys.sp_cdc_enable_table "
+        f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
+    )
+
+
+def by_age(instances: Sequence[CaptureInstance]) -> tuple[CaptureInstance, ...]:
+    """Oldest first; of several with one start the newest by creation counts last, and so wins (EVO-04)."""
+    return tuple(sorted(instances, key=lambda instance: (instance.start_lsn, instance.created, instance.object_id)))

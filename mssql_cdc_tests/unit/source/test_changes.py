@@ -1,4 +1,4 @@
-"""The statements that read change tables: one order everywhere, two page predicates (rule B11)."""
+"""One order everywhere, two page predicates, and what function mode cannot order is refused (rule B11)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.errors import SourceError
 from mssql_cdc.lsn import LsnRange
+from mssql_cdc.source.sqlserver.changes import OrderGuard, Place, keyset_after, page_statement
 from mssql_cdc.source.sqlserver.columns import RowPlan
-from mssql_cdc.source.sqlserver.pages import Place, page_statement
-from mssql_cdc.source.sqlserver.sql import keyset_after, quote, require_visible, text
-from mssql_cdc_tests.unit.source.raw import ORDERS, instance, lsn
+from mssql_cdc.source.sqlserver.sql import quote, require_visible, text
+from mssql_cdc_tests.unit.source.raw import ORDERS, Row, decoder, instance, lsn, raw, utf16
 
 PLAN = RowPlan.of(ORDERS.columns)
 RANGE = LsnRange(lsn(20), lsn(30))
@@ -70,3 +71,37 @@ def test_a_reader_that_cannot_see_the_end_fails_with_its_own_number() -> None:
 
     assert "start_lsn] = 0x0000000000000000001e" in sql
     assert sql.endswith("THROW 50001, 'stale reader', 1")
+
+
+def watch(*batches: list[Row]) -> None:
+    guard, one = OrderGuard(ORDERS), decoder()
+    for rows in batches:
+        for batch in one.push(raw(ORDERS, rows)):
+            guard.check(batch)
+
+
+def change(commit: int, seq: int, operation: int, key: int) -> Row:
+    return (commit, None, seq, operation, b"\x03", key, utf16("a"))
+
+
+def test_a_key_deleted_and_inserted_under_two_change_lsns_is_refused() -> None:
+    with pytest.raises(SourceError, match="GRANT SELECT"):
+        watch([change(20, 11, 2, 2), change(20, 12, 1, 2)])
+
+
+def test_so_it_is_when_a_page_ends_between_the_two() -> None:
+    with pytest.raises(SourceError, match="GRANT SELECT"):
+        watch([change(20, 11, 2, 2)], [change(20, 12, 1, 2)])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [change(20, 11, 1, 2), change(20, 11, 2, 2)],
+        [change(20, 11, 2, 2), change(21, 20, 1, 2)],
+        [change(20, 11, 2, 2), change(20, 12, 1, 3)],
+        [change(20, 11, 2, 2), change(20, 12, 3, 2), change(20, 12, 4, 2)],
+    ],
+)
+def test_what_has_one_order_passes(rows: list[Row]) -> None:
+    watch(rows)

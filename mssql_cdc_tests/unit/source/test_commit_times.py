@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mssql_cdc.source.sqlserver.times import CommitTimes, ambiguous_window, distinct, to_instants
+from mssql_cdc.source.sqlserver.commit_times import CommitTimes, ambiguous_window, distinct, to_instants
 
 BERLIN = "Europe/Berlin"
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.chunks import bounds_statement, predicate
-from mssql_cdc.source.sqlserver.keys import bound_expression, bound_value
+from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value, bounds_statement, predicate
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import INT, ORDERS
 

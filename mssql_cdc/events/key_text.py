@@ -8,13 +8,13 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.events.arrays import hex_text, map_value
+from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.schema.tables import Column, TableSchema
-from mssql_cdc.schema.types import lossy
 
 _NULL_PART = "N"
 
@@ -31,6 +31,13 @@ def key_texts(
 
     Per key column, in key order, `N` for NULL or `<byte length>:<exact text>`. With a masked key column the whole
     text is replaced by its HMAC-SHA256 (hex), so that nothing of the value can be read or guessed.
+
+    Args:
+        image: `before` or `after` of a neutral batch.
+        exact: the image's exact texts, by column name.
+        table_schema: says which columns the key has.
+        masked: columns with a mask.
+        key_secret: the HMAC's key.
 
     Raises:
         ConfigurationError: a key column is masked and there is no `key_secret`.
@@ -61,7 +68,7 @@ def _part(text: pa.Array) -> pa.Array:
 
 
 def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa.Array:
-    """The value as a text that two different values never share."""
+    """The value as a text that two different values never share: its exact text where Arrow cannot carry it."""
     values = image.field(column.name)
     if pa.types.is_binary(values.type):
         text = hex_text(values)
@@ -69,10 +76,22 @@ def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa
         text = values
     else:
         text = values.cast(pa.string())
-    kind = lossy(column.type)
-    sidecar = None if kind == "never" else map_value(exact, column.name)
+    loss = column.type.loss
+    sidecar = None if loss == "never" else map_value(exact, column.name)
     if sidecar is None:
         return text
-    if kind == "base type":
+    if loss == "base type":
         return pc.if_else(sidecar.is_valid(), pc.binary_join_element_wise(sidecar, text, "\x1f"), text)
     return pc.coalesce(sidecar, text)
+
+
+def hex_text(values: pa.Array) -> pa.Array:
+    """Lower-case hexadecimal text of each binary value; NULL stays NULL."""
+    binary = values.cast(pa.binary())
+    offsets = np.frombuffer(binary.buffers()[1], np.int32, len(binary) + 1, binary.offset * 4)
+    data = binary.buffers()[2]
+    raw = memoryview(data)[offsets[0] : offsets[-1]] if data is not None else b""
+    text = pa.py_buffer(bytes(raw).hex().encode("ascii"))
+    doubled = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int32))
+    plain = pa.Array.from_buffers(pa.string(), len(binary), [None, doubled, text])
+    return pc.if_else(binary.is_valid(), plain, None)

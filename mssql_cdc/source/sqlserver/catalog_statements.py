@@ -1,17 +1,13 @@
-"""The T-SQL that reads the catalog. `metadata` reads the rows by these column names."""
+"""The T-SQL that reads the catalog. `catalog` reads the rows by these column names."""
 
 from __future__ import annotations
 
-DATABASE = """
-SELECT name, is_cdc_enabled, snapshot_isolation_state, is_read_committed_snapshot_on, collation_name,
-       compatibility_level, is_read_only
-FROM sys.databases WHERE name = ?"""
+DATABASE = "SELECT name, is_cdc_enabled FROM sys.databases WHERE name = ?"
 
 DATABASE_COLLATION = "SELECT collation_name FROM sys.databases WHERE database_id = DB_ID()"
 
 CAPTURE_INSTANCES = """
-SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date, ct.has_drop_pending,
-       ct.supports_net_changes, ct.role_name,
+SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date,
        ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table
 FROM cdc.change_tables ct
 JOIN sys.tables st ON st.object_id = ct.source_object_id
@@ -51,8 +47,3 @@ JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
-
-DDL_HISTORY = """
-SELECT source_object_id, object_id, required_column_update, ddl_command, ddl_lsn,
-       CONVERT(varchar(30), ddl_time, 126) AS ddl_time
-FROM cdc.ddl_history WHERE ddl_lsn > {from_} AND ddl_lsn <= {to} ORDER BY ddl_lsn, object_id"""

@@ -1,6 +1,6 @@
-"""Small vectorised operations on Arrow arrays that pyarrow does not have: hexadecimal text, filters in lists.
+"""Operations on Arrow structs, lists and maps that pyarrow does not have, without a Python loop per row.
 
-Nothing here knows what the arrays mean.
+Nothing here knows what the arrays mean, except that a list of column names may hold `before.<name>`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def hex_text(values: pa.Array) -> pa.Array:
-    """Lower-case hexadecimal text of each binary value; NULL stays NULL."""
-    binary = values.cast(pa.binary())
-    offsets = np.frombuffer(binary.buffers()[1], np.int32, len(binary) + 1, binary.offset * 4)
-    data = binary.buffers()[2]
-    raw = memoryview(data)[offsets[0] : offsets[-1]] if data is not None else b""
-    text = pa.py_buffer(bytes(raw).hex().encode("ascii"))
-    doubled = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int32))
-    plain = pa.Array.from_buffers(pa.string(), len(binary), [None, doubled, text])
-    return pc.if_else(binary.is_valid(), plain, None)
-
-
 def struct_array(children: list[pa.Array], struct_type: pa.StructType, nulls: pa.Array) -> pa.StructArray:
-    """The struct array of these children; NULL where `nulls` is true."""
+    """A struct array.
+
+    Args:
+        children: one array per field.
+        struct_type: names and types of the fields.
+        nulls: booleans; the struct is NULL where they are true.
+    """
     return pa.StructArray.from_arrays(children, fields=list(struct_type), mask=nulls)
 
 
@@ -61,7 +55,7 @@ def map_without(maps: pa.MapArray, names: Collection[str]) -> pa.MapArray:
 
 
 def map_value(maps: pa.MapArray, key: str) -> pa.Array | None:
-    """What each map holds for `key`, or None when no map holds it."""
+    """What each map holds for `key`, NULL for a map without it; None instead of an array when no map holds it."""
     if maps.null_count == len(maps):
         return None
     found = pc.map_lookup(maps, query_key=pa.scalar(key), occurrence="first")
