@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import mssql_cdc
 from mssql_cdc_tests.feature_index import known_ids, marks
@@ -51,6 +56,23 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     program = f"import sys, mssql_cdc; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_dependencies_are_what_the_package_imports() -> None:
+    imported: set[str] = set()
+    for path in (ROOT / "mssql_cdc").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                imported.add(node.module.split(".")[0])
+    owners = packages_distributions()
+    foreign = imported - sys.stdlib_module_names - {"mssql_cdc"}
+    needed = {canonicalize_name(owners[name][0]) for name in foreign}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    # pyspark's mapInArrow asks for pandas; `dagster dev` serves its page by dagster-webserver.
+    assert declared == needed | {"pandas", "dagster-webserver"}
 
 
 def test_definitions_are_built_by_a_name_of_the_package() -> None:
