@@ -9,6 +9,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -24,6 +25,10 @@ REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|gol
 def _files() -> list[Path]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in listed.splitlines() if (ROOT / name).is_file()]
+
+
+def _project(path: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
 
 
 def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
@@ -69,10 +74,24 @@ def test_dependencies_are_what_the_package_imports() -> None:
     owners = packages_distributions()
     foreign = imported - sys.stdlib_module_names - {"mssql_cdc"}
     needed = {canonicalize_name(owners[name][0]) for name in foreign}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    declared = {canonicalize_name(Requirement(text).name) for text in _project("pyproject.toml")["dependencies"]}
     # pyspark's mapInArrow asks for pandas; `dagster dev` serves its page by dagster-webserver.
     assert declared == needed | {"pandas", "dagster-webserver"}
+
+
+def test_the_lock_satisfies_both_distributions_with_a_hash_for_every_package() -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    locked = {}
+    for entry in entries:
+        if not entry.startswith("#"):
+            assert "--hash=sha256:" in entry, entry
+            (pin,) = Requirement(entry.split("\\")[0]).specifier
+            assert pin.operator == "=="
+            locked[canonicalize_name(Requirement(entry.split("\\")[0]).name)] = pin.version
+    for project in (_project("pyproject.toml"), _project("sandbox/pyproject.toml")):
+        for text in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+            required = Requirement(text)
+            assert required.specifier.contains(locked[canonicalize_name(required.name)]), f"{text}: run make lock"
 
 
 def test_definitions_are_built_by_a_name_of_the_package() -> None:
