@@ -57,7 +57,7 @@ echo "Python packages into $venv (this takes a minute or two)"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check)
 "${pip[@]}" install --quiet --no-deps --require-hashes --requirement requirements.lock
 "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable ./sandbox --editable .
-"${pip[@]}" check >/dev/null
+"${pip[@]}" check
 
 echo "Delta's jars"
 # Starting Spark once lets it fetch them; later starts find them in its cache.

@@ -39,11 +39,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     # The build backend writes beside the sources: it gets a copy of what git knows.
     source = folder / "source"
-    listed = _run("git", "ls-files", "mssql_cdc", "mssql_cdc_tests", "pyproject.toml", "README.md", "LICENSE", cwd=ROOT)
-    for name in listed.splitlines():
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    for name in _files("mssql_cdc", "mssql_cdc_tests", "pyproject.toml", "README.md", "LICENSE"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     _run(*pip, "--no-build-isolation", "--wheel-dir", str(folder), str(source), cwd=folder)
     (built,) = folder.glob("*.whl")
@@ -66,8 +64,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mssql_cdc"}
-    listed = _run("git", "ls-files", "mssql_cdc", cwd=ROOT).splitlines()
-    assert {name for name in names if ".dist-info/" not in name} == {n for n in listed if (ROOT / n).is_file()}
+    assert {name for name in names if ".dist-info/" not in name} == _files("mssql_cdc")
 
 
 def test_the_installed_command_shows_its_help(environment: Path, tmp_path: Path) -> None:
@@ -93,6 +90,12 @@ def test_dagster_loads_the_location_of_the_installed_package(environment: Path, 
     assert Path(file).is_relative_to(environment)
     assert "shop/shop/dbo/orders_current" in keys
     _run(python, "-m", "dagster", "definitions", "validate", "-m", "mssql_cdc.definitions", cwd=tmp_path)
+
+
+def _files(*names: str) -> set[str]:
+    """What stands in the checkout, without what git ignores."""
+    listed = _run("git", "ls-files", "--cached", "--others", "--exclude-standard", *names, cwd=ROOT).splitlines()
+    return {name for name in listed if (ROOT / name).is_file()}
 
 
 def _run(*command: str, cwd: Path) -> str:
