@@ -45,7 +45,7 @@ class Output:
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
         """Progress of long work: one bar on a terminal, a line per call elsewhere."""
-        if not _is_terminal(self._notes):
+        if not is_terminal(self._notes):
             yield lambda text, done, total: self.line(f"{text} ({done} of {total} done)")
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -65,7 +65,7 @@ class Output:
             right: headings of columns that are aligned to the right, as numbers are.
         """
         shown = table(columns, rows, right=right)
-        if _is_terminal(self._results):
+        if is_terminal(self._results):
             from rich.box import SIMPLE_HEAD
 
             shown.box = SIMPLE_HEAD
@@ -79,7 +79,7 @@ class Output:
         self._results.flush()
 
     def _note(self, head: str, text: str, *, style: str) -> None:
-        if not _is_terminal(self._notes):
+        if not is_terminal(self._notes):
             self._notes.write(f"{head}{text}\n")
             self._notes.flush()
             return
@@ -122,5 +122,6 @@ def plain(shown: Table) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def _is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mssql_cdc.demo.table import Line, lag, render
+import io
+
+import pytest
+
+from mssql_cdc.demo.table import Line, lag, render, screen
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId
@@ -41,3 +45,20 @@ def test_table_shows_a_dash_for_what_there_is_not():
         "dbo.u            1       1             1  2 s",
         "streaming",
     ]
+
+
+def test_the_live_table_draws_over_itself_on_a_terminal_and_goes_on_below_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    pipe, terminal = io.StringIO(), Terminal()
+    for out in (pipe, terminal):
+        with screen(out) as show:
+            show([Line("dbo.t", 1, 1, 1, 0)], "first")
+            show([Line("dbo.t", 2, 2, 2, 0)], "second")
+    assert pipe.getvalue().split("second")[0].count("table") == 2
+    assert "\x1b" not in pipe.getvalue()
+    up = "\x1b[1A"
+    assert terminal.getvalue().split("second")[0].count(up) == 2, "two lines up, to the heading"
