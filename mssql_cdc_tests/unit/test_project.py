@@ -19,12 +19,21 @@ import mssql_cdc
 from mssql_cdc_tests.feature_index import known_ids, marks
 
 ROOT = Path(__file__).parents[2]
+CONVENTION_SINCE = "Move the sandbox into a distribution of its own"
+NO_IMPERATIVES = re.compile(
+    r"(A|An|The|All|Every|No|One|This|What|When|Whatever)"
+    r"|(Add|Allow|Check|Document|Fix|Mov|Nam|Remov|Renam|Support|Test|Updat|Us|Writ)(s|es|ed|d|ing)"
+)
+"""First words that start a statement, and the forms of usual verbs that are no imperatives."""
 REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|golang)\.(org|io)\b")
 
 
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def _files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / name for name in listed.splitlines() if (ROOT / name).is_file()]
+    return [ROOT / name for name in _git("ls-files").splitlines() if (ROOT / name).is_file()]
 
 
 def _project(path: str) -> dict[str, Any]:
@@ -35,6 +44,42 @@ def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
     known = known_ids()
     wrong = [m for m in marks() if not 1 <= len(m.ids) <= 3 or not set(m.ids) <= set(known)]
     assert not wrong
+
+
+def _fault(subject: str) -> str | None:
+    """What is wrong with a commit's subject (CONTRIBUTING.md)."""
+    first = subject.split(" ", maxsplit=1)[0]
+    if len(subject) > 72:
+        return f"{len(subject)} characters"
+    if not re.fullmatch(r"[A-Z][a-z]+(-[a-z]+)*", first) or NO_IMPERATIVES.fullmatch(first):
+        return "no imperative at the beginning"
+    return "a full stop at the end" if subject.endswith(".") else None
+
+
+def test_subjects_of_commits_are_short_imperatives() -> None:
+    log = subprocess.run(["git", "log", "--no-merges", "--format=%s"], cwd=ROOT, capture_output=True, text=True)
+    history = log.stdout.splitlines()
+    if CONVENTION_SINCE not in history:
+        pytest.skip(f"no history back to {CONVENTION_SINCE!r}, which began the convention: a shallow clone, or none")
+    subjects = history[: history.index(CONVENTION_SINCE)]
+    assert not {subject: fault for subject in subjects if (fault := _fault(subject)) is not None}
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "add a command",
+        "Added a command",
+        "Adds a command",
+        "Adding a command",
+        "The command has an option",
+        "DBCC USEROPTIONS lists settings",
+        "Add a command.",
+        "Add a command " + "and another " * 5,
+    ],
+)
+def test_subjects_that_break_the_convention_are_found(subject: str) -> None:
+    assert _fault(subject) is not None
 
 
 def test_no_file_names_a_package_registry() -> None:
