@@ -9,7 +9,7 @@ import click
 
 from mssql_cdc import __version__
 from mssql_cdc.cli.capture import records, run
-from mssql_cdc.cli.inspect import check, discover
+from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
