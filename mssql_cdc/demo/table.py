@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyodbc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -79,13 +77,11 @@ def lag(connection: pyodbc.Connection, table_id: TableId, offsets: Offsets) -> f
 
 
 def row_count(uri: str) -> int | None:
-    """Rows of a Delta table by its log alone: what the files hold less what deletion vectors hide."""
+    """Rows of a Delta table as a reader sees them, without those that deletion vectors hide."""
     if not DeltaTable.is_deltatable(uri):
         return None
-    actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True))
-    rows = pc.sum(actions.column("num_records")).as_py() or 0
-    hidden = [name for name in actions.column_names if name == "deletion_vector.cardinality"]
-    return rows - sum(pc.sum(actions.column(name)).as_py() or 0 for name in hidden)
+    counted = QueryBuilder().register("t", DeltaTable(uri)).execute("SELECT COUNT(*) AS n FROM t").read_all()
+    return counted["n"][0].as_py()
 
 
 def render(found: Sequence[Line], *, note: str = "") -> str:

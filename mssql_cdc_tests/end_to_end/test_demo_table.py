@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
-from mssql_cdc.demo.table import Line, lag, render, screen
+from mssql_cdc.demo.table import Line, lag, render, row_count, screen
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId
@@ -35,6 +36,21 @@ def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missin
     assert now() >= first + 1, "the newer change does not make the older one younger"
     assert place.catch_up() == 0
     assert now() == 0
+
+
+def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 1000)")
+    place.settle()
+    assert place.catch_up() == 0
+    # One of many rows: Delta hides it by a deletion vector and leaves the file.
+    place.sql("DELETE FROM dbo.orders WHERE id = 7")
+    assert place.catch_up() == 0
+    log = "".join(path.read_text() for path in Path(place.uri("orders"), "_delta_log").glob("*.json"))
+    assert '"deletionVector":{' in log
+    assert row_count(place.uri("orders", "changes")) == 1001
+    assert row_count(place.uri("orders")) == 999
+    assert row_count(place.uri("nothing")) is None
 
 
 def test_table_shows_a_dash_for_what_there_is_not():
