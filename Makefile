@@ -6,16 +6,23 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format typing test coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test coverage bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
 
 setup: $(STAMP)  ## virtual environment, locked packages, ODBC driver, Java, Delta's jars
 
-$(STAMP): pyproject.toml sandbox/pyproject.toml constraints.txt tools/setup.sh
+$(STAMP): pyproject.toml sandbox/pyproject.toml requirements.lock tools/setup.sh
 	./tools/setup.sh $(VENV)
 	@touch $(STAMP)
+
+# Versions stay as they are unless a requirement asks for others; uv serves this target only.
+lock: $(STAMP)  ## write requirements.lock by the two pyproject.toml (ARGS="--upgrade" takes the newest versions)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --extra dev pyproject.toml sandbox/pyproject.toml \
+		--output-file requirements.lock $(ARGS)
 
 demo: $(STAMP)  ## a live SQL Server flowing into Delta (ARGS="--headless --seconds 90" without the UI)
 	@$(PYTHON) -m mssql_cdc.demo $(ARGS)

@@ -92,6 +92,10 @@ class FencedError(MssqlCdcError):
     """Another run has passed the state that this run started from; this run wrote nothing (rule A3)."""
 
 
+class OvertakenError(FencedError):
+    """Another run has committed to the table since its state was loaded; made again from the new state it may pass."""
+
+
 # -- Data are, or may be, lost ---------------------------------------------------------------------
 
 

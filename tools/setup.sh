@@ -51,9 +51,13 @@ if [ "${#missing[@]}" -gt 0 ]; then
   [ -n "$python" ] || python=python3
 fi
 
-echo "Python packages into $venv"
+echo "Python packages into $venv (this takes a minute or two)"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable './sandbox[dev]' --editable '.[dev,sandbox]'
+# The lock is complete: pip resolves nothing, `pip check` tells whether the versions fit together.
+pip=("$venv/bin/python" -m pip --disable-pip-version-check)
+"${pip[@]}" install --quiet --no-deps --require-hashes --requirement requirements.lock
+"${pip[@]}" install --quiet --no-deps --no-build-isolation --editable ./sandbox --editable .
+"${pip[@]}" check
 
 echo "Delta's jars"
 # Starting Spark once lets it fetch them; later starts find them in its cache.

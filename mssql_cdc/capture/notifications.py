@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import FencedError
-from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
-_ATTEMPTS = 5
 AGGREGATE = "Initial Snapshot"
 
 
@@ -57,19 +55,16 @@ class Notifier:
         """Write what has been collected."""
         if not self._rows:
             return
-        table = small_table(self._database.layout, "notifications", self._database.storage)
-        for attempt in range(_ATTEMPTS):
-            try:
-                table.append(table.state(), self._rows, {"kind": "notifications", "run_id": self._database.run_id})
-            except FencedError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                continue
-            break
+        self._append()
         if "log" in self._database.connector.notifications.channels:
             for row in self._rows:
                 self._database.log(f"[Notification Service] {row}")
         self._rows = []
+
+    @retry_overtaken
+    def _append(self) -> None:
+        table = small_table(self._database.layout, "notifications", self._database.storage)
+        table.append(table.state(), self._rows, {"kind": "notifications", "run_id": self._database.run_id})
 
     def _add(self, kind: str, **more: str) -> None:
         data = {"connector_name": self._database.connector.topic_prefix, **more}

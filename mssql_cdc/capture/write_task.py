@@ -13,14 +13,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.config import Connector, MaskRule
 from mssql_cdc.errors import DeadlockError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
 from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.schema import TableSchema
-
-_DEADLOCKS = 4
 
 
 class Reader(Protocol):
@@ -75,20 +74,12 @@ class Written:
         return cls(files, dict(operations), min(times, default=None), max(times, default=None))
 
 
+@retry(retry=retry_if_exception_type(DeadlockError), stop=stop_after_attempt(5), reraise=True)
 def write(task: WriteTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Written.from_value`).
 
     A deadlock victim starts again at once, as SQL Server asks: files that it has written so far are garbage.
     """
-    for _ in range(_DEADLOCKS):
-        try:
-            return _write(task)
-        except DeadlockError:
-            continue
-    return _write(task)
-
-
-def _write(task: WriteTask) -> dict[str, Any]:
     tally = _Tally()
     files = write_files(tally.watch(_log_batches(task)), task.target)
     return {

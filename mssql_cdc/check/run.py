@@ -6,7 +6,7 @@ compared (masked and computed columns, cells that CDC never delivered) is said, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
@@ -32,43 +32,39 @@ class TableCheck:
     result: Comparison
     left_out: tuple[str, ...] = ()
 
-    @property
-    def lines(self) -> list[str]:
-        """The finding, for people."""
-        notes = f"; not compared: {', '.join(self.left_out)}" if self.left_out else ""
-        result = self.result
-        if result.equal:
-            return [f"{self.table}: equal, {result.source_rows} rows, sum {result.source_sum:032x}{notes}"]
-        counts = f"{result.source_rows} rows at the source, {result.lake_rows} in the lake"
-        lines = [f"{self.table}: DIFFERS, {counts}{notes}"]
-        for one in result.differences:
-            key = ", ".join(str(part) for part in one.key) or "(no key)"
-            where = f" in {', '.join(one.columns)}" if one.kind == "differs" else ""
-            lines.append(f"  key {key}: {one.kind}{where}")
-        return lines
+
+def check_databases(
+    databases: Sequence[Database], *, progress: Callable[[TableId, int, int], None]
+) -> Iterator[TableCheck]:
+    """Check every captured table of every database, one after the other.
+
+    Args:
+        databases: what to check.
+        progress: is told before each table: which one, how many of its database are done, how many there are.
+
+    Raises:
+        NotCaughtUpError: nothing was captured yet, or not enough to compare.
+    """
+    for database in databases:
+        found = _tables(database)
+        for number, (member, schema) in enumerate(found):
+            progress(member.table, number, len(found))
+            yield check_table(database, member, schema)
 
 
-def check_databases(databases: Sequence[Database], *, show: Callable[[str], None]) -> int:
-    """Check every table of every database, showing a line for each.
+def raise_differences(checks: Sequence[TableCheck]) -> None:
+    """Raise when a table differs.
 
     Raises:
         CheckDiffersError: a table differs; the message names all that do.
-        NotCaughtUpError: nothing was captured yet, or not enough to compare.
     """
-    different = []
-    for database in databases:
-        for found in check_database(database):
-            for line in found.lines:
-                show(line)
-            if not found.result.equal:
-                different.append(found.table.text)
+    different = [one.table.text for one in checks if not one.result.equal]
     if different:
         raise CheckDiffersError(f"{len(different)} tables differ: {', '.join(different)}")
-    return 0
 
 
-def check_database(database: Database) -> list[TableCheck]:
-    """Check every captured table of one database but the signal table, whose rows no snapshot reads (SNP-27)."""
+def _tables(database: Database) -> list[tuple[LakeTable, TableSchema]]:
+    """Every captured table of the database but the signal table, whose rows no snapshot reads (SNP-27)."""
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
     with database.session() as session:
@@ -78,15 +74,12 @@ def check_database(database: Database) -> list[TableCheck]:
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
             "run mssql-cdc run --until-caught-up"
         )
-    found = []
-    for table, member in members.items():
-        if database.connector.filters.tables.is_signal_table(table.catalog or "", table.schema, table.name):
-            continue
-        schema = history.newest(table)
-        if schema is None:
-            schema = member.captured.newest.schema
-        found.append(check_table(database, member, schema))
-    return found
+    is_signal_table = database.connector.filters.tables.is_signal_table
+    return [
+        (member, history.newest(table) or member.captured.newest.schema)
+        for table, member in members.items()
+        if not is_signal_table(table.catalog or "", table.schema, table.name)
+    ]
 
 
 def check_table(database: Database, member: LakeTable, schema: TableSchema) -> TableCheck:

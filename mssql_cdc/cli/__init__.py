@@ -1,9 +1,9 @@
 """`mssql-cdc …`: the connector without Dagster's daemon and UI.
 
-Only arguments, progress and exit codes belong here; what a command does stands in the room that it names. Heavy
-imports happen inside the commands, so that `--help` answers at once.
+Arguments, output and exit codes belong here; what a command does is implemented in the packages below. Commands import
+those inside their functions, so that `--help` answers at once.
 """
 
-from mssql_cdc.cli.program import build_parser, entry, main
+from mssql_cdc.cli.program import main, program
 
-__all__ = ["build_parser", "entry", "main"]
+__all__ = ["main", "program"]

@@ -1,5 +1,7 @@
 """`python -m mssql_cdc.cli`."""
 
-from mssql_cdc.cli import entry
+import sys
 
-entry()
+from mssql_cdc.cli import main
+
+sys.exit(main())

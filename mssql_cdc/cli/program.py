@@ -1,66 +1,64 @@
-"""The program: which commands there are, and what an error is in exit codes and lines."""
+"""The program: its commands, and how an error becomes lines and an exit code."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import traceback
 from collections.abc import Sequence
 
-from mssql_cdc.cli.capture import check_parser, discover_parser, records_parser, run_parser
-from mssql_cdc.cli.care import acknowledge_parser, maintain_parser
-from mssql_cdc.cli.shared import EXIT_CODES, say
+import click
+
+from mssql_cdc import __version__
+from mssql_cdc.cli.capture import records, run
+from mssql_cdc.cli.inspection import check, discover
+from mssql_cdc.cli.maintenance import acknowledge, maintain
+from mssql_cdc.cli.options import epilog
+from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+
+NAME = "mssql-cdc"
+INTERRUPTED = 130
+
+
+@click.group(
+    name=NAME,
+    commands=(discover, run, check, records, acknowledge, maintain),
+    context_settings={"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    epilog=epilog(
+        "mssql-cdc discover --config connectors/shop.json",
+        "mssql-cdc run --config connectors/shop.json --until-caught-up",
+        "mssql-cdc check --config connectors/shop.json",
+    ),
+)
+@click.version_option(__version__, prog_name=NAME)
+def program() -> None:
+    """Change data capture from SQL Server into Delta Lake."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
-    options = build_parser().parse_args(arguments)
+    """Run one command (`sys.argv` without `arguments`); its exit code."""
+    output = Output()
     try:
-        return options.command(options)
-    except KeyboardInterrupt:
-        say("interrupted")
-        return 130
+        return program.main(arguments, prog_name=NAME, standalone_mode=False, obj=output) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        output.error("interrupted")
+        return INTERRUPTED
     except MssqlCdcError as error:
-        return _failed(error, error.exit_code, debug=options.debug)
+        return _failed(output, error, error.exit_code)
     except OSError as error:
-        return _failed(error, 2, debug=options.debug)
+        return _failed(output, error, 2)
     except Exception as error:  # noqa: BLE001 - the last resort: one clear line, and the trace with --debug
-        return _failed(error, 1, debug=options.debug)
+        return _failed(output, error, 1)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
-    parser = argparse.ArgumentParser(
-        prog="mssql-cdc",
-        description="Change data capture from SQL Server into Delta Lake.",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (
-        run_parser,
-        records_parser,
-        check_parser,
-        discover_parser,
-        acknowledge_parser,
-        maintain_parser,
-    ):
-        add(commands)
-    return parser
-
-
-def _failed(error: BaseException, code: int, *, debug: bool) -> int:
+def _failed(output: Output, error: Exception, code: int) -> int:
     """Say what went wrong: one line, but a line each where a configuration has several problems."""
-    if debug:
+    if output.debug:
         traceback.print_exception(error)
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     separator = "\n  " if isinstance(error, ConfigurationError) else " "
     name = "" if isinstance(error, MssqlCdcError) else f"{type(error).__name__}: "
-    say(f"mssql-cdc: {name}{separator.join(lines) or type(error).__name__}")
+    output.error(f"{name}{separator.join(lines) or type(error).__name__}")
     return code
-
-
-def entry() -> None:
-    """The console script."""
-    sys.exit(main())

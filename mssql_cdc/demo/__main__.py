@@ -7,6 +7,7 @@ checks every table against the source, and exits 0 only if all agree and every k
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -61,6 +62,9 @@ def parse(arguments: list[str]) -> Arguments:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the demo; the exit code is 0 when everything that was promised has happened."""
     wanted = parse(sys.argv[1:] if arguments is None else arguments)
+    if importlib.util.find_spec("mssql_sandbox") is None:
+        say("The demo needs the sandbox, which is not installed: pip install 'mssql-cdc[sandbox]'")
+        return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     shutil.rmtree(ROOT, ignore_errors=True)
     (ROOT / "connectors").mkdir(parents=True)
@@ -117,10 +121,9 @@ def _watch(
     layout: Layout,
 ) -> None:
     """Shows the live table, first until the snapshot is over, then until the time is (or for ever)."""
-    screen = live.Screen()
     begun = time.monotonic()
     streaming: float | None = None
-    with pyodbc.connect(odbc(config), autocommit=True) as connection:
+    with pyodbc.connect(odbc(config), autocommit=True) as connection, live.screen(sys.stdout) as show:
         while streaming is None or wanted.seconds is None or time.monotonic() < streaming + wanted.seconds:
             processes.check()
             if workload.error is not None:
@@ -132,7 +135,7 @@ def _watch(
                 raise TimeoutError(f"The initial snapshot was not over after {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
             state = "initial snapshot" if streaming is None else "streaming"
             note = f"{workload.transactions:,} transactions; {state}. Ctrl-C stops everything."
-            screen.show(live.render(live.lines(connection, layout), note=note))
+            show(live.lines(connection, layout), note)
             time.sleep(TABLE_SECONDS)
 
 

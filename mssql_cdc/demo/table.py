@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
 import pyodbc
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
 
+from mssql_cdc.cli.output import console, is_terminal, plain, table
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -48,22 +52,22 @@ def lines(connection: pyodbc.Connection, layout: Layout) -> list[Line]:
     offsets = load_offsets(layout)
     return [
         Line(
-            (name := f"{table.schema}.{table.name}"),
+            (name := f"{one.schema}.{one.name}"),
             counts.get(name, 0),
-            row_count(layout.home(table).changes),
-            row_count(layout.home(table).current),
-            lag(connection, table, offsets),
+            row_count(layout.home(one).changes),
+            row_count(layout.home(one).current),
+            lag(connection, one, offsets),
         )
-        for table in TABLES
+        for one in TABLES
     ]
 
 
-def lag(connection: pyodbc.Connection, table: TableId, offsets: Offsets) -> float | None:
+def lag(connection: pyodbc.Connection, table_id: TableId, offsets: Offsets) -> float | None:
     """How far the table's change log is behind its change table, in seconds (`Line.lag`)."""
-    entry = offsets.entry(table.text)
+    entry = offsets.entry(table_id.text)
     if entry is None or entry.status != "streaming" or entry.to is None:
         return None
-    instance = connection.execute(NEWEST_INSTANCE, f"{table.schema}.{table.name}").fetchval()
+    instance = connection.execute(NEWEST_INSTANCE, f"{table_id.schema}.{table_id.name}").fetchval()
     first_missing = connection.execute(
         "SELECT DATEDIFF_BIG(millisecond, sys.fn_cdc_map_lsn_to_time(MIN(__$start_lsn)), GETDATE()) / 1000.0 "
         f"FROM cdc.[{instance}_CT] WHERE __$start_lsn > ?",
@@ -74,20 +78,27 @@ def lag(connection: pyodbc.Connection, table: TableId, offsets: Offsets) -> floa
 
 def render(found: Sequence[Line], *, note: str = "") -> str:
     """The numbers as text, one line a table."""
-    rows = [("table", "source rows", "events", "current rows", "lag")]
-    rows += [
+    text = plain(_table(found))
+    return f"{text}\n{note}" if note else text
+
+
+@contextmanager
+def screen(out: TextIO) -> Generator[Callable[[Sequence[Line], str], None]]:
+    """Shows numbers and a note: over those before on a terminal, below them elsewhere."""
+    if not is_terminal(out):
+        yield lambda found, note: print(render(found, note=note), file=out, flush=True)
+        return
+    with Live(console=console(out), auto_refresh=False) as live:
+        yield lambda found, note: live.update(Group(_table(found), note), refresh=True)
+
+
+def _table(found: Sequence[Line]) -> Table:
+    columns = ("table", "source rows", "events", "current rows", "lag")
+    rows = [
         (line.table, _number(line.source_rows), _number(line.events), _number(line.current_rows), _seconds(line.lag))
         for line in found
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    text = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([*text, note] if note else text)
+    return table(columns, rows, right=columns[1:])
 
 
 def _number(value: int | None) -> str:
@@ -96,19 +107,3 @@ def _number(value: int | None) -> str:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.0f} s"
-
-
-@dataclass
-class Screen:
-    """Prints a text over the one before on a terminal, below it elsewhere."""
-
-    out: TextIO = sys.stdout
-    _height: int = 0
-
-    def show(self, text: str) -> None:
-        """Shows the text."""
-        if self.out.isatty() and self._height:
-            self.out.write(f"\x1b[{self._height}A\x1b[J")
-        self.out.write(text + "\n")
-        self.out.flush()
-        self._height = text.count("\n") + 1

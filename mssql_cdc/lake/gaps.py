@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.small_tables import SmallTable, small_table
+from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken, small_table
 from mssql_cdc.lake.storage import LOCAL, Storage
-
-_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +84,16 @@ def acknowledge_gaps(
     return _append(_table(layout, storage), chosen, run_id)
 
 
+@retry_overtaken
 def _append(table: SmallTable, choose: Callable[[Sequence[Gap]], list[Gap]], run_id: str) -> list[Gap]:
     """Append what is chosen from the very state that it is appended to."""
-    for _ in range(_ATTEMPTS):
-        known = _gaps(table)
-        if not choose(known):
-            return []
-        state = table.state()
-        wanted = choose(_gaps(table))
-        now = datetime.now(UTC)
-        try:
-            table.append(state, [_row(gap, now) for gap in wanted], {"kind": "gaps", "run_id": run_id})
-        except FencedError:
-            continue
-        return wanted
-    raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
+    if not choose(_gaps(table)):
+        return []
+    state = table.state()
+    wanted = choose(_gaps(table))
+    now = datetime.now(UTC)
+    table.append(state, [_row(gap, now) for gap in wanted], {"kind": "gaps", "run_id": run_id})
+    return wanted
 
 
 def _table(layout: Layout, storage: Storage) -> SmallTable:

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from mssql_cdc.errors import FencedError, SchemaError
+from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.small_tables import SmallTable, small_table
+from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken, small_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.tables import TableId, TableSchema
-
-_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,7 @@ def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
     return _history(small_table(layout, "schema_history", storage))
 
 
+@retry_overtaken
 def record_versions(
     layout: Layout,
     found: Sequence[TableSchema],
@@ -84,18 +83,13 @@ def record_versions(
     if not any(is_new for _, is_new in result):
         return [schema for schema, _ in result], known
     table = small_table(layout, "schema_history", storage)
-    for _ in range(_ATTEMPTS):
-        state = table.state()
-        history = _history(table)
-        result = [_versioned(history, schema) for schema in found]
-        new = [schema for schema, is_new in result if is_new]
-        try:
-            if new:
-                table.append(state, [_row(schema, at, debezium or {}) for schema in new], {"kind": "schema_history"})
-        except FencedError:
-            continue  # Another run wrote versions meanwhile: number ours after them.
-        return [schema for schema, _ in result], history.extended(new)
-    raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
+    state = table.state()
+    history = _history(table)
+    result = [_versioned(history, schema) for schema in found]
+    new = [schema for schema, is_new in result if is_new]
+    if new:
+        table.append(state, [_row(schema, at, debezium or {}) for schema in new], {"kind": "schema_history"})
+    return [schema for schema, _ in result], history.extended(new)
 
 
 def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema, bool]:

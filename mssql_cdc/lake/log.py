@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from mssql_cdc.errors import FencedError, StorageError
+from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
@@ -124,7 +124,8 @@ def commit(
         spark: needed only for a table with a widened column, which `deltalake` cannot commit to.
 
     Raises:
-        FencedError: another run has committed since, or changed the table; nothing was written.
+        OvertakenError: another run has committed since, or changed the table; nothing was written.
+        FencedError: the state was used for a commit before.
     """
     if state.table.version() != state.delta_version:
         # The handle was moved on by a commit or a refresh; from there the fence would let an old plan pass.
@@ -259,7 +260,7 @@ def _settle(state: TableState, mark: str, error: Exception | None) -> TableState
     if fresh.own and fresh.own.get("mark") == mark:
         return fresh
     if error is None or fresh.delta_version != state.delta_version:
-        raise FencedError(
+        raise OvertakenError(
             f"Another run has changed {state.uri} since this run began (batch {state.batch}, now {fresh.batch}; "
             f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({error})"
         ) from error

@@ -20,12 +20,11 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
-from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.source.values import LogMark, Witness
 
-_ATTEMPTS = 20
 _COMPACT_EVERY = 50
 
 
@@ -210,12 +209,13 @@ def load_offsets(layout: Layout, storage: Storage = LOCAL) -> Offsets:
     return Offsets(offsets_table(layout, storage).table())
 
 
+@retry_overtaken
 def append_offsets(
     layout: Layout,
     row: OffsetRow,
     *,
     seen: Offsets,
-    members: Iterable[str] = (),
+    members: Collection[str] = (),
     storage: Storage = LOCAL,
 ) -> Offsets:
     """Append one row; the offsets after it.
@@ -229,22 +229,15 @@ def append_offsets(
             never succeeded.
     """
     table = offsets_table(layout, storage)
-    wanted = set(members)
-    for _ in range(_ATTEMPTS):
-        state = table.state()
-        now = seen if seen.number == state.batch else Offsets(table.table())
-        _check_own(row, seen, now, table.uri)
-        if wanted:
-            after = {**now.entries, **row.tables}
-            complete, failed = cut_of(after, wanted, row.tables.keys())
-            row = replace(row, complete=complete, failed=failed)
-        try:
-            table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
-        except FencedError:
-            continue
-        _housekeeping(table, state.batch + 1)
-        return now.with_row(row, state.batch + 1)
-    raise FencedError(f"{table.uri} is being written by other runs all the time; gave up after {_ATTEMPTS} attempts")
+    state = table.state()
+    now = seen if seen.number == state.batch else Offsets(table.table())
+    _check_own(row, seen, now, table.uri)
+    if members:
+        complete, failed = cut_of({**now.entries, **row.tables}, members, row.tables.keys())
+        row = replace(row, complete=complete, failed=failed)
+    table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+    _housekeeping(table, state.batch + 1)
+    return now.with_row(row, state.batch + 1)
 
 
 def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from mssql_cdc.errors import StorageError
+from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
@@ -22,6 +23,9 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
 
 _PROPERTIES = {"delta.checkpointInterval": "20"}
+
+retry_overtaken = retry(retry=retry_if_exception_type(OvertakenError), stop=stop_after_attempt(20), reraise=True)
+"""For a function that makes rows from a table's newest state and appends them: overtaken, it starts over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class SmallTable:
         """One fenced commit of the rows, made from `state`; the state after it.
 
         Raises:
-            FencedError: somebody else has committed since `state` was loaded.
+            OvertakenError: another run has committed since `state` was loaded (`retry_overtaken`).
         """
         numbered = [{**row, "_batch": state.batch + 1} for row in rows]
         batch = pa.RecordBatch.from_pylist(numbered, schema=self.schema)

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one clear line per error, going on where the last call ended."""
+"""The command line against a source: exit codes, what is printed, continuing where the last call ended."""
 
 from __future__ import annotations
 
@@ -15,23 +15,6 @@ from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
-@pytest.mark.parametrize("command", ["run", "records", "check", "discover", "acknowledge", "maintain"])
-def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert f"mssql-cdc {command} --" in shown
-    assert "exit codes:" in shown
-
-
-def test_missing_configuration_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["check", "--config", str(tmp_path / "no.json")]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1
-    assert "no such file" in lines[0]
-
-
 def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     config = {
         "topic.prefix": "shop",
@@ -46,20 +29,6 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
     path.write_text(json.dumps(config), encoding="utf-8")
     assert main(["run", "--config", str(path), "--warehouse", str(tmp_path / "lake"), "--until-caught-up"]) == 3
     assert "secret-of-the-test" not in capsys.readouterr().err
-
-
-def test_several_problems_of_a_configuration_are_a_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    config = {"topic.prefix": "shop", "database.hostname": "h", "database.names": "shop"}
-    path = tmp_path / "shop.json"
-    path.write_text(json.dumps(config | {"poll.interval.ms": "soon", "snapshot.mode": "sometimes"}), encoding="utf-8")
-    assert main(["check", "--config", str(path)]) == 2
-    head, *problems = capsys.readouterr().err.strip().splitlines()
-    assert "2 problems" in head
-    assert [problem.split(":")[0] for problem in problems] == ["  - poll.interval.ms", "  - snapshot.mode"]
-    path.write_text(json.dumps(config | {"poll.interval.ms": "soon"}), encoding="utf-8")
-    assert main(["check", "--config", str(path)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "poll.interval.ms: found 'soon'" in line
 
 
 @pytest.mark.spark
@@ -137,7 +106,7 @@ def test_several_runs_go_on_where_the_last_one_ended(orders: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_table_without_a_key_is_checked_through_its_change_log(place: Place):
+def test_table_without_a_key_is_checked_through_its_change_log(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("notes", "what nvarchar(50) NULL, n int NULL")
     place.sql("INSERT INTO dbo.notes VALUES (N'a', 1), (N'a', 1), (N'b', NULL)")
     assert place.catch_up() == 0
@@ -147,7 +116,13 @@ def test_table_without_a_key_is_checked_through_its_change_log(place: Place):
         "DELETE FROM dbo.notes WHERE what = N'c'",
     )
     assert place.catch_up() == 0
+    capsys.readouterr()
     assert place.check() == 0
+    shown = capsys.readouterr()
+    assert f"checking {place.database}.dbo.notes (0 of 1 done)" in shown.err
+    assert [line.split()[:4] for line in shown.out.splitlines()[1:]] == [
+        [f"{place.database}.dbo.notes", "equal", "3", "3"]
+    ]
 
 
 @pytest.mark.spark
@@ -162,9 +137,16 @@ def test_quiet_database_is_caught_up_right_after_its_snapshot(place: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_discover_writes_the_tables_beside_the_configuration(place: Place):
+def test_discover_shows_the_tables_and_writes_them_beside_the_configuration(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     assert main(["discover", "--config", str(place.config)]) == 0
+    shown = capsys.readouterr()
+    heading, orders = shown.out.splitlines()
+    assert heading.split() == ["table", "key", "columns", "capture", "instance"]
+    assert orders.split() == [f"{place.database}.dbo.orders", "id", "2", "dbo_orders"]
+    assert "1 tables written to" in shown.err
     data = json.loads((place.folder / "shop.tables.json").read_text(encoding="utf-8"))
     (tables,) = data["databases"].values()
     assert [table["table_id"]["name"] for table in tables] == ["orders"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from mssql_cdc.demo.table import Line, lag, render
+import io
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.demo.table import Line, lag, render, row_count, screen
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId
@@ -33,6 +38,21 @@ def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missin
     assert now() == 0
 
 
+def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 1000)")
+    place.settle()
+    assert place.catch_up() == 0
+    # One of many rows: Delta hides it by a deletion vector and leaves the file.
+    place.sql("DELETE FROM dbo.orders WHERE id = 7")
+    assert place.catch_up() == 0
+    log = "".join(path.read_text() for path in Path(place.uri("orders"), "_delta_log").glob("*.json"))
+    assert '"deletionVector":{' in log
+    assert row_count(place.uri("orders", "changes")) == 1001
+    assert row_count(place.uri("orders")) == 999
+    assert row_count(place.uri("nothing")) is None
+
+
 def test_table_shows_a_dash_for_what_there_is_not():
     shown = render([Line("dbo.t", 1_200, 30_000, None, None), Line("dbo.u", 1, 1, 1, 2.4)], note="streaming")
     assert shown.splitlines() == [
@@ -41,3 +61,20 @@ def test_table_shows_a_dash_for_what_there_is_not():
         "dbo.u            1       1             1  2 s",
         "streaming",
     ]
+
+
+def test_the_live_table_draws_over_itself_on_a_terminal_and_goes_on_below_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    pipe, terminal = io.StringIO(), Terminal()
+    for out in (pipe, terminal):
+        with screen(out) as show:
+            show([Line("dbo.t", 1, 1, 1, 0)], "first")
+            show([Line("dbo.t", 2, 2, 2, 0)], "second")
+    assert pipe.getvalue().split("second")[0].count("table") == 2
+    assert "\x1b" not in pipe.getvalue()
+    up = "\x1b[1A"
+    assert terminal.getvalue().split("second")[0].count(up) == 2, "two lines up, to the heading"

@@ -92,7 +92,7 @@ def test_one_corrupted_cell_of_any_type_is_found(place: Place, spark, capsys: py
     spark.sql(f"UPDATE delta.`{place.uri('everything')}` SET {changes}").collect()
     capsys.readouterr()
     assert place.check() == 5
-    shown = capsys.readouterr().err
+    shown = capsys.readouterr().out
     for key, (name, _, _, _) in enumerate(COLUMNS, start=1):
         assert f"key {key}: differs in {name}\n" in shown, shown
 

@@ -2,29 +2,84 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import mssql_cdc
 from mssql_cdc_tests.feature_index import known_ids, marks
 
 ROOT = Path(__file__).parents[2]
+CONVENTION_SINCE = "Move the sandbox into a distribution of its own"
+NO_IMPERATIVES = re.compile(
+    r"(A|An|The|All|Every|No|One|This|What|When|Whatever)"
+    r"|(Add|Allow|Check|Document|Fix|Mov|Nam|Remov|Renam|Support|Test|Updat|Us|Writ)(s|es|ed|d|ing)"
+)
+"""First words that start a statement, and the forms of usual verbs that are no imperatives."""
 REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|golang)\.(org|io)\b")
 
 
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def _files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / name for name in listed.splitlines() if (ROOT / name).is_file()]
+    return [ROOT / name for name in _git("ls-files").splitlines() if (ROOT / name).is_file()]
+
+
+def _project(path: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
 
 
 def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
     known = known_ids()
     wrong = [m for m in marks() if not 1 <= len(m.ids) <= 3 or not set(m.ids) <= set(known)]
     assert not wrong
+
+
+def _fault(subject: str) -> str | None:
+    """What is wrong with a commit's subject (CONTRIBUTING.md)."""
+    first = subject.split(" ", maxsplit=1)[0]
+    if len(subject) > 72:
+        return f"{len(subject)} characters"
+    if not re.fullmatch(r"[A-Z][a-z]+(-[a-z]+)*", first) or NO_IMPERATIVES.fullmatch(first):
+        return "no imperative at the beginning"
+    return "a full stop at the end" if subject.endswith(".") else None
+
+
+def test_subjects_of_commits_are_short_imperatives() -> None:
+    log = subprocess.run(["git", "log", "--no-merges", "--format=%s"], cwd=ROOT, capture_output=True, text=True)
+    history = log.stdout.splitlines()
+    if CONVENTION_SINCE not in history:
+        pytest.skip(f"no history back to {CONVENTION_SINCE!r}, which began the convention: a shallow clone, or none")
+    subjects = history[: history.index(CONVENTION_SINCE)]
+    assert not {subject: fault for subject in subjects if (fault := _fault(subject)) is not None}
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "add a command",
+        "Added a command",
+        "Adds a command",
+        "Adding a command",
+        "The command has an option",
+        "DBCC USEROPTIONS lists settings",
+        "Add a command.",
+        "Add a command " + "and another " * 5,
+    ],
+)
+def test_subjects_that_break_the_convention_are_found(subject: str) -> None:
+    assert _fault(subject) is not None
 
 
 def test_no_file_names_a_package_registry() -> None:
@@ -51,6 +106,38 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     program = f"import sys, mssql_cdc; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_dependencies_are_what_the_package_imports() -> None:
+    imported: set[str] = set()
+    for path in (ROOT / "mssql_cdc").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                imported.add(node.module.split(".")[0])
+    owners = packages_distributions()
+    foreign = imported - sys.stdlib_module_names - {"mssql_cdc"}
+    needed = {canonicalize_name(owners[name][0]) for name in foreign}
+    declared = {canonicalize_name(Requirement(text).name) for text in _project("pyproject.toml")["dependencies"]}
+    # pyspark's mapInArrow asks for pandas; `dagster dev` serves its page by dagster-webserver; pydantic-core is
+    # pydantic's own, which pins its version.
+    assert declared == (needed - {"pydantic-core"}) | {"pandas", "dagster-webserver"}
+
+
+def test_the_lock_satisfies_both_distributions_with_a_hash_for_every_package() -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    locked = {}
+    for entry in entries:
+        if not entry.startswith("#"):
+            assert "--hash=sha256:" in entry, entry
+            (pin,) = Requirement(entry.split("\\")[0]).specifier
+            assert pin.operator == "=="
+            locked[canonicalize_name(Requirement(entry.split("\\")[0]).name)] = pin.version
+    for project in (_project("pyproject.toml"), _project("sandbox/pyproject.toml")):
+        for text in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+            required = Requirement(text)
+            assert required.specifier.contains(locked[canonicalize_name(required.name)]), f"{text}: run make lock"
 
 
 def test_definitions_are_built_by_a_name_of_the_package() -> None:

@@ -1,0 +1,80 @@
+"""Options that several commands have, and opening the connector that they name."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mssql_cdc.cli.output import Output
+
+if TYPE_CHECKING:
+    from mssql_cdc.capture.database import Database
+    from mssql_cdc.config import Connector
+
+_EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    a defect: please report it, with --debug
+  2    the configuration, a permission or a file is wrong
+  3    the source did not answer, the time is up, or the lake has not caught up yet
+  4    changes were lost at the source: a new snapshot is needed
+  5    the check found a difference
+  130  interrupted"""
+
+
+def epilog(*examples: str) -> str:
+    """What stands below the options in the help of a command: examples, then the exit codes."""
+    return "\n".join(["\b", "Examples:", *(f"  {one}" for one in examples), "", _EXIT_CODES])
+
+
+def _set_debug(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 (click's signature)
+    context.ensure_object(Output).debug = value
+
+
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Connector configuration: Debezium's JSON.",
+)
+warehouse_option = click.option(
+    "--warehouse", metavar="DIR", help="Folder or URI of the lake.  [default: delta.warehouse]"
+)
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_debug,
+    help="Show the trace of an error, and what Spark prints.",
+)
+
+
+def load(output: Output, config: Path) -> Connector:
+    """The connector of the file; its notices are shown."""
+    from mssql_cdc.config import load_connector
+
+    connector = load_connector(config)
+    for notice in connector.notices:
+        output.line(notice)
+    return connector
+
+
+def opened(
+    output: Output, config: Path, warehouse: str | None, *, lasting: bool = False
+) -> AbstractContextManager[list[Database]]:
+    """The connector's databases; Spark starts when it is needed and ends with the block.
+
+    Args:
+        output: shows notices and progress.
+        config: the connector's file.
+        warehouse: instead of `delta.warehouse`.
+        lasting: the command goes on for long.
+    """
+    from mssql_cdc.run.databases import open_databases
+
+    connector = load(output, config)
+    return open_databases(connector, warehouse=warehouse, log=output.line, quiet=not output.debug, lasting=lasting)

@@ -1,0 +1,127 @@
+"""What commands print: results on standard output; progress, notices and errors on standard error.
+
+On a terminal rich draws bars, tables and colours (`NO_COLOR` turns colours off); elsewhere the same facts are plain
+lines and aligned text. What a command has to say belongs to the command.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+ShowProgress = Callable[[str, int, int], None]
+"""What is being worked on, how many parts are done, how many there are."""
+
+_STYLES = {"equal": "green", "DIFFERS": "bold red"}
+_WIDEST = 10_000
+
+
+class Output:
+    """The two streams of one command. `debug`: errors come with their trace."""
+
+    def __init__(self, results: TextIO | None = None, notes: TextIO | None = None) -> None:
+        self.debug = False
+        self._results = results or sys.stdout
+        self._notes = notes or sys.stderr
+
+    def line(self, text: str) -> None:
+        """A line of progress, with the time."""
+        self._note(time.strftime("%H:%M:%S"), f" {text}", style="dim")
+
+    def error(self, text: str) -> None:
+        """The reason why the command failed."""
+        self._note("mssql-cdc:", f" {text}", style="bold red")
+
+    @contextmanager
+    def progress(self) -> Generator[ShowProgress]:
+        """Progress of long work: one bar on a terminal, a line per call elsewhere."""
+        if not is_terminal(self._notes):
+            yield lambda text, done, total: self.line(f"{text} ({done} of {total} done)")
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self._console, transient=True) as bars:
+            bar = bars.add_task("", total=None)
+            yield lambda text, done, total: bars.update(bar, description=text, completed=done, total=total)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> None:
+        """A result as a table.
+
+        Args:
+            columns: the headings.
+            rows: the cells.
+            right: headings of columns that are aligned to the right, as numbers are.
+        """
+        shown = table(columns, rows, right=right)
+        if is_terminal(self._results):
+            from rich.box import SIMPLE_HEAD
+
+            shown.box = SIMPLE_HEAD
+            console(self._results).print(shown)
+        else:
+            self.result(plain(shown))
+
+    def result(self, text: str) -> None:
+        """A result as plain text."""
+        self._results.write(f"{text}\n")
+        self._results.flush()
+
+    def _note(self, head: str, text: str, *, style: str) -> None:
+        if not is_terminal(self._notes):
+            self._notes.write(f"{head}{text}\n")
+            self._notes.flush()
+            return
+        from rich.text import Text
+
+        self._console.print(Text.assemble((head, style), text), soft_wrap=True)
+
+    @cached_property
+    def _console(self) -> Console:
+        """One console for notes: a bar stays below the lines that are printed meanwhile."""
+        return console(self._notes)
+
+
+def console(stream: TextIO) -> Console:
+    """A terminal that shows texts as they are: neither markup nor numbers are highlighted."""
+    from rich.console import Console
+
+    return Console(file=stream, markup=False, emoji=False, highlight=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
+    """Columns two blanks apart under their headings, without lines."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in columns:
+        made.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    return made
+
+
+def plain(shown: Table) -> str:
+    """The table as text, however wide it is."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=_WIDEST, no_color=True, force_terminal=False).print(shown)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}

@@ -1,0 +1,1 @@
+"""The command line without a source: options, help, output, exit codes."""

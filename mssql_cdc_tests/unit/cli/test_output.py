@@ -1,0 +1,103 @@
+"""What commands print: plain text in files and pipes, bars, tables and colours on terminals."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from mssql_cdc.cli.output import Output
+
+COLUMNS = ("table", "result", "rows")
+ROWS = [("shop.dbo.orders", "equal", "60000"), ("shop.dbo.[bold]", "DIFFERS", "7")]
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;]*3\dm")
+
+
+class Terminal(io.StringIO):
+    """A stream that says of itself that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_table_in_a_pipe_is_aligned_text():
+    results, notes = io.StringIO(), io.StringIO()
+    Output(results, notes).table(COLUMNS, ROWS, right=("rows",))
+    assert results.getvalue().splitlines() == [
+        "table            result    rows",
+        "shop.dbo.orders  equal    60000",
+        "shop.dbo.[bold]  DIFFERS      7",
+    ]
+    assert notes.getvalue() == ""
+
+
+def test_a_table_in_a_pipe_is_never_folded():
+    results = io.StringIO()
+    Output(results, io.StringIO()).table(("table", "not compared"), [("t", "column " * 60)])
+    assert len(results.getvalue().splitlines()) == 2
+
+
+def test_a_table_on_a_terminal_has_a_rule_and_colours():
+    results = Terminal()
+    Output(results, Terminal()).table(COLUMNS, ROWS, right=("rows",))
+    assert COLOUR.search(results.getvalue())
+    shown = CONTROL.sub("", results.getvalue())
+    assert "──" in shown
+    assert "shop.dbo.[bold]" in shown
+
+
+def test_no_color_turns_colours_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    results, notes = Terminal(), Terminal()
+    output = Output(results, notes)
+    output.table(COLUMNS, ROWS)
+    output.error("wrong")
+    assert not COLOUR.search(results.getvalue() + notes.getvalue())
+
+
+def test_a_dumb_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERM", "dumb")
+    results, notes = Terminal(), Terminal()
+    output = Output(results, notes)
+    output.table(COLUMNS, ROWS)
+    output.line("starting")
+    assert "\x1b" not in results.getvalue() + notes.getvalue()
+
+
+def test_progress_in_a_pipe_is_a_line_with_the_time_per_step():
+    notes = io.StringIO()
+    with Output(io.StringIO(), notes).progress() as show:
+        show("checking shop.dbo.orders", 0, 2)
+        show("checking shop.dbo.lines", 1, 2)
+    lines = [re.sub(r"^\d\d:\d\d:\d\d", "TIME", line) for line in notes.getvalue().splitlines()]
+    assert lines == ["TIME checking shop.dbo.orders (0 of 2 done)", "TIME checking shop.dbo.lines (1 of 2 done)"]
+
+
+def test_progress_on_a_terminal_is_a_bar_that_leaves_other_lines_alone():
+    notes = Terminal()
+    output = Output(io.StringIO(), notes)
+    with output.progress() as show:
+        show("checking shop.dbo.[orders]", 1, 2)
+        output.line("starting Spark")
+    shown = CONTROL.sub("", notes.getvalue())
+    assert "checking shop.dbo.[orders]" in shown
+    assert "1/2" in shown
+    assert re.search(r"\d\d:\d\d:\d\d starting Spark\n", shown)
+    assert "(1 of 2 done)" not in shown
+
+
+def test_a_long_line_on_a_terminal_is_not_broken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    notes = Terminal()
+    Output(io.StringIO(), notes).error("SELECT 1 " * 20)
+    assert CONTROL.sub("", notes.getvalue()).count("\n") == 1
