@@ -1,13 +1,14 @@
-"""Notifications about a snapshot (NOT-01 to NOT-07): rows of `_notifications`, and log lines if that channel is on."""
+"""Notifications about a snapshot (NOT-01 to NOT-07): rows of `_notifications`, then the channels that are enabled."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.notification_channels import CHANNELS, Notification
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
 AGGREGATE = "Initial Snapshot"
@@ -20,7 +21,7 @@ class Notifier:
         self._database = database
         self._id = signal or str(uuid.uuid4())
         self._tables = ",".join(tables)
-        self._rows: list[dict[str, Any]] = []
+        self._collected: list[Notification] = []
 
     def started(self) -> None:
         """The snapshot begins."""
@@ -53,27 +54,23 @@ class Notifier:
 
     def flush(self) -> None:
         """Write what has been collected."""
-        if not self._rows:
+        if not self._collected:
             return
         self._append()
-        if "log" in self._database.connector.notifications.channels:
-            for row in self._rows:
-                self._database.log(f"[Notification Service] {row}")
-        self._rows = []
+        for name in self._database.connector.notifications.channels:
+            if name in CHANNELS:
+                CHANNELS[name].send(self._database, self._collected)
+        self._collected = []
 
     @retry_overtaken
     def _append(self) -> None:
         table = small_table(self._database.layout, "notifications", self._database.storage)
-        table.append(table.state(), self._rows, {"kind": "notifications", "run_id": self._database.run_id})
+        rows = [{**asdict(one), "additional_data": sorted(one.additional_data.items())} for one in self._collected]
+        table.append(table.state(), rows, {"kind": "notifications", "run_id": self._database.run_id})
 
     def _add(self, kind: str, **more: str) -> None:
         data = {"connector_name": self._database.connector.topic_prefix, **more}
-        self._rows.append(
-            {
-                "id": self._id,
-                "aggregate_type": AGGREGATE,
-                "type": kind,
-                "additional_data": sorted(data.items()),
-                "timestamp_ms": int(time.time() * 1000),
-            }
+        now = int(time.time() * 1000)
+        self._collected.append(
+            Notification(id=self._id, aggregate_type=AGGREGATE, type=kind, additional_data=data, timestamp_ms=now)
         )

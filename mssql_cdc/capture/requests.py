@@ -13,6 +13,7 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config.signals import ExecuteSnapshot, expand_collections, parse_signal
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lsn import snapshot_key
@@ -69,8 +70,12 @@ def note_signal(database: Database, signal: SignalRow, channel: str, status: str
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
     row = signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
-    taken = int((state.own or {}).get("taken", 0))
-    table.append(state, [row], {"kind": "signals", "taken": taken, "run_id": database.run_id})
+    table.append(state, [row], {"kind": "signals", "taken": bookmarks_of(state), "run_id": database.run_id})
+
+
+def bookmarks_of(state: TableState) -> dict[str, Any]:
+    """How far each channel was read, by its name."""
+    return dict((state.own or {}).get("taken", {}))
 
 
 def signal_row(

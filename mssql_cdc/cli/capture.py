@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -69,13 +68,10 @@ def records(output: Output, *, config: Path, warehouse: str | None, target: str)
 
     One JSON document per line, from the lake alone; the source is not asked.
     """
-    from mssql_cdc.records import write_records
+    from mssql_cdc.records import open_sink, write_records
     from mssql_cdc.run.databases import warehouse_path
 
-    connector, place = load(output, config), warehouse_path(warehouse)
-    if target == "-":
-        count = write_records(connector, output=sys.stdout, warehouse=place)
-    else:
-        with Path(target).open("w", encoding="utf-8", newline="\n") as file:
-            count = write_records(connector, output=file, warehouse=place)
+    connector = load(output, config)
+    with open_sink(target) as sink:
+        count = write_records(connector, sink=sink, warehouse=warehouse_path(warehouse))
     output.line(f"{count} records")

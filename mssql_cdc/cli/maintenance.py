@@ -9,6 +9,7 @@ import click
 from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, warehouse_option
 from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.retention import RETAIN_HOURS
 
 
 @click.command(
@@ -62,7 +63,11 @@ def acknowledge(
 @config_option
 @warehouse_option
 @click.option(
-    "--retain-hours", type=int, default=168, metavar="N", help="Keep the files that versions of the last N hours need."
+    "--retain-hours",
+    type=int,
+    default=RETAIN_HOURS,
+    metavar="N",
+    help="Keep the files that versions of the last N hours need.",
 )
 @debug_option
 @click.pass_obj

@@ -7,13 +7,14 @@ import dagster as dg
 
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.run.maintain import maintain
 
 
 class Retention(dg.Config):
     """How much of the past stays readable."""
 
-    retain_hours: int = 168
+    retain_hours: int = RETAIN_HOURS
 
 
 def build_maintenance(setup: Setup) -> dg.JobDefinition:

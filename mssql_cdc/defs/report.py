@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -28,9 +27,9 @@ from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Lost, Restored
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.metrics import range_metrics
 from mssql_cdc.schema import TableId
 
-OPERATIONS = {"c": "inserts", "u": "updates", "d": "deletes"}
 SHARES = (25, 50, 75)
 ACKNOWLEDGE = "acknowledge it in the signals asset (action: acknowledge_gaps), or with `mssql-cdc acknowledge`"
 RELOAD = "run `mssql-cdc discover` and reload the code location, so that it appears in the graph"
@@ -279,18 +278,8 @@ def loss_advice(done: Done) -> str:
 
 
 def _read(outcome: TableOutcome) -> dict[str, Any]:
-    last = datetime.fromisoformat(outcome.last) if outcome.last else None
-    return {
-        "dagster/partition_row_count": outcome.rows,
-        **{name: int(outcome.operations.get(op, 0)) for op, name in OPERATIONS.items()},
-        "from_lsn": outcome.slice.from_.text,
-        "to_lsn": outcome.slice.to.text,
-        "capture_instance": outcome.slice.instance.name,
-        "commit_time_min": datetime.fromisoformat(outcome.first) if outcome.first else None,
-        "commit_time_max": last,
-        "lag_seconds": round((datetime.now(UTC) - last).total_seconds(), 3) if last else None,
-        "delta_version": outcome.state.delta_version if outcome.state else None,
-    }
+    values = range_metrics(outcome)
+    return {"dagster/partition_row_count": values.pop("rows"), **values}
 
 
 def _nothing(done: RangeDone, table: TableId) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Signals, applied exactly once: from the committed change log of the signal table into `_signals` (rule A6).
+"""Signals, applied exactly once: from their channels into `_signals` (A6).
 
 How far signals were taken is in the commit of `_signals` that took them, so a crash neither loses nor repeats one.
 Snapshots that signals ask for are read back in `capture/requests.py`.
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.requests import DONE, IGNORED, REQUESTED, SignalRow, TableName, signal_row
+from mssql_cdc.capture.requests import DONE, IGNORED, REQUESTED, SignalRow, TableName, bookmarks_of, signal_row
 from mssql_cdc.config.signals import (
     AcknowledgeGaps,
     ExecuteSnapshot,
@@ -22,55 +22,43 @@ from mssql_cdc.config.signals import (
     parse_signal,
 )
 from mssql_cdc.errors import FencedError
+from mssql_cdc.follow.signal_channels import CHANNELS
 from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 
 
 def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
-    """Apply the signals that complete cuts hold, each exactly once; a line about each.
+    """Apply the signals that have arrived in the enabled channels, each exactly once; a line about each.
 
     Raises:
-        ConfigurationError: the signal table is configured, but not captured or of another shape.
+        ConfigurationError: a channel cannot be read as it is configured.
     """
-    captured = database.source.signal_table(database.catalog, [table.captured for table in tables.values()])
-    cut = offsets.last_cut()
-    if captured is None or cut is None:
-        return []
-    up_to = offsets.cut_batch(captured.table_id.text, cut)
-    if up_to is None:
-        return []
     store = small_table(database.layout, "signals", database.storage)
     state = store.state()
-    taken = int((state.own or {}).get("taken", 0))
-    if up_to <= taken:
+    bookmarks = bookmarks_of(state)
+    arrived = {}
+    for name in database.connector.signals.channels:
+        found = CHANNELS[name].read(database, tables, offsets, bookmarks.get(name)) if name in CHANNELS else None
+        if found is not None:
+            arrived[name] = found
+    if not arrived:
         return []
-    source = tables[captured.table_id]
-    others = [table.parts for table in tables if table != captured.table_id]
+    cut = offsets.last_cut()
+    names = [table.parts for table in tables if not database.connector.filters.tables.is_signal_table(*table.parts)]
     rows = []
     now = datetime.now(UTC)
-    for signal, place in _signals(database, source, BatchSlice(taken, up_to)):
-        status, result = _apply(database, signal, cut.to or "", others)
-        rows.append(signal_row(signal, channel="source", position=place, status=status, result=result, at=now))
+    for channel, found in arrived.items():
+        for signal, place in found.signals:
+            status, result = _apply(database, signal, (cut.to if cut else None) or "", names)
+            rows.append(signal_row(signal, channel=channel, position=place, status=status, result=result, at=now))
+    read = {name: found.bookmark for name, found in arrived.items()}
     try:
-        store.append(state, rows, {"kind": "signals", "taken": up_to, "run_id": database.run_id})
+        store.append(state, rows, {"kind": "signals", "taken": bookmarks | read, "run_id": database.run_id})
     except FencedError:
         return []  # Another run takes the same signals.
     return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
-
-
-def _signals(database: Database, member: LakeTable, batches: BatchSlice) -> list[tuple[SignalRow, str]]:
-    """Inserted rows of the signal table in order; its columns count by position (SIG-03)."""
-    found = []
-    columns = ["_pos", "op", "after"]
-    for batch in scan(member.home.changes, batches=batches, columns=columns, storage=database.storage):
-        for row in batch.to_pylist():
-            if row["op"] == "c" and row["after"]:
-                values = [None if v is None else str(v) for v in row["after"].values()][:3]
-                found.append((SignalRow(values[0] or "", values[1] or "", values[2]), row["_pos"]))
-    return sorted(found, key=lambda item: item[1])
 
 
 def _apply(database: Database, signal: SignalRow, position: str, tables: list[TableName]) -> tuple[str, str]:

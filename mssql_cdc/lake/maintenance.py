@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE_BYTES = 128 * 1024 * 1024
-_RETAIN_HOURS = 168
 
 
 def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int, int]:
@@ -38,7 +37,7 @@ def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
-def vacuum(session: SparkSession, uri: str, *, retain_hours: int = _RETAIN_HOURS) -> None:
+def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
     """Remove files that no version of the last `retain_hours` needs: garbage of broken runs, and what was joined."""
     with private_session(session) as private:
         statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import TextIO
 
 from mssql_cdc.config import Connector, reveal
 from mssql_cdc.lake.history import SchemaHistory
@@ -27,45 +25,32 @@ from mssql_cdc.records.heartbeats import Beat, beat_record, beats
 from mssql_cdc.records.pieces import ChangeLog, Limits, streamed
 from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
+from mssql_cdc.records.sinks import RecordSink
 from mssql_cdc.records.snapshots import Block, block_records, find_snapshots
 from mssql_cdc.schema import TableId, TableSchema
-
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
-_ASCII_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def write_records(
     connector: Connector,
     *,
-    output: TextIO,
+    sink: RecordSink,
     warehouse: str | None = None,
     databases: Sequence[str] | None = None,
 ) -> int:
-    """Write every record up to the last complete cut of each database, one JSON object per line; their number.
+    """Write every record up to the last complete cut of each database; their number.
 
     Args:
         connector: the configuration; its modes shape the records.
-        output: where the lines go (UTF-8).
+        sink: where the records go.
         warehouse: instead of `delta.warehouse`.
         databases: only these of the connector's databases.
     """
     count = 0
     for database in databases if databases is not None else connector.databases:
         for record in database_records(connector, database, warehouse=warehouse):
-            output.write(line_of(record))
-            output.write("\n")
+            sink.write(record)
             count += 1
     return count
-
-
-def line_of(record: Record) -> str:
-    """One line of JSON; lone surrogates, which UTF-8 cannot carry, are written as escapes."""
-    text = _JSON.encode(record)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _ASCII_JSON.encode(record)
-    return text
 
 
 def database_records(connector: Connector, database: str, *, warehouse: str | None = None) -> Iterator[Record]:

@@ -11,6 +11,7 @@ from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.log import refresh
 from mssql_cdc.lake.maintenance import optimize, vacuum
 from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, neutral, orders
 
@@ -29,7 +30,7 @@ def test_maintenance_keeps_rows_and_progress(spark: SparkSession, tmp_path: Path
     garbage = neutral(schema, Change(9, "c", after={"id": 9}))
     write_files([garbage], FileTarget(home.changes))
     assert optimize(spark, home.changes) == (3, 1)
-    vacuum(spark, home.changes)
+    vacuum(spark, home.changes, retain_hours=RETAIN_HOURS)
     after_it = refresh(state)
     verify_untouched(after_it, table_id=state.table_id, delta_version=state.delta_version)
     assert (after_it.batch, after_it.to) == (state.batch, state.to)

@@ -1,0 +1,51 @@
+"""What a range measured for one table: one row per metric, shown by the command line and by Dagster alike.
+
+To add a metric, add a row. A metric is a value or None, which is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mssql_cdc.capture.range import TableOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number, a time or a text about one table's part of a range."""
+
+    name: str
+    meaning: str
+    of: Callable[[TableOutcome], Any]
+
+
+RANGE_METRICS = (
+    Metric("rows", "change-log rows written", lambda outcome: outcome.rows),
+    Metric("inserts", "rows with op c", lambda outcome: int(outcome.operations.get("c", 0))),
+    Metric("updates", "rows with op u", lambda outcome: int(outcome.operations.get("u", 0))),
+    Metric("deletes", "rows with op d", lambda outcome: int(outcome.operations.get("d", 0))),
+    Metric("from_lsn", "position before the range", lambda outcome: outcome.slice.from_.text),
+    Metric("to_lsn", "position after the range", lambda outcome: outcome.slice.to.text),
+    Metric("capture_instance", "capture instance that was read", lambda outcome: outcome.slice.instance.name),
+    Metric("commit_time_min", "commit time of the oldest change", lambda outcome: _time(outcome.first)),
+    Metric("commit_time_max", "commit time of the newest change", lambda outcome: _time(outcome.last)),
+    Metric("lag_seconds", "age of the newest change, in seconds", lambda outcome: _age(outcome.last)),
+    Metric("delta_version", "version of the change log", lambda outcome: outcome.state and outcome.state.delta_version),
+)
+
+
+def range_metrics(outcome: TableOutcome) -> dict[str, Any]:
+    """The metrics of a table's part of a range, by name."""
+    return {metric.name: metric.of(outcome) for metric in RANGE_METRICS}
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _age(text: str | None) -> float | None:
+    at = _time(text)
+    return None if at is None else round((datetime.now(UTC) - at).total_seconds(), 3)
