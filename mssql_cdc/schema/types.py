@@ -43,7 +43,7 @@ class SqlServerType:
 
     @property
     def is_character(self) -> bool:
-        """Whether values are character strings, to which Debezium's masks apply."""
+        """Whether values are character strings with a collation."""
         return _rule(self).character
 
     @property

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.errors import ConfigurationError, ContractError
-from mssql_cdc.events import HashMask, StarMask, Truncate, check_batch, to_change_log
+from mssql_cdc.errors import ConfigurationError, ContractError, SchemaError
+from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
 from mssql_cdc.events.arrays import hex_text, map_without, names_without
 from mssql_cdc.schema import SqlServerType, TableSchema, change_log_schema
 from mssql_cdc.schema.arrow import TEXT_MAP, TEXTS
@@ -162,10 +162,46 @@ def test_column_filter_applies_to_images_lists_and_exact_texts():
 
 
 @pytest.mark.feature("FLT-07")
-def test_star_mask_hides_null_too_and_only_character_columns():
-    masks = {"name": StarMask(3), "id": StarMask(3)}
-    found = rows(orders(keys=("note",)), Change(1, "c", after=row(5, None)), masks=masks)
+def test_star_mask_hides_null_too():
+    found = rows(orders(keys=("note",)), Change(1, "c", after=row(5, None)), masks={"name": StarMask(3)})
     assert found[0]["after"] == {"id": 5, "name": "***", "note": "n"}
+
+
+@pytest.mark.parametrize("mask", [StarMask(3), HashMask("SHA-256", "s"), Truncate(1)])
+def test_mask_on_a_column_without_text_is_refused_not_ignored(mask: Mask):
+    with pytest.raises(SchemaError, match="int cannot be masked"):
+        rows(orders(), Change(1, "c", after=row()), masks={"id": mask}, key_secret=b"k")
+
+
+@pytest.mark.parametrize("kind", ["nvarchar", "uniqueidentifier", "xml", "json", "sql_variant"])
+@pytest.mark.parametrize("mask", [StarMask(3), HashMask("SHA-256", "s"), Truncate(2)])
+def test_masked_column_leaves_no_clear_value_anywhere(kind: str, mask: Mask):
+    schema = orders(column("id", "int"), column("v", kind))
+    clear, exact = {"id": 1, "v": "clear text"}, {"v": "utf16:clear", "id": "stays"}
+    changes = [
+        Change(1, "c", after=clear, exact={"after": exact}),
+        Change(2, "u", clear, clear, exact={"before": exact, "after": exact}),
+        Change(3, "d", clear, exact={"before": exact}),
+        Change(4, "r", after=clear, exact={"after": exact}),
+    ]
+    found = rows(schema, *changes, masks={"v": mask})
+    assert "clear" not in str(found)
+    assert found[1]["_exact"] == {"before": [("id", "stays")], "after": [("id", "stays")]}
+
+
+@pytest.mark.parametrize("kind", ["nvarchar", "uniqueidentifier", "sql_variant"])
+def test_masked_key_leaves_no_clear_value_when_it_changes(kind: str):
+    schema = orders(column("v", kind), keys=("v",))
+    change = Change(1, "u", {"v": "clear one"}, {"v": "clear two"}, exact={"before": {"v": "clear"}})
+    found = rows(schema, change, masks={"v": StarMask(1)}, key_secret=b"k")
+    assert [r["op"] for r in found] == ["d", "c"]
+    assert "clear" not in str(found)
+
+
+def test_hash_of_a_uniqueidentifier_has_the_length_of_its_text():
+    value = pa.array(["6F9619FF-8B86-D011-B42D-00C04FC964FF"])
+    (found,) = HashMask("SHA-256", "s").apply(value, SqlServerType("uniqueidentifier")).to_pylist()
+    assert len(found) == 36
 
 
 def test_masked_key_becomes_an_hmac_and_needs_a_secret():
