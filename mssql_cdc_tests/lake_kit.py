@@ -20,6 +20,32 @@ from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema, change
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 ORDERS = TableId("shop", "dbo", "orders")
 
+NAMES = {
+    "letters": "üñßéÅ",
+    "scripts": "日本ไทยहिन्दीالعربيةЖ",
+    "marks": "e\u0301",
+    "emoji": "🙂",
+    "shell": "a$b&c!d~e`f'g;h|i",
+    "uri": "50%41 #1?x=y+z",
+    "slashes": "a/b\\c",
+    "patterns": "a*b[c]d{e}f<g>",
+    "quotes": '"a"',
+    "separators": "a:b,c@d^e(f)",
+    "controls": "a\tb\nc\x00d",
+    "invisible": "a\u200cb\u00a0c",
+    "blanks": " a b ",
+    "dots": ".a.b.",
+    "parent": "..",
+    "hidden": "_a",
+    "device": "CON",
+    "device with a suffix": "aux.txt",
+    "looks escaped": "a_x0024_b",
+    "long": "x" * 128,
+    "long in bytes": "日" * 128,
+    "long when escaped": "$" * 128,
+}
+"""One name for each class of characters."""
+
 
 def column(name: str, kind: str, **more: Any) -> Column:
     """A column of the SQL Server type `kind`; `length`, `precision`, `scale` belong to the type."""

@@ -1,6 +1,8 @@
 """The contract of the change log's metadata columns, run on every batch before it is written.
 
-Users' own rules about their columns belong to the checks of `defs/`; this contract is about us.
+Users' own rules about their columns belong to the checks of `defs/`; this contract is about us. It is what keeps
+positions and LSNs in one text form (rule B16): a Delta constraint would not be looked at by `deltalake`, which commits
+files as they are. Messages name rules and count rows; what a row holds is never part of one.
 """
 
 # pandera does not type its checks.
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 
 _POSITION = r"^[0-9a-f]{4}-[0-9a-f]{20}-[0-9a-f]{8}-[0-9a-f]{20}-[0-9a-f]$"
 _COLUMNS = ("_pos", "_batch", "_schema", "op")
+_LSNS = ("commit_lsn", "change_lsn")
 _IMAGES = "images"
 
 
 def check_batch(batch: pa.RecordBatch, *, keyed: bool) -> None:
-    """Check positions, operations, batch numbers, keys, and that each operation has the images it must have.
+    """Check positions, LSNs, operations, batch numbers, keys, and that each operation has the images it must have.
 
     Raises:
-        ContractError: names each broken rule, how many rows break it and an example.
+        ContractError: names each broken rule and how many rows break it.
     """
     from pandera.errors import SchemaErrors
 
@@ -40,12 +43,19 @@ def check_batch(batch: pa.RecordBatch, *, keyed: bool) -> None:
     wants_after = pc.not_equal(op, "d")
     fits = pc.and_(pc.equal(has_before, wants_before), pc.equal(has_after, wants_after))
     columns = {name: batch.column(name) for name in _COLUMNS} | {_IMAGES: fits}
+    columns |= {name: _in_form(pc.struct_field(batch.column("source"), name)) for name in _LSNS}
     if keyed:
         columns["_key"] = batch.column("_key")
     try:
         _contract(keyed).validate(pa.table(columns), lazy=True)
     except SchemaErrors as errors:
         raise ContractError(_report(errors.failure_cases, batch.num_rows)) from None
+
+
+def _in_form(lsns: pa.Array) -> pa.Array:
+    """Whether each is NULL or like `00000027:00000ac0:0002`; a regular expression takes ten times as long."""
+    sized = pc.and_(pc.equal(pc.binary_length(lsns), 22), pc.equal(pc.find_substring(lsns, ":"), 8))
+    return pc.fill_null(pc.and_(sized, pc.equal(pc.ascii_lower(lsns), lsns)), fill_value=True)
 
 
 @cache
@@ -56,6 +66,7 @@ def _contract(keyed: bool) -> DataFrameSchema:  # noqa: FBT001 - a cache key
         "_pos": Column(pa.string(), Check.str_matches(_POSITION), nullable=False),
         "_batch": Column(pa.int64(), Check.ge(1), nullable=False),
         "_schema": Column(pa.int32(), Check.ge(1), nullable=False),
+        **{name: Column(pa.bool_(), Check.isin([True]), nullable=False) for name in _LSNS},
         "op": Column(pa.string(), Check.isin(["c", "r", "u", "d"]), nullable=False),
         _IMAGES: Column(pa.bool_(), Check.isin([True]), nullable=False),
     }
@@ -65,10 +76,8 @@ def _contract(keyed: bool) -> DataFrameSchema:  # noqa: FBT001 - a cache key
 
 
 def _report(cases: pa.Table, rows: int) -> str:
-    broken = cases.group_by(["column", "check"]).aggregate([("failure_case", "count"), ("failure_case", "min")])
+    broken = cases.group_by(["column", "check"]).aggregate([([], "count_all")])
     told = [
-        f"{row['column']}: {row['check']} broken by {row['failure_case_count'] or 'some'} rows, for instance "
-        f"{row['failure_case_min']!r}"
-        for row in broken.to_pylist()
+        f"{row['column']}: {row['check']} broken by {row['count_all']} of {rows} rows" for row in broken.to_pylist()
     ]
     return f"A batch of {rows} rows breaks the change log's contract and was not written: " + "; ".join(told)

@@ -1,6 +1,7 @@
 """Debezium's column masks: hash, asterisks, truncation (FLT-06 to FLT-10), on Arrow arrays.
 
-Which column has which mask is decided in `config/`; here is only what a mask does to values.
+Which column has which mask is decided in `config/`; here is only what a mask does to values. A mask that reaches a
+column whose values it cannot hide is an error: passing it over would store them as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema.types import SqlServerType
 
 _JAVA_STRING_HEADER = b"\xac\xed\x00\x05"
@@ -21,14 +23,13 @@ _JAVA_SHORT, _JAVA_LONG = b"\x74", b"\x7c"
 
 @dataclass(frozen=True, slots=True)
 class StarMask:
-    """`column.mask.with.<n>.chars`: every value, NULL too, becomes `length` asterisks; character columns only."""
+    """`column.mask.with.<n>.chars`: every value, NULL too, becomes `length` asterisks."""
 
     length: int
 
     def apply(self, values: pa.Array, sql_type: SqlServerType) -> pa.Array:
-        """The asterisks, one text per value; values of types that are no character strings as they are."""
-        if not sql_type.is_character:
-            return values
+        """The masked values."""
+        _require_text(values, sql_type)
         return pa.repeat(pa.scalar("*" * self.length), len(values))
 
 
@@ -42,8 +43,7 @@ class Truncate:
         """The shortened values; NULL stays NULL."""
         if pa.types.is_binary(values.type):
             return pc.binary_slice(values, 0, self.length)
-        if not sql_type.is_character:
-            return values
+        _require_text(values, sql_type)
         # Every other text is as long for Java as for us: only these need the slow way.
         wide = pc.match_substring_regex(values, _SUPPLEMENTARY)
         cut = pc.utf8_slice_codeunits(values, 0, self.length)
@@ -65,8 +65,7 @@ class HashMask:
 
     def apply(self, values: pa.Array, sql_type: SqlServerType) -> pa.Array:
         """The digests; NULL stays NULL. Each distinct value is hashed once."""
-        if not sql_type.is_character:
-            return values
+        _require_text(values, sql_type)
         encoded = values.dictionary_encode()
         length = sql_type.jdbc_length
         digests = pa.array([self._digest(text)[:length] for text in encoded.dictionary.to_pylist()], pa.string())
@@ -79,6 +78,11 @@ class HashMask:
 
 
 Mask = StarMask | Truncate | HashMask
+
+
+def _require_text(values: pa.Array, sql_type: SqlServerType) -> None:
+    if not pa.types.is_string(values.type):
+        raise SchemaError(f"A column of type {sql_type.declaration} cannot be masked: its values are no text")
 
 
 def _cut_utf16(text: str, units: int) -> str:

@@ -25,7 +25,7 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, facts_of, load_state
 from mssql_cdc.lake.properties import KEY, MAPPING, OWNER, STATS
 from mssql_cdc.lake.read import BatchSlice, scan
-from mssql_cdc.lake.spark_log import create_with_spark, txn_confs
+from mssql_cdc.lake.spark_log import conflicts_fenced, create_with_spark, txn_confs
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
@@ -90,6 +90,19 @@ def apply(
         FencedError: another run merged at the same time; its result stands, ours was not written.
         SchemaError: the table has no key, or cannot take the newest structure.
     """
+    with conflicts_fenced(home.current):
+        return _apply(session, home, versions, up_to, run_id, deletion_vectors, storage)
+
+
+def _apply(
+    session: SparkSession,
+    home: TableHome,
+    versions: Sequence[TableSchema],
+    up_to: int,
+    run_id: str,
+    deletion_vectors: str,
+    storage: Storage,
+) -> CurrentResult:
     newest = versions[-1]
     if not newest.key_columns:
         raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")

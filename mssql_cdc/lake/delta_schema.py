@@ -53,40 +53,46 @@ def is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
     return found in _WIDER.get(wanted, ())
 
 
-def file_schema(schema_json: str, wanted: pa.Schema) -> pa.Schema:
+def file_schema(schema_json: str, wanted: pa.Schema, *, physical: bool = True) -> pa.Schema:
     """The schema of a file with the columns of `wanted` for the table that has the schema `schema_json`.
 
-    Fields keep the order of `wanted`; types, physical names and field ids are the table's.
+    Args:
+        schema_json: the table's schema.
+        wanted: the columns, in the order that they keep.
+        physical: take the table's physical names and field ids; otherwise only its types.
 
     Raises:
         SchemaError: the table lacks a column of `wanted`, or has it with a type that cannot hold the values.
     """
     fields = {field["name"]: field for field in json.loads(schema_json)["fields"]}
-    return pa.schema([_fit(fields.get(field.name), field, field.name) for field in wanted])
+    return pa.schema([_fit(fields.get(field.name), field, field.name, physical=physical) for field in wanted])
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema` (from `file_schema`), column by column."""
     if batch.schema.equals(schema):
         return batch
-    columns = [_conform(batch.column(i), schema.field(i).type) for i in range(batch.num_columns)]
+    names = batch.schema.names
+    columns = [_conform(batch.column(i), schema.field(i).type, names[i]) for i in range(batch.num_columns)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str) -> pa.Field:
+def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str, *, physical: bool) -> pa.Field:
     if found is None:
         raise SchemaError(f"The Delta table has no column {path!r} yet; its schema must be changed first")
     if pa.types.is_struct(wanted.type) and isinstance(found["type"], dict):
         inner = {field["name"]: field for field in found["type"]["fields"]}
-        children = [_fit(inner.get(child.name), child, f"{path}.{child.name}") for child in wanted.type]
-        return _named(found, pa.struct(children), physical=True)
-    has = _type(found["type"], physical=True)
+        children = [
+            _fit(inner.get(child.name), child, f"{path}.{child.name}", physical=physical) for child in wanted.type
+        ]
+        return _named(found, pa.struct(children), physical=physical)
+    has = _type(found["type"], physical=physical)
     if not has.equals(wanted.type) and not is_wider(has, wanted.type):
         raise SchemaError(
             f"Column {path!r} is {has} in the Delta table and {wanted.type} at the source; Delta cannot widen "
             "the one to the other. Exclude the column, or move the table's folder away and take a new snapshot"
         )
-    return _named(found, has, physical=True)
+    return _named(found, has, physical=physical)
 
 
 def _field(found: dict[str, Any], *, physical: bool) -> pa.Field:
@@ -132,10 +138,29 @@ def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
         raise SchemaError(f"The Delta table has a column of type {found!r}, which we never write") from None
 
 
-def _conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def cast_values(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    """The values of a column as the type `wanted`.
+
+    Raises:
+        SchemaError: one of them does not fit; which one is not said, since it belongs to a row.
+    """
+    if values.type.equals(wanted):
+        return values
+    try:
+        return values.cast(wanted)
+    except pa.ArrowException:
+        raise SchemaError(
+            f"Column {path!r} has a value of type {values.type} that does not fit the Delta table's {wanted}"
+        ) from None
+
+
+def _conform(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     if values.type.equals(wanted, check_metadata=True):
         return values
     if isinstance(values, pa.StructArray) and pa.types.is_struct(wanted):
-        children = [_conform(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        children = [
+            _conform(values.field(i), wanted.field(i).type, f"{path}.{values.type.field(i).name}")
+            for i in range(wanted.num_fields)
+        ]
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
-    return values if values.type.equals(wanted) else values.cast(wanted)
+    return cast_values(values, wanted, path)

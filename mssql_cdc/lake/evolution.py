@@ -1,23 +1,29 @@
 """Changing the schema of a Delta table before the range that needs it: added columns and widened types.
 
 Columns are never dropped, narrowed or renamed: old rows must stay readable. What a table cannot become is an error
-which says so. Plain additions go through `deltalake`; widening and tables with column mapping need Spark.
+which says so. Plain additions go through `deltalake`; widening and tables with column mapping need Spark. A schema
+change is a commit like any other: it never carries a state past what another run has written (rule A3).
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, Schema
+from deltalake.exceptions import CommitFailedError
 
-from mssql_cdc.errors import SchemaError
+from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
-from mssql_cdc.lake.log import SparkStarter, TableState, refresh
+from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
 from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Path = tuple[str, ...]
 
@@ -55,7 +61,14 @@ def evolve(
 ) -> TableState:
     """Give the table what it lacks for rows of `wanted`; the same state when it lacks nothing.
 
+    Args:
+        state: the state that was loaded before the source was read.
+        wanted: the schema of the rows to come.
+        spark: starts Spark, for what `deltalake` cannot change.
+        committer: who commits to the table otherwise; one that Spark commits to is changed by Spark, too.
+
     Raises:
+        FencedError: another run has written to the table, or changed its schema, since `state` was loaded.
         SchemaError: the table cannot become so, or needs Spark for it and none was given.
     """
     change = schema_change(state.schema_json, wanted)
@@ -65,11 +78,17 @@ def evolve(
     odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
     if committer == "deltalake" and not (mapped or odd or change.widened or state.needs_spark):
         _add_columns(state, change)
-        return refresh(state)
-    if spark is None:
+    elif spark is None:
         raise SchemaError(f"The schema change of {state.uri} needs Spark: {change}")
-    _alter_with_spark(state, change, spark, map_names=odd and not mapped)
-    return refresh(state)
+    else:
+        _alter_with_spark(state, change, spark, map_names=odd and not mapped)
+    fresh = refresh(state)
+    # Delta lets a schema change pass behind rows; a commit from the refreshed state would repeat them. What Spark
+    # commits has a txn of its own, which is read behind the change.
+    moved = (fresh.batch, fresh.own, fresh.table_id) != (state.batch, state.own, state.table_id)
+    if committer == "deltalake" and moved:
+        raise _fenced(state)
+    return fresh
 
 
 def spark_identifier(uri: str) -> str:
@@ -111,32 +130,61 @@ def _add_columns(state: TableState, change: SchemaChange) -> None:
         else:
             grouped.setdefault(path[0], []).append(pa.field(path[1], kind))
     top += [pa.field(name, pa.struct(children)) for name, children in grouped.items()]
-    facts = json.dumps({"v": 1, "app_id": state.app_id, "kind": "schema"})
-    state.table.alter.add_columns(
-        Schema.from_arrow(pa.schema(top)).fields,
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": facts}),
-    )
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(_facts(state))})
+    try:
+        state.table.alter.add_columns(Schema.from_arrow(pa.schema(top)).fields, commit_properties=properties)
+    except CommitFailedError as error:
+        raise _fenced(state, error) from error
 
 
 def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool) -> None:
+    from pyspark.errors import AnalysisException
+
+    from mssql_cdc.lake.spark_log import conflicts_fenced, fact_confs
     from mssql_cdc.spark.session import private_session
 
+    facts = _facts(state)
+    try:
+        with conflicts_fenced(state.uri), private_session(spark(), fact_confs(facts)) as session:
+            _alter(session, state, change, map_names=map_names)
+    except AnalysisException as error:
+        fresh = refresh(state)
+        since = [entry for entry in fresh.table.history() if entry["version"] > state.delta_version]
+        if any((facts_of(entry) or {}).get("mark") != facts["mark"] for entry in since):
+            # What we were about to add is there: another run was faster.
+            raise _fenced(state, error) from error
+        raise SchemaError(f"{state.uri} cannot be given {change}: {str(error).splitlines()[0]}") from error
+
+
+def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool) -> None:
     table = spark_identifier(state.uri)
-    with private_session(spark()) as session:
-        properties = []
-        if change.widened and state.properties.get(WIDENING) != "true":
-            properties.append(f"'{WIDENING}' = 'true'")
-        if map_names:
-            properties.append(f"'{MAPPING}' = 'name'")
-        if any(kind == pa.timestamp("us") for _, kind in (*change.added, *change.widened)):
-            properties.append(f"'{TIMESTAMP_NTZ}' = 'supported'")
-        if properties:
-            session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
-        if change.added:
-            columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
-            session.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
-        for path, kind in change.widened:
-            session.sql(f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+    properties = []
+    if change.widened and state.properties.get(WIDENING) != "true":
+        properties.append(f"'{WIDENING}' = 'true'")
+    if map_names:
+        properties.append(f"'{MAPPING}' = 'name'")
+    if any(kind == pa.timestamp("us") for _, kind in (*change.added, *change.widened)):
+        properties.append(f"'{TIMESTAMP_NTZ}' = 'supported'")
+    if properties:
+        session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
+    if change.added:
+        columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
+        session.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+    for path, kind in change.widened:
+        session.sql(f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+
+
+def _facts(state: TableState) -> dict[str, object]:
+    """What a schema commit says of itself; `mark` tells it from the same change by another run."""
+    return {"v": 1, "app_id": state.app_id, "kind": "schema", "mark": uuid.uuid4().hex}
+
+
+def _fenced(state: TableState, error: Exception | None = None) -> FencedError:
+    reason = f" ({error})" if error is not None else ""
+    return FencedError(
+        f"Another run has written to {state.uri} since this run began (batch {state.batch}, Delta version "
+        f"{state.delta_version}); this run writes nothing{reason}"
+    )
 
 
 def _dotted(path: Path) -> str:

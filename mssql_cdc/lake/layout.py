@@ -1,38 +1,72 @@
 """Where every table lies in the warehouse, and the app ids that own them (architecture §6).
 
-Names only: nothing here touches storage.
+Names only: nothing here touches storage. A name becomes one path segment by three rules. They were measured with tables
+that were created, committed to, merged into, vacuumed and read by deltalake, Spark, pyarrow and DataFusion on a disk,
+and by deltalake and pyarrow on a stand-in for S3:
+
+* Letters, digits and combining marks of every script (Unicode 3.2, as in SQL Server's identifiers), `-`, `_`, `.` and
+  blanks inside stay as they are. Every other character becomes `_xHHHH_`, its number in hexadecimal, as SQL Server's
+  FOR XML writes it; so does what is taken for hidden, is dropped or is reserved somewhere: `_`, `.` and blank in front,
+  `.` and blank at the end, the first letter of device names such as `CON`. `%` cannot be the escape: deltalake decodes
+  `%41` when it opens a path. It also cuts at `#` and turns backslashes into `/`; Spark takes `*?[{` for patterns.
+* A segment of more than 200 bytes is cut, and `!` with a hash of the name follows: file systems allow 255 bytes, S3
+  1024 for the whole key.
+* Names of one database that collide on a file system without case, or with another Unicode normalization, get `!` and
+  their object id.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.schema.tables import TableId
 
-_PLAIN = re.compile(rb"[A-Za-z0-9._ -]")
+LONGEST = 200
+_DIGEST = 16
+_LOOKS_ESCAPED = re.compile(r"_x[0-9a-f]{4}", re.IGNORECASE)
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_UNUSABLE = re.compile(r"[%\\*?\[{#]")
 
 
 def encode_segment(name: str) -> str:
-    """`name` as one path segment: other bytes, a leading `_` or `.`, a trailing `.` or blank become `%XX`.
-
-    The leading characters matter because Spark takes such files for hidden, the trailing ones because Windows
-    drops them.
-    """
+    """`name` as one path segment, by the rules above."""
     if not name:
         raise ConfigurationError("An empty name cannot become a folder of the warehouse")
-    raw = name.encode()
-    last = len(raw) - 1
+    text = "".join(c if _stays(name, place) else _escaped(c) for place, c in enumerate(name))
+    if len(text.encode()) <= LONGEST:
+        return text
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    return text.encode()[: LONGEST - _DIGEST - 1].decode(errors="ignore") + f"!{digest}"
 
-    def keep(index: int) -> bool:
-        byte = raw[index : index + 1]
-        if not _PLAIN.fullmatch(byte):
-            return False
-        return not ((index == 0 and byte in b"_.") or (index == last and byte in b". "))
 
-    return "".join(chr(byte) if keep(index) else f"%{byte:02X}" for index, byte in enumerate(raw))
+def _escaped(character: str) -> str:
+    """`_xHHHH_`; eight digits beyond the first 65,536 characters."""
+    number = ord(character)
+    return f"_x{number:04X}_" if number < 0x10000 else f"_x{number:08X}_"
+
+
+def _stays(name: str, place: int) -> bool:
+    """Whether the character at this place stands for itself in a path."""
+    character = name[place]
+    if place == 0 and (character in "._ " or _DEVICES.match(name)):
+        return False
+    if place == len(name) - 1 and character in ". ":
+        return False
+    if character == "_":
+        return not _LOOKS_ESCAPED.match(name, place)
+    # The categories of one Unicode version: a later Python must not move a table.
+    return character in "-. " or unicodedata.ucd_3_2_0.category(character)[0] in "LMN"
+
+
+def _folded(folder: str) -> str:
+    """What two folders share that some file system takes for one."""
+    return unicodedata.normalize("NFC", folder).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +97,23 @@ class TableHome:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The tables of one database of one connector below a warehouse path or URI."""
+    """The tables of one database of one connector below a warehouse path or URI.
+
+    Raises:
+        ConfigurationError: the warehouse's own path holds a character that Delta's writers read in different ways.
+    """
 
     warehouse: str
     connector: str
     database: str
+
+    def __post_init__(self) -> None:
+        found = sorted(set(_UNUSABLE.findall(self.warehouse)))
+        if found:
+            raise ConfigurationError(
+                f"The warehouse {self.warehouse!r} holds {' '.join(found)}, which deltalake and Spark read in "
+                "different ways; choose another folder (delta.warehouse, --warehouse)"
+            )
 
     @property
     def root(self) -> str:
@@ -84,13 +130,11 @@ class Layout:
         return f"{encode_segment(table_id.schema)}/{encode_segment(table_id.name)}"
 
     def folders(self, tables: Mapping[TableId, int | None]) -> dict[TableId, str]:
-        """Folders of tables (given with their object ids); names that collide without case get `~<object_id>`."""
+        """Folders of tables, given with their object ids; names that collide get `!<object_id>`."""
         plain = {table_id: self.folder(table_id) for table_id in tables}
-        seen: dict[str, int] = {}
-        for folder in plain.values():
-            seen[folder.lower()] = seen.get(folder.lower(), 0) + 1
+        seen = Counter(_folded(folder) for folder in plain.values())
         return {
-            table_id: folder if seen[folder.lower()] == 1 else f"{folder}~{tables[table_id]}"
+            table_id: folder if seen[_folded(folder)] == 1 else f"{folder}!{tables[table_id]}"
             for table_id, folder in plain.items()
         }
 

@@ -143,9 +143,14 @@ def commit(
     if state.needs_spark:
         if spark is None:
             raise StorageError(f"{state.uri} has a widened column: it must be committed to with Spark")
+        from pyspark.errors import PySparkException
+
         from mssql_cdc.lake.spark_log import commit_with_spark
 
-        commit_with_spark(spark(), state.uri, files, app_id=_counter(state.owner), facts=facts)
+        try:
+            commit_with_spark(spark(), state.uri, files, app_id=_counter(state.owner), facts=facts)
+        except PySparkException as error:
+            return _settle(state, mark, error)
         return _settle(state, mark, None)
     properties = CommitProperties(
         custom_metadata={"userMetadata": json.dumps(facts)},
@@ -259,9 +264,10 @@ def _settle(state: TableState, mark: str, error: Exception | None) -> TableState
         raise StorageError(f"The Delta table {state.uri} is gone; nothing was written") from error
     if fresh.own and fresh.own.get("mark") == mark:
         return fresh
+    said = str(error).partition("\n")[0]
     if error is None or fresh.delta_version != state.delta_version:
         raise OvertakenError(
             f"Another run has changed {state.uri} since this run began (batch {state.batch}, now {fresh.batch}; "
-            f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({error})"
+            f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({said})"
         ) from error
-    raise StorageError(f"The commit to {state.uri} failed, nothing was written: {error}") from error
+    raise StorageError(f"The commit to {state.uri} failed, nothing was written: {said}") from error

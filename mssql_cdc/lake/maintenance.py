@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
+from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.evolution import spark_identifier
+from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.spark.session import private_session
 from mssql_cdc.spark.tasks import interruptible
@@ -21,17 +24,28 @@ FILE_BYTES = 128 * 1024 * 1024
 
 
 def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int, int]:
-    """Join the files of a small table and remove old ones, without a JVM; files removed and added by joining."""
+    """Join the files of a small table and remove old ones, without a JVM; files removed and added by joining.
+
+    Raises:
+        FencedError: another run did the same at the same time.
+    """
     table = DeltaTable(uri, storage_options=storage.resolved())
-    metrics = table.optimize.compact()
+    try:
+        metrics = table.optimize.compact()
+    except CommitFailedError as error:
+        raise FencedError(f"Another run has changed {uri} at the same time; nothing was joined ({error})") from error
     table.vacuum(retention_hours=retain_hours, dry_run=False)
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
 def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -> tuple[int, int]:
-    """Join small files up to about `file_bytes`; how many files were removed and added."""
+    """Join small files up to about `file_bytes`; how many files were removed and added.
+
+    Raises:
+        FencedError: another run did the same, or merged into the table, at the same time.
+    """
     confs = {"spark.databricks.delta.optimize.maxFileSize": str(file_bytes)}
-    with private_session(session, confs) as private:
+    with conflicts_fenced(uri), private_session(session, confs) as private:
         rows = interruptible(private, lambda: private.sql(f"OPTIMIZE {spark_identifier(uri)}").collect())
     metrics = rows[0]["metrics"]
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]

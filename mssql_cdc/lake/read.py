@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
 
@@ -163,20 +163,20 @@ def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.R
         if index < 0:
             arrays.append(pa.nulls(batch.num_rows, field.type))
         else:
-            arrays.append(_lift_values(batch.column(index), stored.type, field.type))
+            arrays.append(_lift_values(batch.column(index), stored.type, field.type, field.name))
     return pa.RecordBatch.from_arrays(arrays, schema=logical)
 
 
-def _lift_values(values: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Array:
+def _lift_values(values: pa.Array, stored: pa.DataType, wanted: pa.DataType, path: str) -> pa.Array:
     if values.type.equals(wanted):
         return values
     if not (isinstance(values, pa.StructArray) and pa.types.is_struct(stored) and pa.types.is_struct(wanted)):
-        return values.cast(wanted)
+        return cast_values(values, wanted, path)
     children = []
     for i in range(wanted.num_fields):
-        index = values.type.get_field_index(stored.field(i).name)
+        field, index = wanted.field(i), values.type.get_field_index(stored.field(i).name)
         if index < 0:
-            children.append(pa.nulls(len(values), wanted.field(i).type))
+            children.append(pa.nulls(len(values), field.type))
         else:
-            children.append(_lift_values(values.field(index), stored.field(i).type, wanted.field(i).type))
+            children.append(_lift_values(values.field(index), stored.field(i).type, field.type, f"{path}.{field.name}"))
     return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())

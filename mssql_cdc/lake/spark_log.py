@@ -7,11 +7,13 @@ use and that readers then must know. Changing schemas is in `lake/evolution.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.properties import TIMESTAMP_NTZ
 from mssql_cdc.spark.session import private_session
@@ -25,9 +27,28 @@ TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
+@contextmanager
+def conflicts_fenced(uri: str) -> Iterator[None]:
+    """Whatever Delta calls a conflict with another commit is a FencedError here (rule A3)."""
+    from delta import exceptions as conflicts
+
+    # They share no base of Delta's own; the package has nothing else.
+    kinds = tuple(getattr(conflicts, name) for name in conflicts.__all__)
+    try:
+        yield
+    except kinds as error:
+        what = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        raise FencedError(f"Another run has changed {uri} at the same time; this run wrote nothing ({what})") from error
+
+
+def fact_confs(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The session conf that makes Spark's next Delta commits carry these facts."""
+    return {USER_METADATA: json.dumps(dict(facts))}
+
+
 def txn_confs(app_id: str, version: int, facts: Mapping[str, Any]) -> dict[str, str]:
     """The session confs that make Spark's next Delta commit carry this txn and these facts."""
-    return {TXN_APP: app_id, TXN_VERSION: str(version), USER_METADATA: json.dumps(dict(facts))}
+    return {TXN_APP: app_id, TXN_VERSION: str(version), **fact_confs(facts)}
 
 
 def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -40,7 +61,8 @@ def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, proper
     # Spark adds this feature to no existing table by itself: a datetime column may come later.
     for name, value in {**properties, TIMESTAMP_NTZ: "supported"}.items():
         builder = builder.property(name, value)
-    builder.execute()
+    with conflicts_fenced(uri):
+        builder.execute()
 
 
 def commit_with_spark(
@@ -50,8 +72,11 @@ def commit_with_spark(
 
     Spark copies the rows into files of its own: a second write is the price of a widened column.
     Spark skips the write silently when the version is there already: the caller reads the commit back.
+
+    Raises:
+        FencedError: another run committed at the same time.
     """
-    with private_session(session, txn_confs(app_id, facts["batch"], facts)) as private:
+    with conflicts_fenced(uri), private_session(session, txn_confs(app_id, facts["batch"], facts)) as private:
         table = private.read.format("delta").load(uri)
         paths = [f"{uri}/{file.path}" for file in files]
         rows = private.read.schema(table.schema).parquet(*paths) if paths else table.limit(0)

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.events import check_batch
+from mssql_cdc.lake.delta_schema import cast_values, file_schema
 from mssql_cdc.lake.files import DataFile, write_files
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lsn import Lsn, snapshot_position_text
-from mssql_cdc.schema.arrow import change_log_schema, current_names, row_struct
+from mssql_cdc.schema.arrow import change_log_schema, current_names
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session
 from mssql_cdc.spark.tasks import interruptible
@@ -57,9 +59,11 @@ def sweep_files(
     The current table must stand at the snapshot's last commit.
     """
     target, number = state.target, state.batch + 1
+    # The table's types: a column may have become narrower at the source since the rows were stored.
+    schema = file_schema(state.schema_json, change_log_schema(table_schema), physical=False)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = sweep_rows(batches, table_schema=table_schema, batch_number=number, sweep=sweep)
+        rows = sweep_rows(batches, schema, table_schema=table_schema, batch_number=number, sweep=sweep)
         texts = [file.to_json() for file in write_files(rows, target)]
         yield pa.RecordBatch.from_pydict({"file": pa.array(texts, pa.string())})
 
@@ -72,21 +76,29 @@ def sweep_files(
 
 
 def sweep_rows(
-    batches: Iterator[pa.RecordBatch], *, table_schema: TableSchema, batch_number: int, sweep: Sweep
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    *,
+    table_schema: TableSchema,
+    batch_number: int,
+    sweep: Sweep,
 ) -> Iterator[pa.RecordBatch]:
-    """Change-log rows with op `d` for rows of the current table."""
-    schema = change_log_schema(table_schema)
+    """Change-log rows with op `d` for rows of the current table.
+
+    Args:
+        batches: rows of the current table.
+        schema: the change log's schema, with its own types.
+        table_schema: the newest structure of the source table.
+        batch_number: `_batch` of the commit that the rows are written for.
+        sweep: which snapshot did not see them.
+    """
     names = current_names(table_schema)
     done = 0
     for batch in batches:
         count = batch.num_rows
         nobody = pa.repeat(pa.scalar(value=False), count)
         values = {name: batch.column(stored) for name, stored in names.items()}
-        key_columns = [c for c in table_schema.keys if c.name in values]
-        images = {
-            "before": _struct(values, row_struct(table_schema.value_columns), nobody),
-            "key": _struct(values, row_struct(key_columns), nobody),
-        }
+        images = {name: _struct(values, schema.field(name).type, nobody, name) for name in ("before", "key")}
         source = {"commit_lsn": pa.repeat(pa.scalar(sweep.low.text), count)}
         columns = {
             **images,
@@ -96,27 +108,28 @@ def sweep_rows(
             "_schema": pa.repeat(pa.scalar(table_schema.version, pa.int32()), count),
             "_key": batch.column("_key"),
             "op": pa.repeat(pa.scalar("d"), count),
-            "source": _struct(source, schema.field("source").type, nobody),
+            "source": _struct(source, schema.field("source").type, nobody, "source"),
             "_snapshot": pa.repeat(pa.scalar(f"sweep:{sweep.number}"), count),
             "_unavailable": batch.column("_unavailable"),
             "_exact": _struct(
                 {"before": batch.column("_exact")},
                 schema.field("_exact").type,
                 pc.is_null(batch.column("_exact")),
+                "_exact",
             ),
         }
-        arrays = [_as(columns.get(field.name), field.type, count) for field in schema]
+        arrays = [_as(columns.get(field.name), field.type, count, field.name) for field in schema]
         done += count
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        check_batch(rows, keyed=True)
+        yield rows
 
 
-def _struct(values: dict[str, pa.Array], kind: pa.StructType, nulls: pa.Array) -> pa.StructArray:
+def _struct(values: dict[str, pa.Array], kind: pa.StructType, nulls: pa.Array, path: str) -> pa.StructArray:
     """The struct of these values; fields that are not given are NULL."""
-    children = [_as(values.get(field.name), field.type, len(nulls)) for field in kind]
+    children = [_as(values.get(field.name), field.type, len(nulls), f"{path}.{field.name}") for field in kind]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
 
 
-def _as(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
-    if values is None:
-        return pa.nulls(count, kind)
-    return values if values.type.equals(kind) else values.cast(kind)
+def _as(values: pa.Array | None, kind: pa.DataType, count: int, path: str) -> pa.Array:
+    return pa.nulls(count, kind) if values is None else cast_values(values, kind, path)

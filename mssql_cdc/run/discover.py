@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mssql_cdc.capture.notices import notices
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.run.start import guard
@@ -36,7 +37,11 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
     for catalog in connector.databases:
         with open_source(connector).session(catalog) as session:
             name = session.require_ready()
-            found = [table.newest.schema for table in session.tables()]
+            tables = session.tables()
+        found = [table.newest.schema for table in tables]
+        for table in tables:
+            for line in notices(connector, table):
+                warn(line)
         if not found:
             raise ConfigurationError(
                 f"Database {name!r} captures no table that the filters let through; enable CDC on one "

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
@@ -51,6 +52,7 @@ class Follower:
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
     _revived: bool = False
     _beaten: datetime | None = None
+    _known: set[int] = field(default_factory=set)
 
     def step(self) -> Done:
         """Look, decide, carry it out; a quiet source is only asked whether it has captured anything.
@@ -67,6 +69,7 @@ class Follower:
         seen = self.seen = survey(
             self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
         )
+        self._say_notices(seen)
         decision = plan(seen.facts)
         if isinstance(decision, Snapshot) and not self.snapshots:
             decision = Wait(f"{decision.id} is taken by another run")
@@ -90,6 +93,14 @@ class Follower:
             return None
         self.decision = wait
         return Done(wait, seen, offsets)
+
+    def _say_notices(self, seen: Survey) -> None:
+        """Once per capture instance: matching every column of every table takes long."""
+        for table in seen.tables.values():
+            if table.captured.newest.object_id not in self._known:
+                self._known.add(table.captured.newest.object_id)
+                for line in notices(self.database.connector, table.captured):
+                    self.database.log(line)
 
     @property
     def hopeless(self) -> dict[TableId, MssqlCdcError]:

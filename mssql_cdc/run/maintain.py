@@ -5,10 +5,12 @@ Harmless beside capture: nothing here changes a row, a position or the fence (ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.offsets import load_offsets
@@ -19,15 +21,21 @@ OWN_TABLES = ("offsets", "schema_history", "transactions", "signals", "notificat
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What was done to one table: files before and after, of those that were joined."""
+    """What was done to one table: files before and after, of those that were joined.
+
+    `busy`: another run was writing to it, so that it is left for the next time.
+    """
 
     name: str
-    removed: int
-    added: int
+    removed: int = 0
+    added: int = 0
+    busy: bool = False
 
     @property
     def text(self) -> str:
         """One line for people."""
+        if self.busy:
+            return f"{self.name}: left for the next time, another run is writing to it"
         return f"{self.name}: {self.removed} files joined to {self.added}" if self.removed else f"{self.name}: in order"
 
 
@@ -39,13 +47,24 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
     for name in OWN_TABLES:
         uri = database.layout.own(name)
         if exists(uri, database.storage):
-            yield Maintained(f"_{name}", *tidy(uri, retain_hours=retain_hours, storage=database.storage))
+            yield _done(f"_{name}", partial(tidy, uri, retain_hours=retain_hours, storage=database.storage))
     offsets = load_offsets(database.layout, database.storage)
     for text, versions in load_history(database.layout, database.storage).versions.items():
         entry = offsets.entry(text)
         home = database.layout.home(versions[-1].table_id, folder=entry.folder if entry else None)
         for kind, uri in (("changes", home.changes), ("current", home.current)):
             if exists(uri, database.storage):
-                removed, added = optimize(database.spark(), uri)
-                vacuum(database.spark(), uri, retain_hours=retain_hours)
-                yield Maintained(f"{text} {kind}", removed, added)
+                yield _done(f"{text} {kind}", partial(_maintain, database, uri, retain_hours))
+
+
+def _maintain(database: Database, uri: str, retain_hours: int) -> tuple[int, int]:
+    counts = optimize(database.spark(), uri)
+    vacuum(database.spark(), uri, retain_hours=retain_hours)
+    return counts
+
+
+def _done(name: str, work: Callable[[], tuple[int, int]]) -> Maintained:
+    try:
+        return Maintained(name, *work())
+    except FencedError:
+        return Maintained(name, busy=True)

@@ -55,11 +55,6 @@ class SqlServerType:
         return self.is_max or self.row.large
 
     @property
-    def is_character(self) -> bool:
-        """Whether Debezium handles values as character strings, to which its masks apply (FLT-06 to FLT-08)."""
-        return self.kind in {Kind.TEXT, Kind.DOCUMENT, Kind.UUID}
-
-    @property
     def declaration(self) -> str:
         """The type as T-SQL writes it, for instance `decimal(10, 2)` or `nvarchar(max)`."""
         match self.row.arguments:

@@ -151,9 +151,14 @@ def _row(number: int, task: T, function: Callable[[T], Mapping[str, Any]]) -> di
 
 
 def _short(error: BaseException) -> str:
-    """Type, message and the innermost place: no local values, which might be secrets."""
+    """Type, message and the innermost place: no local values, which might be secrets.
+
+    Errors of conversions and look-ups quote the value that they failed at, which may be one of a row: no message then.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, ValueError | LookupError) or type(error).__module__.startswith("pyarrow"):
+        return f"{type(error).__name__}{place}"
     first_line = str(error).strip().split("\n")[0]
     return f"{type(error).__name__}: {first_line[:500]}{place}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,6 +135,58 @@ def test_late_run_is_fenced_on_a_widened_table(spark: SparkSession, tmp_path: Pa
     with pytest.raises(FencedError):
         append(late, new, Change(2, "c", after={"id": 2}), spark=lambda: spark)
     assert spark.read.format("delta").load(home.changes).count() == 2
+
+
+def test_widening_behind_another_runs_rows_is_fenced(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    old, new = orders(column("id", "int")), orders(column("id", "bigint"), version=2)
+    late = change_log(home, old)
+    append(change_log(home, old), old, Change(1, "c", after={"id": 1}))
+    with pytest.raises(FencedError, match="Another run"):
+        evolve(late, change_log_schema(new), lambda: spark)
+    assert spark.read.format("delta").load(home.changes).count() == 1
+
+
+def test_of_many_runs_that_widen_and_commit_at_once_one_commits(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    old = orders(column("id", "int"))
+    new = orders(column("id", "bigint"), column("more", "int"), column("odd, name", "int"), version=2)
+    change_log(home, old)
+    states = [change_log(home, old) for _ in range(3)]
+
+    def run(number: int) -> bool:
+        try:
+            state = evolve(states[number], change_log_schema(new), lambda: spark)
+            append(state, new, Change(1, "c", after={"id": 2**40}), spark=lambda: spark)
+        except FencedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        done = sum(pool.map(run, range(3)))
+    rows = spark.read.format("delta").load(home.changes).count()
+    assert rows == done <= 1
+    state = evolve(change_log(home, old), change_log_schema(new), lambda: spark)
+    append(state, new, Change(2, "c", after={"id": 2**41}), spark=lambda: spark)
+    assert spark.read.format("delta").load(home.changes).count() == rows + 1
+
+
+def test_of_many_runs_on_a_widened_table_one_commits(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    old, new = orders(column("id", "int")), orders(column("id", "bigint"), version=2)
+    evolve(change_log(home, old), change_log_schema(new), lambda: spark)
+    states = [change_log(home, new) for _ in range(3)]
+
+    def run(number: int) -> bool:
+        try:
+            append(states[number], new, Change(1, "c", after={"id": number}), spark=lambda: spark)
+        except FencedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sum(pool.map(run, range(3))) == 1
+    assert spark.read.format("delta").load(home.changes).count() == 1
 
 
 def test_sweep_deletes_what_the_snapshot_did_not_see(spark: SparkSession, tmp_path: Path):

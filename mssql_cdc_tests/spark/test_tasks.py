@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import _thread
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
@@ -44,6 +46,21 @@ def test_tasks_come_back_in_order_and_one_broken_task_harms_no_other(spark: Spar
     assert isinstance(found[3].error, TaskError)
     with pytest.raises(TaskError, match="ZeroDivisionError: division by zero"):
         found[3].unwrap()
+
+
+def convert(task: str) -> dict[str, Any]:
+    if task == "arrow":
+        pa.array(["Ann's secret"]).cast(pa.int32())
+    if task == "arrow type":
+        pa.array(["Ann's secret"], pa.int32())
+    return {"number": int(task)}
+
+
+def test_tasks_that_fail_at_a_value_do_not_show_it(spark: SparkSession):
+    for found in run_tasks(spark, ["arrow", "arrow type", "Ann's secret"], convert):
+        said = str(found.error)
+        assert "secret" not in said
+        assert re.match(r"(ArrowInvalid|ValueError) at .*:\d+", said)
 
 
 def test_tasks_that_share_partitions_come_back_in_order_each_once(spark: SparkSession):

@@ -46,12 +46,13 @@ def test_every_accepted_algorithm_hashes(java: str, python: str) -> None:
 
 
 @pytest.mark.feature("FLT-07")
-def test_masks_concern_character_columns_only() -> None:
+def test_masks_concern_columns_of_text_only() -> None:
     fill = rule_of("column.mask.with.1.chars")
     truncate = rule_of("column.truncate.to.1.chars")
     assert fill.applies_to("NVARCHAR")
     assert not fill.applies_to("int")
     assert not fill.applies_to("varbinary")
+    assert all(fill.applies_to(name) for name in ("uniqueidentifier", "xml", "json", "sql_variant"))
     assert truncate.applies_to("varbinary")
 
 

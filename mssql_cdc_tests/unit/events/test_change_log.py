@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.errors import ConfigurationError, ContractError
-from mssql_cdc.events import HashMask, StarMask, Truncate, check_batch, to_change_log
+from mssql_cdc.errors import ConfigurationError, ContractError, SchemaError
+from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
 from mssql_cdc.events.key_text import hex_text
 from mssql_cdc.events.nested_arrays import map_without, names_without
 from mssql_cdc.schema import SqlServerType, TableSchema, change_log_schema
@@ -163,10 +163,46 @@ def test_column_filter_applies_to_images_lists_and_exact_texts():
 
 
 @pytest.mark.feature("FLT-07")
-def test_star_mask_hides_null_too_and_only_character_columns():
-    masks = {"name": StarMask(3), "id": StarMask(3)}
-    found = rows(orders(keys=("note",)), Change(1, "c", after=row(5, None)), masks=masks)
+def test_star_mask_hides_null_too():
+    found = rows(orders(keys=("note",)), Change(1, "c", after=row(5, None)), masks={"name": StarMask(3)})
     assert found[0]["after"] == {"id": 5, "name": "***", "note": "n"}
+
+
+@pytest.mark.parametrize("mask", [StarMask(3), HashMask("SHA-256", "s"), Truncate(1)])
+def test_mask_on_a_column_without_text_is_refused_not_ignored(mask: Mask):
+    with pytest.raises(SchemaError, match="int cannot be masked"):
+        rows(orders(), Change(1, "c", after=row()), masks={"id": mask}, key_secret=b"k")
+
+
+@pytest.mark.parametrize("kind", ["nvarchar", "uniqueidentifier", "xml", "json", "sql_variant"])
+@pytest.mark.parametrize("mask", [StarMask(3), HashMask("SHA-256", "s"), Truncate(2)])
+def test_masked_column_leaves_no_clear_value_anywhere(kind: str, mask: Mask):
+    schema = orders(column("id", "int"), column("v", kind))
+    clear, exact = {"id": 1, "v": "clear text"}, {"v": "utf16:clear", "id": "stays"}
+    changes = [
+        Change(1, "c", after=clear, exact={"after": exact}),
+        Change(2, "u", clear, clear, exact={"before": exact, "after": exact}),
+        Change(3, "d", clear, exact={"before": exact}),
+        Change(4, "r", after=clear, exact={"after": exact}),
+    ]
+    found = rows(schema, *changes, masks={"v": mask})
+    assert "clear" not in str(found)
+    assert found[1]["_exact"] == {"before": [("id", "stays")], "after": [("id", "stays")]}
+
+
+@pytest.mark.parametrize("kind", ["nvarchar", "uniqueidentifier", "sql_variant"])
+def test_masked_key_leaves_no_clear_value_when_it_changes(kind: str):
+    schema = orders(column("v", kind), keys=("v",))
+    change = Change(1, "u", {"v": "clear one"}, {"v": "clear two"}, exact={"before": {"v": "clear"}})
+    found = rows(schema, change, masks={"v": StarMask(1)}, key_secret=b"k")
+    assert [r["op"] for r in found] == ["d", "c"]
+    assert "clear" not in str(found)
+
+
+def test_hash_of_a_uniqueidentifier_has_the_length_of_its_text():
+    value = pa.array(["6F9619FF-8B86-D011-B42D-00C04FC964FF"])
+    (found,) = HashMask("SHA-256", "s").apply(value, SqlServerType("uniqueidentifier")).to_pylist()
+    assert len(found) == 36
 
 
 def test_masked_key_becomes_an_hmac_and_needs_a_secret():
@@ -266,3 +302,42 @@ def test_contract_names_the_rule_that_a_batch_breaks(name: str, values: pa.Array
     index = batch.schema.get_field_index(name)
     with pytest.raises(ContractError, match=message):
         check_batch(batch.set_column(index, batch.schema.field(index), values), keyed=True)
+
+
+@pytest.mark.parametrize("field", ["commit_lsn", "change_lsn"])
+def test_contract_takes_lsns_in_one_form_only(field: str):
+    schema = orders()
+    change = Change(0xAB, "c", after=row())
+    batch = to_change_log(neutral(schema, change), table_schema=schema, batch_number=1)
+    check_batch(batch, keyed=True)
+    source = batch.column("source")
+    names = [f.name for f in source.type]
+    children = [source.field(name) for name in names]
+    children[names.index(field)] = pa.array(["00000000:00000000:00AB"])
+    wrong = pa.StructArray.from_arrays(children, fields=list(source.type))
+    index = batch.schema.get_field_index("source")
+    with pytest.raises(ContractError, match=field):
+        check_batch(batch.set_column(index, batch.schema.field(index), wrong), keyed=True)
+
+
+def test_contract_takes_rows_without_lsns():
+    schema = orders()
+    batch = to_change_log(neutral(schema, Change(1, "r", after=row())), table_schema=schema, batch_number=1)
+    source = batch.column("source")
+    empty = pa.StructArray.from_arrays([pa.nulls(1, f.type) for f in source.type], fields=list(source.type))
+    index = batch.schema.get_field_index("source")
+    check_batch(batch.set_column(index, batch.schema.field(index), empty), keyed=True)
+
+
+@pytest.mark.parametrize("name", ["_pos", "op", "_key"])
+def test_contract_never_shows_what_a_row_holds(name: str):
+    schema = orders()
+    batch = to_change_log(neutral(schema, Change(1, "c", after=row())), table_schema=schema, batch_number=1)
+    index = batch.schema.get_field_index(name)
+    found = batch.set_column(index, batch.schema.field(index), pa.array(["Ann's secret"]))
+    if name == "_key":  # Any text is a key; another rule is broken beside it.
+        found = found.set_column(0, batch.schema.field(0), pa.array(["also secret"]))
+    with pytest.raises(ContractError) as raised:
+        check_batch(found, keyed=True)
+    assert "secret" not in str(raised.value)
+    assert "broken by 1 of 1 rows" in str(raised.value)

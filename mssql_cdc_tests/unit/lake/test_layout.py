@@ -3,44 +3,88 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from hashlib import sha256
+from pathlib import Path
+from unicodedata import ucd_3_2_0
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lake.layout import Layout, encode_segment
+from mssql_cdc.lake.layout import LONGEST, Layout, encode_segment
+from mssql_cdc.lake.read import read_table
 from mssql_cdc.schema import TableId
+from mssql_cdc_tests.lake_kit import NAMES, Change, append, change_log, orders
 
 LAYOUT = Layout("/lake/", "server1", "my db")
 
 
-@given(st.text(min_size=1).filter(lambda t: max(t) < "\ud800" or max(t) > "\udfff"))
-def test_segment_is_safe_and_can_be_decoded(name: str):
-    name = name.encode("utf-8", "ignore").decode() or "x"
+def decoded(segment: str) -> str:
+    return re.sub("_x([0-9A-F]{8}|[0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), segment)
+
+
+@given(st.text(min_size=1, max_size=28))
+def test_segment_can_be_decoded_so_two_names_never_share_one(name: str):
     segment = encode_segment(name)
-    assert re.fullmatch(r"[A-Za-z0-9._ %-]+", segment)
-    assert segment[0] not in "_."
+    assert decoded(segment) == name
+    assert all(c in "-._ " or ucd_3_2_0.category(c)[0] in "LMN" for c in segment)
+    assert segment[0] not in ". "
+    assert segment[0] != "_" or segment.startswith("_x")
     assert segment[-1] not in ". "
-    assert unquote(segment) == name
+
+
+@given(st.text(min_size=1, max_size=128))
+def test_segment_fits_every_file_system(name: str):
+    assert len(encode_segment(name).encode()) <= LONGEST
+
+
+def test_segments_of_long_names_that_begin_alike_differ():
+    assert encode_segment("日" * 127 + "本") != encode_segment("日" * 127 + "語")
 
 
 @pytest.mark.parametrize(
     ("name", "segment"),
     [
         ("orders", "orders"),
-        ("_x", "%5Fx"),
-        (".", "%2E"),
-        ("a.b", "a.b"),
-        ("a.", "a%2E"),
-        ("größe", "gr%C3%B6%C3%9Fe"),
-        ("a/b%", "a%2Fb%25"),
+        ("my_xml_table", "my_xml_table"),
+        ("größe", "größe"),
         ("my table", "my table"),
+        ("a.b", "a.b"),
+        ("_x", "_x005F_x"),
+        (".", "_x002E_"),
+        ("a.", "a_x002E_"),
+        (" a ", "_x0020_a_x0020_"),
+        ("a/b%", "a_x002F_b_x0025_"),
+        ("🙂", "_x0001F642_"),
+        ("a_x0021$", "a_x005F_x0021_x0024_"),
+        ("a_x00ff", "a_x005F_x00ff"),
+        ("Con", "_x0043_on"),
+        ("aux.txt", "_x0061_ux.txt"),
+        ("console", "console"),
+        ("x" * 201, "x" * 183 + "!" + sha256(b"x" * 201).hexdigest()[:16]),
     ],
 )
 def test_segment_of(name: str, segment: str):
     assert encode_segment(name) == segment
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_table_of_any_name_is_created_committed_to_and_read(tmp_path: Path, name: str):
+    schema = orders()
+    home = Layout(str(tmp_path), name, name).home(TableId(name, name, name))
+    for number in (1, 2):
+        append(change_log(home, schema), schema, Change(number, "c", after={"id": number}))
+    assert change_log(home, schema).batch == 2
+    assert read_table(home.changes, columns=["_key"]).column("_key").to_pylist() == ["1:1", "1:2"]
+    assert Path(home.changes, "_delta_log").is_dir()
+    assert [part.name for part in tmp_path.iterdir()] == [encode_segment(name)]
+
+
+@pytest.mark.parametrize("folder", ["50%25", "a#b", "a\\b", "lake*", "a?b", "[a]", "{a}"])
+def test_warehouse_whose_path_is_read_in_two_ways_is_refused(folder: str):
+    with pytest.raises(ConfigurationError, match="choose another folder"):
+        Layout(f"/data/{folder}", "server1", "shop")
 
 
 def test_segment_of_nothing_is_refused():
@@ -65,10 +109,16 @@ def test_home_recorded_at_first_capture_survives_a_rename():
 def test_names_that_collide_without_case_get_their_object_id():
     one, other, alone = (TableId("db", "dbo", name) for name in ("Orders", "orders", "items"))
     assert LAYOUT.folders({one: 11, other: 12, alone: 13}) == {
-        one: "dbo/Orders~11",
-        other: "dbo/orders~12",
+        one: "dbo/Orders!11",
+        other: "dbo/orders!12",
         alone: "dbo/items",
     }
+
+
+@pytest.mark.parametrize(("one", "other"), [("é", "e\u0301"), ("É", "é"), ("STRASSE", "straße")])
+def test_names_that_some_file_system_takes_for_one_get_their_object_id(one: str, other: str):
+    found = LAYOUT.folders({TableId("db", "dbo", one): 1, TableId("db", "dbo", other): 2})
+    assert list(found.values()) == [f"dbo/{one}!1", f"dbo/{other}!2"]
 
 
 def test_own_tables_lie_beside_the_schemas():

@@ -1,0 +1,28 @@
+"""What a user has to know about a captured table, a line for each column that it concerns: values only, no log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mssql_cdc.config import Connector
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.values import CapturedTable
+
+
+def notices(connector: Connector, table: CapturedTable) -> list[str]:
+    """Columns whose change rows cannot be trusted (E27), and columns that a mask matches and does not hide."""
+    newest = table.newest
+    return [*newest.warnings, *_not_hidden(connector, newest.schema)]
+
+
+def _not_hidden(connector: Connector, schema: TableSchema) -> Iterator[str]:
+    """Debezium masks text and truncates text and bytes; other columns that such a property names keep their values."""
+    table = schema.table_id
+    for column in schema.value_columns:
+        rule = connector.filters.mask_for(*table.parts, column.name)
+        if rule is not None and not rule.applies_to(column.type.name):
+            verb = "shortened" if rule.kind == "truncate" else "masked"
+            yield (
+                f"{table}: column {column.name!r} ({column.type.declaration}) is not {verb}, though a property names "
+                "it: only text is. Its values are stored as they are; leave it out with column.exclude.list"
+            )

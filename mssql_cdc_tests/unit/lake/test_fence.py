@@ -1,0 +1,71 @@
+"""Two runs of one table, one of which changes its schema: rows are committed once (rule A3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.read import read_table
+from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
+
+OLD = orders()
+NEW = orders(*OLD.columns, column("price", "int"), version=2)
+OTHER = orders(*OLD.columns, column("weight", "int"), version=2)
+
+
+def row(number: int) -> dict[str, object]:
+    return {"id": number, "name": "a", "note": "n"}
+
+
+def keys(uri: str) -> list[str]:
+    return sorted(read_table(uri, columns=["_key"]).column("_key").to_pylist())
+
+
+def test_evolving_behind_another_runs_rows_is_fenced(tmp_path: Path):
+    home = home_in(tmp_path)
+    late = change_log(home, OLD)
+    append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
+    with pytest.raises(FencedError, match="Another run"):
+        evolve(late, change_log_schema(NEW))
+    assert keys(home.changes) == ["1:1"]
+
+
+def test_evolving_behind_the_snapshots_rows_is_fenced(tmp_path: Path):
+    home = home_in(tmp_path)
+    late = change_log(home, OLD)
+    append(change_log(home, OLD, writer="snapshot"), OLD, Change(1, "r", after=row(1)))
+    with pytest.raises(FencedError, match="Another run"):
+        evolve(late, change_log_schema(NEW))
+
+
+@pytest.mark.parametrize("theirs", [NEW, OTHER], ids=["the same column", "another column"])
+def test_evolving_at_the_same_time_as_another_run_is_fenced(tmp_path: Path, theirs):
+    home = home_in(tmp_path)
+    late = change_log(home, OLD)
+    evolve(change_log(home, OLD), change_log_schema(theirs))
+    with pytest.raises(FencedError, match="Another run"):
+        evolve(late, change_log_schema(NEW))
+    state = append(evolve(change_log(home, OLD), change_log_schema(NEW)), NEW, Change(1, "c", after=row(1)))
+    assert state.batch == 1
+
+
+def test_committing_behind_another_runs_schema_change_is_fenced(tmp_path: Path):
+    home = home_in(tmp_path)
+    late = change_log(home, OLD)
+    mine = evolve(change_log(home, OLD), change_log_schema(NEW))
+    append(mine, NEW, Change(1, "c", after=row(1)))
+    with pytest.raises(FencedError):
+        append(late, OLD, Change(1, "c", after=row(1)))
+    assert keys(home.changes) == ["1:1"]
+
+
+def test_evolving_alone_leaves_the_fence_where_it_was(tmp_path: Path):
+    home = home_in(tmp_path)
+    state = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)), run_id="mine")
+    after = evolve(state, change_log_schema(NEW))
+    assert (after.batch, after.own, after.table_id) == (state.batch, state.own, state.table_id)
+    assert append(after, NEW, Change(2, "c", after=row(2))).batch == 2

@@ -1,0 +1,38 @@
+"""Values that do not fit a column are an error that names the column and never the value."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.delta_schema import conform, delta_json, file_schema
+from mssql_cdc.lake.read import lift
+from mssql_cdc.lake.sweep import Sweep, sweep_rows
+from mssql_cdc.schema import change_log_schema, current_schema
+from mssql_cdc_tests.lake_kit import AT, column, lsn, orders
+
+SECRET = 2**40 + 77
+
+
+def test_value_that_does_not_fit_the_file_is_not_shown():
+    inner = pa.struct([pa.field("pay", pa.int64())])
+    batch = pa.RecordBatch.from_pylist([{"after": {"pay": SECRET}}], schema=pa.schema([pa.field("after", inner)]))
+    narrow = pa.schema([pa.field("after", pa.struct([pa.field("pay", pa.int32())]))])
+    with pytest.raises(SchemaError, match=r"after\.pay.*int64.*int32") as raised:
+        conform(batch, narrow)
+    assert str(SECRET) not in str(raised.value)
+    with pytest.raises(SchemaError, match=r"after\.pay.*int64.*int32") as raised:
+        lift(batch, narrow, narrow)
+    assert str(SECRET) not in str(raised.value)
+
+
+def test_sweep_keeps_values_of_a_column_that_has_become_narrower():
+    wide, narrow = orders(column("id", "bigint")), orders(column("id", "int"), version=2)
+    rows = pa.RecordBatch.from_pylist(
+        [{"id": SECRET, "_key": "1:1", "_pos": "p", "_batch": 1}], schema=current_schema(wide)
+    )
+    stored = file_schema(delta_json(change_log_schema(wide)), change_log_schema(narrow), physical=False)
+    sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
+    (found,) = sweep_rows(iter([rows]), stored, table_schema=narrow, batch_number=3, sweep=sweep)
+    assert found.column("before").to_pylist() == [{"id": SECRET}]
