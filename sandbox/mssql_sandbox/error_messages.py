@@ -282,6 +282,7 @@ MESSAGES: Mapping[int, Template] = {
     9819: T("Conversion failed when converting the nvarchar value '{value}' to data type {target} using culture '{culture}'."),
     9820: T("The time zone parameter '{value}' provided to AT TIME ZONE clause is invalid."),
     9812: T("The timezone provided to builtin function {function} is invalid.", 16, 0),
+    9813: T("The timezone provided to builtin function {function} would cause the datetimeoffset to overflow the range of valid date range in either UTC or local time."),
     9829: T("STRING_AGG aggregation result exceeded the limit of 8000 bytes. Use LOB types to avoid result truncation."),
     10709: T("The number of columns for each row in a table value constructor must be the same."),
     10704: T("To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement inside a CATCH block, or add error parameters to the THROW statement.", 15),

@@ -17,6 +17,9 @@ MINUTE_TICKS = 600_000_000
 DATETIME_DAY = 25_920_000
 DAYS_1900 = 693_595
 MAX_DAYS = 3_652_058
+LAST_TICK = (MAX_DAYS + 1) * DAY_TICKS - 1
+MAX_OFFSET = 14 * 60
+"""Minutes that a time zone may differ from UTC."""
 MIN_DATETIME_DAYS = 639_905
 _MAX_SMALL = 65_536 * 1440 - 1
 
@@ -77,10 +80,11 @@ def from_moment(point: Moment, type_: SqlType) -> object:
         minutes = (seconds300 + 9_000) // 18_000
         return _checked((day - DAYS_1900) * 1440 + minutes, 0, _MAX_SMALL)
     if name == "datetime2":
-        return _checked(day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale), 0, (MAX_DAYS + 1) * DAY_TICKS - 1)
+        return _checked(day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale), 0, LAST_TICK)
     if name == "datetimeoffset":
+        _checked(abs(offset), 0, MAX_OFFSET)
         local = day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale)
-        return _checked(local - offset * MINUTE_TICKS, 0, (MAX_DAYS + 1) * DAY_TICKS - 1), offset
+        return _checked(local - offset * MINUTE_TICKS, 0, LAST_TICK), offset
     raise AssertionError(f"{name} is no date or time type")
 
 
