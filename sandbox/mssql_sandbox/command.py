@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mssql_sandbox import __version__
 from mssql_sandbox.engine.product import DEFAULT, VERSIONS
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def argument_parser() -> argparse.ArgumentParser:
         prog="mssql-sandbox",
         description="A stand-in SQL Server with change data capture, in memory. The user is sa.",
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     add_options(parser)
     return parser
 

@@ -1,4 +1,4 @@
-"""SQL Server's errors: the exception, and how it is made of a message's number.
+"""The sandbox's exceptions: SQL Server's errors, and a server that does not start.
 
 Every layer of the sandbox raises `SqlError`, normally through `error(number, **values)`. What does not
 belong here: the texts (error_messages.py), deciding when something is an error.
@@ -34,6 +34,10 @@ class SqlError(Exception):
 
     def __str__(self) -> str:
         return f"Msg {self.number}, Level {self.severity}, State {self.state}: {self.message}"
+
+
+class StartError(RuntimeError):
+    """A server has not started; the text holds what it printed."""
 
 
 FATAL_SEVERITY = 20

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from mssql_sandbox.address import Address
 from mssql_sandbox.authentication import authenticate
 from mssql_sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_sandbox.engine.storage.server import Server
@@ -72,6 +73,11 @@ class SandboxServer:
         assert self._listener is not None, "the server is not started"
         return self._listener.port
 
+    @property
+    def address(self) -> Address:
+        """How to connect."""
+        return Address(self.host, self.port, self.user, self.password)
+
     async def start(self) -> None:
         """Run the scripts, start the jobs, then accept clients.
 
@@ -105,13 +111,25 @@ class SandboxServer:
             self.engine.catalog.close()
 
     def call(self, function: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
-        """Run a coroutine in the server's event loop from another thread; its result."""
+        """Run a coroutine in the server's event loop from another thread.
+
+        Args:
+            function: makes the coroutine.
+            seconds: how long it may take.
+
+        Returns:
+            The coroutine's result.
+
+        Raises:
+            TimeoutError: it took longer, and was cancelled.
+        """
         assert self._loop is not None, "the server is not started"
 
         async def run() -> T:
-            return await function()
+            async with asyncio.timeout(seconds):
+                return await function()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(seconds)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     async def _run_scripts(self) -> None:
         if not self._scripts:

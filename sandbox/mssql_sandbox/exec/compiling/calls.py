@@ -18,7 +18,7 @@ from mssql_sandbox.exec.compiling.partitions import partition_number
 from mssql_sandbox.exec.compiling.user_functions import scalar_function
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions import sessionfunctions, values
-from mssql_sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
+from mssql_sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, constant, derived
 from mssql_sandbox.exec.expressions.builtins import BUILTINS
 from mssql_sandbox.exec.query.grouping import NAMES
 from mssql_sandbox.exec.query.select import makes_json
@@ -135,7 +135,7 @@ def _keyword(argument: ast.Expression, name: str) -> Expr:
     """A bare word such as DATEADD's datepart."""
     if not isinstance(argument, ast.ColumnRef) or len(argument.parts) != 1:
         raise SqlError(1023, f"Invalid parameter 1 specified for {name.lower()}.", severity=15)
-    return replace(values.constant(argument.parts[0].lower(), KEYWORD))
+    return replace(constant(argument.parts[0].lower(), KEYWORD))
 
 
 def bound(
