@@ -239,7 +239,7 @@ MESSAGES: Mapping[int, Template] = {
     7119: T("Attempting to grow LOB beyond maximum allowed size of {size} bytes."),
     7139: T("Length of LOB data ({length}) to be replicated exceeds configured maximum {maximum}. Use the stored procedure sp_configure to increase the configured maximum value for max text repl size option, which defaults to 65536. A configured value of -1 indicates no limit, other that the limit imposed by the data type."),
     7202: T("Could not find server '{name}' in sys.servers. Verify that the correct server name was specified. If necessary, execute the stored procedure sp_addlinkedserver to add the server to sys.servers.", 11, 2),
-    7601: T("Cannot use a CONTAINS or FREETEXT predicate on table or indexed view '{name}' because it is not full-text indexed."),
+    7609: T("Full-Text Search is not installed, or a full-text component cannot be loaded.", 17, 5),
     8101: T("An explicit value for the identity column in table '{table}' can only be specified when a column list is used and IDENTITY_INSERT is ON."),
     8102: T("Cannot update identity column '{column}'."),
     8106: T("Table '{table}' does not have the identity property. Cannot perform SET operation."),
@@ -314,5 +314,6 @@ MESSAGES: Mapping[int, Template] = {
     18488: T("Login failed for user '{login}'. Reason: The password of the account must be changed.", 14),
     35100: T("Error number {value} in the THROW statement is outside the valid range. Specify an error number in the valid range of 50000 to 2147483647.", 16, 10),
     9828: T("The second and third arguments of the TRANSLATE built-in function must contain an equal number of characters."),
+    40517: T("Keyword or statement option '{option}' is not supported in this version of SQL Server."),
     35353: T("{feature} cannot be enabled on a table with a clustered columnstore index. Consider dropping clustered columnstore index '{index}' on table '{table}'."),
 }

@@ -21,7 +21,7 @@ PROPERTIES: dict[str, str | int | None] = {
     "isbigdatacluster": 0,
     "isclustered": 0,
     "isexternalauthenticationonly": 0,
-    "isfulltextinstalled": 1,
+    "isfulltextinstalled": 0,
     "isintegratedsecurityonly": 0,
     "islocaldb": 0,
     "ispolybaseinstalled": 0,

@@ -39,7 +39,6 @@ from mssql_sandbox.tsql.expression_nodes import (
     Variable,
 )
 from mssql_sandbox.tsql.query_nodes import (
-    BulkRowset,
     ChangeSource,
     CommonTable,
     DerivedTable,
@@ -69,7 +68,6 @@ __all__ = [
     "AtTimeZone",
     "Between",
     "Binary",
-    "BulkRowset",
     "Case",
     "Cast",
     "ChangeSource",

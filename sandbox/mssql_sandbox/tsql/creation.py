@@ -125,5 +125,4 @@ _ALTERERS: dict[str, _Reader] = {
     "AUTHORIZATION": CreationParser.alter_authorization,
     "PARTITION": CreationParser.alter_partition,
     "XML": lambda parser, line: parser.xml_object("alter", line),
-    "FULLTEXT": lambda parser, line: parser.fulltext("alter", line),
 }

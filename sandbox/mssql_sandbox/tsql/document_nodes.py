@@ -31,12 +31,11 @@ class CreateXmlIndex(Statement):
 
 @dataclass(frozen=True, slots=True)
 class FullTextCatalog(Statement):
-    """CREATE | ALTER | DROP FULLTEXT CATALOG; `default`: AS DEFAULT; `accents` None where not said."""
+    """CREATE | DROP FULLTEXT CATALOG; `default`: AS DEFAULT."""
 
-    action: OneOf["create", "alter", "drop"]
+    action: OneOf["create", "drop"]
     name: str
     default: bool = False
-    accents: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +49,10 @@ class FullTextColumn:
 
 @dataclass(frozen=True, slots=True)
 class FullTextIndex(Statement):
-    """CREATE | DROP FULLTEXT INDEX ON table; ALTER with `change` ENABLE, DISABLE, ADD, DROP, SET or a population."""
+    """CREATE | DROP FULLTEXT INDEX ON table."""
 
-    action: OneOf["create", "alter", "drop"]
+    action: OneOf["create", "drop"]
     table: Name
     columns: tuple[FullTextColumn, ...] = ()
     key_index: str = ""
     catalog: str = ""
-    change: str = ""
-    options: tuple[tuple[str, str], ...] = ()

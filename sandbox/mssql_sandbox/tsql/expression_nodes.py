@@ -255,13 +255,7 @@ class MethodCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class FullText(Expression):
-    """CONTAINS | FREETEXT (columns, search): no columns for `*`, which `qualifier` may narrow to one table."""
-
-    kind: OneOf["CONTAINS", "FREETEXT"]
-    qualifier: Name
-    columns: tuple[Name, ...]
-    search: Expression
-    line: int = field(default=0, compare=False)
+    """CONTAINS | FREETEXT (…): read, as modules name it, and refused when a statement is compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from mssql_sandbox.tsql import ast
+from mssql_sandbox.tsql.calls import CallParser
 from mssql_sandbox.tsql.odbc_functions import odbc_function
-from mssql_sandbox.tsql.searching import SearchParser
 
 _LITERALS: dict[str, ast.LiteralKind] = {
     "i": "int",
@@ -28,7 +28,7 @@ _OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
 
-class ExpressionParser(SearchParser):
+class ExpressionParser(CallParser):
     """Adds `expression`."""
 
     __slots__ = ()
@@ -203,7 +203,9 @@ class ExpressionParser(SearchParser):
             self.advance()
             return ast.Exists(self.parenthesised_query())
         if word in ("CONTAINS", "FREETEXT"):
-            return self.full_text()
+            self.advance()
+            self.skip_parentheses()
+            return ast.FullText()
         return self.named_or_call()
 
     def _case(self) -> ast.Expression:

@@ -181,25 +181,9 @@ class FunctionTable(TableSource):
 
 @dataclass(frozen=True, slots=True)
 class FullTextTable(TableSource):
-    """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, top]): no columns for `*`."""
+    """CONTAINSTABLE | FREETEXTTABLE (…): read, as modules name it, and refused when a statement is compiled."""
 
-    kind: OneOf["CONTAINS", "FREETEXT"]
-    table: Name
-    columns: tuple[str, ...]
-    search: Expression
-    top: Expression | None
     alias: str
-    line: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BulkRowset(TableSource):
-    """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB): one row with the whole file."""
-
-    file: str
-    kind: OneOf["SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB"]
-    alias: str
-    column: str = "BulkColumn"
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,8 @@ class SourceParser(ExpressionParser):
             return self._variable_source()
         if self.text == "(":
             return self._parenthesised_source()
-        if self.at("OPENROWSET", "(", "BULK"):
-            return self._bulk_rowset()
+        if self.text == "OPENROWSET":
+            raise self.unsupported("OPENROWSET")
         if self.text in ("CONTAINSTABLE", "FREETEXTTABLE"):
             return self._full_text_table()
         line = self.line()
@@ -127,35 +127,10 @@ class SourceParser(ExpressionParser):
         return ast.NamedTable(name, alias, hints, system_time, line, sample)
 
     def _full_text_table(self) -> ast.TableSource:
-        """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, LANGUAGE l] [, top]) [AS] alias."""
-        line, kind = self.line(), self.advance().text.removesuffix("TABLE")
-        self.expect("(")
-        table = self.name()
-        self.expect(",")
-        _, columns = self.searched_columns()
-        self.expect(",")
-        search = self.expression()
-        top = None
-        while self.accept(","):
-            if self.accept("LANGUAGE"):
-                self.expression()
-            else:
-                top = self.expression()
-        self.expect(")")
-        alias = self._required_alias()
-        return ast.FullTextTable(kind, table, tuple(each[-1] for each in columns), search, top, alias, line)  # type: ignore[arg-type]
-
-    def _bulk_rowset(self) -> ast.TableSource:
-        """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB) [AS] alias [(column)]."""
-        self.expect("OPENROWSET", "(", "BULK")
-        file = self.string()
-        self.expect(",")
-        kind = self.expect_one("SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB")
-        self.expect(")")
-        alias, columns = self.table_alias()
-        if not alias:
-            raise self.error(491, "A correlation name must be specified for the bulk rowset in the from clause.")
-        return ast.BulkRowset(file, kind, alias, *columns[:1])  # type: ignore[arg-type]
+        """CONTAINSTABLE | FREETEXTTABLE (…) [AS] alias."""
+        self.advance()
+        self.skip_parentheses()
+        return ast.FullTextTable(self._required_alias())
 
     def _variable_source(self) -> ast.TableSource:
         name = self.variable()

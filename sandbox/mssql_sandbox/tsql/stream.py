@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from mssql_sandbox.error_messages import MESSAGES
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.tsql.ast import Name
 from mssql_sandbox.tsql.tokens import Source, Token, tokenize
@@ -108,6 +109,10 @@ class TokenStream:
     def error(self, number: int, message: str, token: Token | None = None) -> SqlError:
         """A syntax error (level 15) at a token."""
         return SqlError(number, message, severity=15, line=self.line(token))
+
+    def unsupported(self, option: str) -> SqlError:
+        """Error 40517 for syntax that SQL Server has and the sandbox has not."""
+        return self.error(40517, MESSAGES[40517].text.format(option=option))
 
     def line(self, token: Token | None = None) -> int:
         """Line of a token (default: the current one)."""

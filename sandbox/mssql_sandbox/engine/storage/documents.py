@@ -45,27 +45,22 @@ class XmlIndex:
     purpose: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TextCatalog:
     """A full-text catalogue."""
 
     name: str
     catalog_id: int
     is_default: bool
-    accents: bool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TextIndex:
-    """A full-text index: columns as (name, type column, language id), its unique key index, how it follows changes."""
+    """A full-text index: its unique key index, and its columns as (name, type column, language id)."""
 
-    table: Table
     key_index: str
     catalog: TextCatalog
     columns: tuple[tuple[str, str, int], ...]
-    tracking: str = "AUTO"
-    enabled: bool = True
-    stoplist: bool = True
 
 
 def xml_collections(database: Database) -> tuple[XmlCollection, ...]:

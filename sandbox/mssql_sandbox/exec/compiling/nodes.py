@@ -8,7 +8,7 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import collation_named
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.compiler import Compiler
-from mssql_sandbox.exec.compiling import calls, fulltext, methods, subqueries
+from mssql_sandbox.exec.compiling import calls, methods, subqueries
 from mssql_sandbox.exec.expressions import arithmetic, conditions, lenient, like, values
 from mssql_sandbox.exec.expressions.base import Expr, column, outer_column
 from mssql_sandbox.exec.language import CompileExpression
@@ -96,6 +96,10 @@ def _like(compiler: Compiler, node: ast.Like, scope: Scope) -> Expr:
     )
 
 
+def _full_text(_compiler: Compiler, _node: ast.FullText, _scope: Scope) -> Expr:
+    raise error(7609)
+
+
 def _in(compiler: Compiler, node: ast.In, scope: Scope) -> Expr:
     operand = compiler.value(node.operand, scope)
     if node.query is not None:
@@ -173,7 +177,7 @@ EXPRESSIONS: Mapping[type, CompileExpression] = {
     ast.AtTimeZone: calls.at_time_zone,
     ast.Function: calls.function,
     ast.MethodCall: methods.method,
-    ast.FullText: fulltext.full_text,
+    ast.FullText: _full_text,
     ast.ScalarSubquery: _scalar_query,
     ast.Exists: _exists,
     ast.Quantified: _quantified,

@@ -74,7 +74,7 @@ class SourcePlanner:
             plan = self.compiler.query(source.query, self.parent)
             fields = commontables.named(plan.fields, source.columns, source.alias, source.alias)
             return Leaf(fields, operator=commontables.Renamed(plan, fields))
-        if isinstance(source, (ast.FunctionTable, ast.BulkRowset, ast.FullTextTable)):
+        if isinstance(source, (ast.FunctionTable, ast.FullTextTable)):
             plan = tablefunctions.plan_function(self.compiler, source, self.parent)
             return Leaf(plan.fields, operator=plan)
         if isinstance(source, ast.Join):

@@ -17,8 +17,6 @@ from mssql_sandbox.exec.expressions import xml_methods
 from mssql_sandbox.exec.expressions.base import Expr, coerce
 from mssql_sandbox.exec.expressions.values import call_argument
 from mssql_sandbox.exec.expressions.xml_types import TYPED, xml_types
-from mssql_sandbox.exec.query.bulk_rowset import plan_bulk_rowset
-from mssql_sandbox.exec.query.fulltext_table import plan_fulltext_table
 from mssql_sandbox.exec.query.operators import Opened, Operator, Rows, Slices
 from mssql_sandbox.exec.query.user_functions import plan_table_function
 from mssql_sandbox.exec.scope import Field, Scope
@@ -26,13 +24,11 @@ from mssql_sandbox.tsql import ast
 
 
 def plan_function(
-    compiler: Compiler, node: ast.FunctionTable | ast.BulkRowset | ast.FullTextTable, parent: Scope | None
+    compiler: Compiler, node: ast.FunctionTable | ast.FullTextTable, parent: Scope | None
 ) -> Operator:  # fmt: skip
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
-    if isinstance(node, ast.BulkRowset):
-        return plan_bulk_rowset(compiler, node)
     if isinstance(node, ast.FullTextTable):
-        return plan_fulltext_table(compiler, node)
+        raise error(7609)
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
     if node.name[:-1] and node.name[-1].lower() == "nodes":
