@@ -14,7 +14,7 @@ from mssql_sandbox.engine.storage.documents import (
     xml_indexes,
 )
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.xml.scanner import XS
+from mssql_sandbox.engine.xml.tree import XS
 
 _PURPOSES = {"": None, "P": "PATH", "R": "PROPERTY", "V": "VALUE"}
 _SYSTEM = 1

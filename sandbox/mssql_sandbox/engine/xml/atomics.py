@@ -1,14 +1,12 @@
-"""Atomic values: those of nodes, conversions between them, their text, comparison and arithmetic.
+"""Atomic values: those of nodes, conversions between them, their text, sums.
 
 An xs:string is a str, an untyped value an `Untyped`, xs:decimal and its kin a Decimal, xs:double a float, xs:boolean a
-bool, dates and times a `Temporal`. What cannot be converted is an empty sequence (None), as in the server.
+bool. What cannot be converted is an empty sequence (None), as in the server.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -21,23 +19,12 @@ class Untyped(str):
     __slots__ = ()
 
 
-class Temporal(str):
-    """A date or time in its ISO form, which orders as the values do."""
-
-    __slots__ = ()
-
-
 Atomic = str | Decimal | float | bool
 Item = Node | Atomic
 _DECIMALS = frozenset({
     "decimal", "integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger",
     "nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte",
 })  # fmt: skip
-_TIMES = frozenset({"dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay", "duration"})
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
 
 
 def atomized(item: Item) -> Atomic:
@@ -68,8 +55,6 @@ def converted(value: Atomic, kind: str) -> Atomic | None:
         if isinstance(value, str):
             return {"true": True, "1": True, "false": False, "0": False}.get(value.strip())
         return bool(value)
-    if kind in _TIMES:
-        return Temporal(shown(value).strip())
     return shown(value)
 
 
@@ -104,39 +89,13 @@ def shown(value: Atomic) -> str:
     return repr(value).upper().replace("E+", "E")
 
 
-def compare(sign: str, left: Atomic, right: Atomic) -> bool:
-    """Whether a comparison holds; an untyped value takes the other's type, and never holds where it cannot."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        sides = converted(left, "boolean"), converted(right, "boolean")
-    elif isinstance(left, (Decimal, float)) or isinstance(right, (Decimal, float)):
-        sides = number_of(left), number_of(right)
-        if any(isinstance(side, float) for side in sides):
-            sides = tuple(None if side is None else float(side) for side in sides)  # type: ignore[assignment]
-    else:
-        sides = str(left), str(right)
-    if sides[0] is None or sides[1] is None:
-        return False
-    return _COMPARE[sign](sides[0], sides[1])
-
-
 def calculate(sign: str, left: Atomic, right: Atomic) -> Atomic | None:
-    """Arithmetic; untyped values count as xs:double. Division by zero is empty."""
+    """A sum or difference; untyped values count as xs:double. What is no number is empty."""
     numbers = [number_of(side) for side in (left, right)]
-    if numbers[0] is None or numbers[1] is None:
-        return None
     if any(isinstance(side, (Untyped, float)) for side in (left, right)):
-        numbers = [float(number) for number in numbers if number is not None]
+        numbers = [None if number is None else float(number) for number in numbers]
     a: Any = numbers[0]
     b: Any = numbers[1]
-    try:
-        if sign == "+":
-            return a + b
-        if sign == "-":
-            return a - b
-        if sign == "*":
-            return a * b
-        if sign == "mod":
-            return math.fmod(a, b) if isinstance(a, float) else a % b
-        return Decimal(int(a / b)) if sign == "idiv" else a / b
-    except (ZeroDivisionError, InvalidOperation, ValueError):
+    if a is None or b is None:
         return None
+    return a + b if sign == "+" else a - b

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_sandbox.engine.xml import syntax as x
-from mssql_sandbox.engine.xml.atomics import Atomic, atomized
+from mssql_sandbox.engine.xml.atomics import Atomic, atomized, shown
 from mssql_sandbox.engine.xml.changes import changed
-from mssql_sandbox.engine.xml.evaluation import Focus, SqlValues, contents, evaluate
-from mssql_sandbox.engine.xml.functions import Items
+from mssql_sandbox.engine.xml.evaluation import Focus, Items, SqlValues, evaluate
 from mssql_sandbox.engine.xml.parsing import parse, parsed
-from mssql_sandbox.engine.xml.tree import Node, Types
+from mssql_sandbox.engine.xml.tree import Node, Text, Types
 from mssql_sandbox.engine.xml.writing import written
 from mssql_sandbox.errors import SqlError
 
@@ -58,7 +57,22 @@ def several(method: str) -> SqlError:
 
 def fragment(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> str:
     """What a query finds, as an xml value of its own."""
-    return written(contents(select(value, query, sql, types)))
+    return written(_nodes(select(value, query, sql, types)))
+
+
+def _nodes(items: Items) -> Iterator[Node]:
+    """Items as nodes: runs of atomic values are texts, with spaces between."""
+    run: list[str] = []
+    for item in items:
+        if not isinstance(item, Node):
+            run.append(shown(item))
+            continue
+        if run:
+            yield Text(None, " ".join(run))
+            run = []
+        yield item
+    if run:
+        yield Text(None, " ".join(run))
 
 
 def references(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> Iterator[NodeReference]:

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 
 from mssql_sandbox.engine.xml.atomics import converted
 from mssql_sandbox.engine.xml.parsing import parse
-from mssql_sandbox.engine.xml.scanner import XS
-from mssql_sandbox.engine.xml.tree import Attribute, Document, Element, Node, descendants
+from mssql_sandbox.engine.xml.tree import XS, XSI, Attribute, Document, Element, Node, descendants
 from mssql_sandbox.errors import SqlError
 
 Key = tuple[str, str]
-_XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _CHECKED = frozenset({
     "decimal", "integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "unsignedInt",
     "double", "float", "boolean",
@@ -92,7 +90,7 @@ class SchemaCollection:
 
     def _check_value(self, node: Element | Attribute) -> None:
         kind = self.type_of(node)
-        nil = isinstance(node, Element) and any(each.name.space == _XSI for each in node.attributes)
+        nil = isinstance(node, Element) and any(each.name.space == XSI for each in node.attributes)
         if kind in _CHECKED and not nil and converted(node.string_value(), kind) is None:
             raise SqlError(
                 6926, f"XML Validation: Invalid simple type value: '{node.string_value()}'. Location: {_place(node)}"

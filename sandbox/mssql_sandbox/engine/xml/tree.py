@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 XML_SPACE = "http://www.w3.org/XML/1998/namespace"
+XS = "http://www.w3.org/2001/XMLSchema"
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,27 +158,3 @@ def copied(node: Node) -> Node:
     for child in node.children:
         twin.append(copied(child))
     return twin
-
-
-def in_order(nodes: list[Node]) -> list[Node]:
-    """Nodes of trees in document order, each once."""
-    if len(nodes) < 2:
-        return nodes
-    places: dict[int, int] = {}
-    tops: list[Node] = []
-    for node in nodes:
-        if not any(top is node.top() for top in tops):
-            tops.append(node.top())
-    for top in tops:
-        _number(top, places)
-    unique = {id(node): node for node in nodes}
-    return sorted(unique.values(), key=lambda node: places[id(node)])
-
-
-def _number(node: Node, places: dict[int, int]) -> None:
-    places[id(node)] = len(places)
-    if isinstance(node, Element):
-        for attribute in node.attributes:
-            places[id(attribute)] = len(places)
-    for child in node.children_of():
-        _number(child, places)

@@ -15,10 +15,9 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.engine.xml import queries, syntax
-from mssql_sandbox.engine.xml.atomics import Atomic, Temporal, shown
+from mssql_sandbox.engine.xml.atomics import Atomic, shown
 from mssql_sandbox.engine.xml.changes import check
-from mssql_sandbox.engine.xml.evaluation import SqlValues
-from mssql_sandbox.engine.xml.functions import Items
+from mssql_sandbox.engine.xml.evaluation import Items, SqlValues
 from mssql_sandbox.engine.xml.parsing import parsed
 from mssql_sandbox.engine.xml.query_parser import parse_query
 from mssql_sandbox.engine.xml.tree import Types
@@ -36,7 +35,6 @@ METHODS = frozenset({"value", "query", "exist", "modify"})
 MODIFY = ".modify"
 """The name under which the parser gives `SET x.modify(…)`: nowhere else may modify() stand."""
 XML = SqlType("xml")
-_TEMPORAL = frozenset({"date", "datetime", "datetime2", "smalldatetime", "time", "datetimeoffset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def _column(written: str) -> ast.Name:
 def _bare_attribute(tree: syntax.Expr) -> bool:
     while isinstance(tree, syntax.Filtered):
         tree = tree.source
-    return isinstance(tree, syntax.Step) and tree.axis == "attribute"
+    return isinstance(tree, syntax.Step) and tree.kind == "attribute"
 
 
 def _sql_values(part: Any) -> Iterator[syntax.SqlValue]:
@@ -139,9 +137,8 @@ def _item(value: Any, type_: SqlType) -> Items:
         return [Decimal(value)]
     if isinstance(value, float):
         return [value]
-    style = 126 if type_.name in _TEMPORAL else None
-    text = convert(value, type_, t.nvarchar(t.MAX), style=style)
-    return [Temporal(text) if style else text]
+    style = 126 if type_.name in t.DATES else None
+    return [convert(value, type_, t.nvarchar(t.MAX), style=style)]
 
 
 def _value(compiler: Compiler, query: _Query, node: ast.MethodCall) -> tuple[SqlType, _Apply]:
