@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql.types import TypeParser
 from mssql_sandbox.tsql.words import CALLABLE_RESERVED, NILADIC
@@ -104,18 +102,7 @@ class CallParser(TypeParser):
                 f"Incorrect use of the XML data type method '{method}'. A mutator method is expected in this context."
             )
             raise self.error(8137, text)
-        return ast.MethodCall(target, ".modify", self.in_spaces(method, self.call_arguments()))
-
-    def in_spaces(self, method: str, arguments: tuple[ast.Expression, ...]) -> tuple[ast.Expression, ...]:
-        """Arguments of a method, with what WITH XMLNAMESPACES declares put before the query of an xml method."""
-        query = arguments[0] if arguments and method.lower() in _XML_METHODS else None
-        if not self.xml_spaces or not isinstance(query, ast.Literal) or not isinstance(query.value, str):
-            return arguments
-        prolog = "".join(
-            f'declare namespace {prefix}="{uri}";' if prefix else f'declare default element namespace "{uri}";'
-            for prefix, uri in self.xml_spaces
-        )
-        return (replace(query, value=prolog + query.value), *arguments[1:])
+        return ast.MethodCall(target, ".modify", self.call_arguments())
 
     def _column_parts(self) -> ast.Name:
         parts = [self.identifier()]
@@ -142,7 +129,7 @@ class CallParser(TypeParser):
             distinct = self.accept("DISTINCT")
             if not distinct and self.text == "ALL":
                 self.advance()
-            arguments = self.in_spaces(name[-1] if len(name) > 1 else "", self.expressions())
+            arguments = self.expressions()
         self.expect(")")
         within: tuple[ast.OrderItem, ...] = ()
         if self.accept("WITHIN"):

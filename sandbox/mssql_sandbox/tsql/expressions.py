@@ -155,7 +155,7 @@ class ExpressionParser(CallParser):
             ):
                 self.advance()
                 method = self.word_as_written()
-                left = ast.MethodCall(left, method, self.in_spaces(method, self.call_arguments()))
+                left = ast.MethodCall(left, method, self.call_arguments())
             else:
                 return left
 

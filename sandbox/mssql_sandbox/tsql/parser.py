@@ -80,10 +80,8 @@ class Parser(CreationParser):
 
     def with_statement(self) -> st.Statement:
         """WITH … before SELECT, INSERT, UPDATE, DELETE, MERGE."""
-        line, outside = self.line(), self.xml_spaces
-        found = self._after_with(self.common_tables(), line)
-        self.xml_spaces = outside
-        return found
+        line = self.line()
+        return self._after_with(self.common_tables(), line)
 
     def _after_with(self, ctes: tuple[ast.CommonTable, ...], line: int) -> st.Statement:
         if self.text == "UPDATE":

@@ -16,11 +16,7 @@ class QueryParser(TailParser):
 
     def query(self) -> ast.Query:
         """A query expression with everything that may surround it."""
-        outside = self.xml_spaces
-        ctes = self.common_tables() if self.text == "WITH" else ()
-        found = self.query_after_with(ctes)
-        self.xml_spaces = outside
-        return found
+        return self.query_after_with(self.common_tables() if self.text == "WITH" else ())
 
     def query_after_with(self, ctes: tuple[ast.CommonTable, ...]) -> ast.Query:
         """The rest of a query whose WITH has been read."""
@@ -42,12 +38,10 @@ class QueryParser(TailParser):
         return ast.Query(body, ctes, order, offset, fetch, for_clause, options)
 
     def common_tables(self) -> tuple[ast.CommonTable, ...]:
-        """WITH [XMLNAMESPACES (…),] name [(columns)] AS (query), and more of them after commas."""
+        """WITH name [(columns)] AS (query), and more of them after commas."""
         self.expect("WITH")
-        if self.accept("XMLNAMESPACES"):
-            self.xml_spaces = self._namespaces()
-            if not self.accept(","):
-                return ()
+        if self.text == "XMLNAMESPACES":
+            raise self.unsupported("XMLNAMESPACES")
         found = []
         while True:
             name = self.identifier()
@@ -55,21 +49,6 @@ class QueryParser(TailParser):
             self.expect("AS")
             found.append(ast.CommonTable(name, columns, self.parenthesised_query()))
             if not self.accept(","):
-                return tuple(found)
-
-    def _namespaces(self) -> tuple[tuple[str, str], ...]:
-        """('uri' AS prefix, DEFAULT 'uri')."""
-        self.expect("(")
-        found = []
-        while True:
-            if self.accept("DEFAULT"):
-                found.append(("", self.string()))
-            else:
-                uri = self.string()
-                self.expect("AS")
-                found.append((self.identifier(), uri))
-            if not self.accept(","):
-                self.expect(")")
                 return tuple(found)
 
     def _set_operations(self) -> ast.QueryBody:

@@ -122,16 +122,11 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class ForClause:
-    """FOR XML | JSON | BROWSE: mode, element name of RAW and PATH (None: the default), options as (NAME, text).
+    """FOR JSON | BROWSE: mode, options as (NAME, text)."""
 
-    `spaces` are (prefix, namespace) of WITH XMLNAMESPACES.
-    """
-
-    kind: OneOf["XML", "JSON", "BROWSE"]
-    mode: OneOf["", "PATH", "RAW", "AUTO"] = ""
-    element: str | None = None
+    kind: OneOf["JSON", "BROWSE"]
+    mode: OneOf["", "PATH", "AUTO"] = ""
     options: tuple[tuple[str, str], ...] = ()
-    spaces: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

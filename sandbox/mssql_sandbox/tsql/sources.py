@@ -114,7 +114,7 @@ class SourceParser(ExpressionParser):
         else:
             name = self.name()
         if self.text == "(" and not self._old_style_hints():
-            arguments = self.in_spaces("".join(name[1:][-1:]), self.call_arguments())
+            arguments = self.call_arguments()
             schema = self._json_schema() if name[-1].upper() == "OPENJSON" and self.accept("WITH") else ()
             alias, columns = self.table_alias()
             return ast.FunctionTable(name, arguments, alias, columns, schema, line)
@@ -138,7 +138,7 @@ class SourceParser(ExpressionParser):
             line = self.line()
             self.advance()
             method = self.identifier()
-            arguments = self.in_spaces(method, self.call_arguments())
+            arguments = self.call_arguments()
             alias, columns = self.table_alias()
             return ast.FunctionTable((name, method), arguments, alias, columns, (), line)
         alias = self._alias_only()

@@ -14,7 +14,7 @@ from mssql_sandbox.tsql.words import RESERVED
 class TokenStream:
     """Tokens with a position. `text` is the current token's word in upper case or operator."""
 
-    __slots__ = ("_position", "_quoted_identifier", "_tokens", "in_schema", "source", "text", "token", "xml_spaces")
+    __slots__ = ("_position", "_quoted_identifier", "_tokens", "in_schema", "source", "text", "token")
 
     def __init__(self, text: str, *, quoted_identifier: bool = True) -> None:
         self.source = Source(text)
@@ -23,8 +23,6 @@ class TokenStream:
         self._position = 0
         self.in_schema = False
         """Whether the elements of CREATE SCHEMA are read, where views need not be alone in their batch."""
-        self.xml_spaces: tuple[tuple[str, str], ...] = ()
-        """What WITH XMLNAMESPACES has declared for the statement or query that is read: (prefix, namespace)."""
         self.token: Token = self._tokens[0]
         self.text: str = self.token.text
 

@@ -125,6 +125,7 @@ def test_modify_changes_a_variable_and_a_column(sql: Client, change: str, after:
         ("SELECT @x.query('/r[')", 2209),
         ("SELECT @x.value(1, 'int')", 8172),
         ("SELECT @x.nothing('/r')", 6506),
+        ("; WITH XMLNAMESPACES ('urn:a' AS a) SELECT @x.exist('/a:r')", 40517),
     ],
 )
 def test_what_is_wrong_is_an_error(sql: Client, statement: str, number: int) -> None:
@@ -159,18 +160,3 @@ def test_convert_with_style_1_keeps_white_space(sql: Client) -> None:
 def test_what_is_not_well_formed_is_refused(sql: Client, written: str, number: int) -> None:
     assert sql(f"SELECT CAST('{written}' AS xml)").errors == [number]
     assert sql(f"CREATE TABLE d (x xml) INSERT d VALUES ('{written}')").errors == [number]
-
-
-def test_xmlnamespaces_count_for_methods_and_for_xml(sql: Client) -> None:
-    document = '<r xmlns="urn:a"><p:c xmlns:p="urn:b">7</p:c></r>'
-    query = """WITH XMLNAMESPACES ('urn:b' AS q, DEFAULT 'urn:a'), one AS (SELECT @x AS x)
-    SELECT x.value('(/r/q:c)[1]', 'int') AS [q:v] FROM one"""
-    assert sql(f"DECLARE @x xml = '{document}'; {query}").rows == [(7,)]
-    ((text,),) = sql(f"DECLARE @x xml = '{document}'; {query} FOR XML PATH('q:row')").rows
-    assert text == '<q:row xmlns="urn:a" xmlns:q="urn:b"><q:v>7</q:v></q:row>'
-    assert sql(f"DECLARE @x xml = '{document}'; SELECT @x.exist('/r')").rows == [(0,)], "only for one statement"
-
-
-def test_for_xml_path_writes_instructions(sql: Client) -> None:
-    ((text,),) = sql("SELECT 'SELECT 1' AS [processing-instruction(query)] FOR XML PATH('')").rows
-    assert text == "<?query SELECT 1?>"
