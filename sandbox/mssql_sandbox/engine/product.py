@@ -166,9 +166,8 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
         ),
     )),
     ((16,), (
-        "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
-        "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
-        "set_bit", "sys.dm_exec_requests.dist_statement_id",
+        "approx_percentile_cont", "approx_percentile_disc", "generate_series",
+        "greatest", "least", "left_shift", "right_shift", "sys.dm_exec_requests.dist_statement_id",
         *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
         *(f"sys.tables.{name}" for name in (
             "data_retention_period", "data_retention_period_unit", "data_retention_period_unit_desc", "ledger_type",

@@ -122,7 +122,7 @@ class CallParser(TypeParser):
             self.advance()
             star = True
         elif len(name) == 1 and name[0].upper() in ("JSON_OBJECT", "JSON_ARRAY"):
-            arguments = self._json_arguments(pairs=name[0].upper() == "JSON_OBJECT")
+            raise self.unsupported(name[0])
         elif name[-1].upper() == "TRIM":
             arguments = self._trim_arguments()
         elif self.text != ")":
@@ -153,25 +153,12 @@ class CallParser(TypeParser):
             return (text, first, ast.Literal(side or "BOTH", "string"))
         return (first,)
 
-    def _json_arguments(self, *, pairs: bool) -> tuple[ast.Expression, ...]:
-        """`key: value` pairs or values, then what NULL becomes (a word, given on as the last argument)."""
-        found: list[ast.Expression] = []
-        while self.text not in (")", "ABSENT") and not self.at("NULL", "ON"):
-            found.append(self.expression())
-            if pairs:
-                self.expect(":")
-                found.append(self.expression())
-            if not self.accept(","):
-                break
-        mode = self.accept_one("NULL", "ABSENT")
-        if mode:
-            self.expect("ON", "NULL")
-        return (*found, ast.Literal(mode, "string"))
-
     def _conversion(self) -> ast.Expression:
         word = self.advance().text
         try_ = word.startswith("TRY_")
         form = word.removeprefix("TRY_")
+        if form == "PARSE":
+            raise self.unsupported(word)
         self.expect("(")
         if form == "CONVERT":
             type_name = self.type_name()
@@ -183,9 +170,8 @@ class CallParser(TypeParser):
         operand = self.expression()
         self.expect("AS")
         type_name = self.type_name()
-        culture = self.expression() if form == "PARSE" and self.accept("USING") else None
         self.expect(")")
-        return ast.Cast("parse" if form == "PARSE" else "cast", operand, type_name, culture, try_)
+        return ast.Cast("cast", operand, type_name, None, try_)
 
     def order_items(self) -> tuple[ast.OrderItem, ...]:
         """ORDER BY and its list."""

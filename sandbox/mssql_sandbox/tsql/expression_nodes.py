@@ -194,9 +194,9 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """CAST, CONVERT, PARSE and their TRY_ forms; `form` says which."""
+    """CAST, CONVERT and their TRY_ forms; `form` says which."""
 
-    form: OneOf["cast", "convert", "parse"]
+    form: OneOf["cast", "convert"]
     operand: Expression
     type: TypeName
     style: Expression | None = None

@@ -167,7 +167,5 @@ def _case(node: ast.Case) -> str:
 
 def _cast(node: ast.Cast) -> str:
     prefix = "TRY_" if node.try_ else ""
-    if node.form == "parse":
-        return f"{prefix}PARSE({_render(node.operand)} AS {_type(node.type)})"
     style = f",{_render(node.style)}" if node.style is not None else ""
     return f"{prefix}CONVERT({_type(node.type)},{_render(node.operand)}{style})"

@@ -13,7 +13,7 @@ from typing import Any
 
 from mssql_sandbox.engine.functions.definition import TEXT, Call, Registry
 from mssql_sandbox.engine.types import INT, MAX, NUMBERS, nvarchar
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import error
 
 registry = Registry()
 add = registry.add
@@ -120,20 +120,6 @@ def _json_value(call: Call) -> Callable[..., Any]:
         return result if len(result) <= 4000 else None
 
     return json_value
-
-
-@add("JSON_PATH_EXISTS", 2, result=INT)
-def _json_path_exists(call: Call) -> Callable[..., Any]:
-    text, path = call.as_text(0), call.as_text(1)
-
-    def exists(value: Any, where: Any) -> int:
-        try:
-            found = parse_json(text(value))
-        except SqlError:
-            return 0
-        return int(walk(found, parse_path(path(where))[1]) is not _MISSING)
-
-    return exists
 
 
 @add("JSON_QUERY", 1, 2, result=lambda call: nvarchar(MAX, collation=call.collation), takes={1: TEXT})

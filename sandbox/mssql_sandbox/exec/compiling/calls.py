@@ -8,6 +8,7 @@ from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion_columns import lifted
+from mssql_sandbox.engine.functions import UNSUPPORTED
 from mssql_sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
 from mssql_sandbox.engine.product import require_function
 from mssql_sandbox.errors import SqlError, error
@@ -209,6 +210,8 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     if qualifier and qualifier[-1].upper() == "$PARTITION":
         return partition_number(compiler, node, scope)
     if len(node.name) == 1:
+        if first.upper() in UNSUPPORTED:
+            raise error(40517, option=first)
         raise error(195, name=first, kind="built-in function name")
     module = compiler.names.find(node.name)
     if module is not None and module.type_code == "FN":

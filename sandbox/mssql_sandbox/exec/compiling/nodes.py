@@ -128,7 +128,7 @@ def _cast(compiler: Compiler, node: ast.Cast, scope: Scope) -> Expr:
     if target.name in t.STRINGS and not node.type.collation and operand.type.collation is not None:
         target = t.with_collation(target, operand.type.collation)
     style = compiler.value(node.style, scope) if node.style is not None else None
-    made = values.conversion(node.form, operand, target, style, try_=node.try_)
+    made = values.conversion(operand, target, style, try_=node.try_)
     return lenient.forgiven(made, compiler.session.options)
 
 

@@ -12,8 +12,6 @@ from mssql_sandbox.engine.collation import Collation
 from mssql_sandbox.engine.conversion import convert, converter
 from mssql_sandbox.engine.conversion_columns import column_converter
 from mssql_sandbox.engine.conversion_strings import utf16_length
-from mssql_sandbox.engine.functions.formatting import check_culture
-from mssql_sandbox.engine.functions.parse import parse_text
 from mssql_sandbox.engine.precedence import promote
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError, error
@@ -189,10 +187,8 @@ def choose(index: Expr, options: list[Expr]) -> Expr:
     return derived(type_, fn, index, *options, nullable=True)
 
 
-def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
-    """CAST, CONVERT, PARSE and their TRY_ forms."""
-    if form == "parse":
-        return _parse(operand, target, style, try_=try_)
+def conversion(operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
+    """CAST, CONVERT and their TRY_ forms."""
     source = operand.type
     inner, style_fn = operand.fn, style.fn if style is not None else None
     if operand.null:
@@ -212,21 +208,6 @@ def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *,
     parts = [operand] if style is None else [operand, style]
     made = derived(target, fn, *parts, nullable=operand.nullable or try_)
     return replace(made, rank=operand.rank if target.name in t.STRINGS and source.name in t.STRINGS else 0)
-
-
-def _parse(operand: Expr, target: SqlType, culture: Expr | None, *, try_: bool) -> Expr:
-    """PARSE in the culture en-US: 9818 for any other."""
-    if culture is not None:
-        if not culture.literal:
-            raise error(9818, culture="(not a constant)")
-        check_culture(str(culture.value))
-    inner, source = operand.fn, operand.type
-
-    def fn(row: tuple, context: Context) -> Any:
-        value = inner(row, context)
-        return None if value is None else parse_text(value, source, target, try_=try_)
-
-    return derived(target, fn, operand, nullable=operand.nullable or try_)
 
 
 def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:
