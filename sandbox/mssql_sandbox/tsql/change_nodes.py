@@ -38,20 +38,6 @@ class Insert(Statement):
     ctes: tuple = ()
 
 
-CHANGED = "$changed"
-"""The name under which the INSERT of an `InsertChanged` reads the rows of its change."""
-
-
-@dataclass(frozen=True, slots=True)
-class InsertChanged(Statement):
-    """INSERT … SELECT … FROM (`change` with OUTPUT) alias(columns): `insert` reads the table `CHANGED`."""
-
-    insert: Insert
-    change: Statement
-    alias: str
-    columns: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class InsertBulk(Statement):
     """INSERT BULK with (column, type) pairs and the words of its options."""

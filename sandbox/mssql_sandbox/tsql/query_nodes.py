@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
 from typing import Literal as OneOf
 
 from mssql_sandbox.tsql.expression_nodes import Expression, Function, Name, OrderItem, Over, TypeName
@@ -151,7 +150,6 @@ class NamedTable(TableSource):
     hints: tuple[str, ...] = ()
     system_time: tuple[str, tuple[Expression, ...]] | None = None
     line: int = field(default=0, compare=False)
-    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +189,6 @@ class DerivedTable(TableSource):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeSource(TableSource):
-    """(INSERT | UPDATE | DELETE | MERGE … OUTPUT …) alias(columns), in the FROM of an INSERT … SELECT."""
-
-    statement: Any
-    alias: str
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """TABLESAMPLE (number PERCENT | ROWS) [REPEATABLE (seed)]."""
-
-    number: Expression
-    percent: bool
-    seed: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Join(TableSource):
     """A join of two sources; APPLY kinds have no condition."""
 
@@ -226,15 +206,4 @@ class Pivot(TableSource):
     aggregate: Function
     column: Name
     values: tuple[str, ...]
-    alias: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unpivot(TableSource):
-    """source UNPIVOT (value FOR column IN (columns)) alias."""
-
-    source: TableSource
-    value: str
-    column: str
-    columns: tuple[str, ...]
     alias: str

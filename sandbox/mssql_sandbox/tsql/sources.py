@@ -45,7 +45,7 @@ class SourceParser(ExpressionParser):
             elif self.text == "PIVOT":
                 left = self._pivot(left)
             elif self.text == "UNPIVOT":
-                left = self._unpivot(left)
+                raise self.unsupported("UNPIVOT")
             else:
                 return left
 
@@ -62,19 +62,6 @@ class SourceParser(ExpressionParser):
         values = self.names()
         self.expect(")")
         return ast.Pivot(source, aggregate, column, values, self._required_alias())
-
-    def _unpivot(self, source: ast.TableSource) -> ast.TableSource:
-        """UNPIVOT (value FOR column IN (a, b)) alias."""
-        self.expect("UNPIVOT", "(")
-        value = self.identifier()
-        self.expect("FOR")
-        column = self.identifier()
-        self.expect("IN", "(")
-        columns = [self.name()[-1]]
-        while self.accept(","):
-            columns.append(self.name()[-1])
-        self.expect(")", ")")
-        return ast.Unpivot(source, value, column, tuple(columns), self._required_alias())
 
     def _required_alias(self) -> str:
         return self._alias_only() or self.fail()
@@ -120,11 +107,12 @@ class SourceParser(ExpressionParser):
             return ast.FunctionTable(name, arguments, alias, columns, schema, line)
         system_time = self._system_time() if self.at("FOR", "SYSTEM_TIME") else None
         alias = self._alias_only()
-        sample = self.sample() if self.text == "TABLESAMPLE" else None
+        if self.text == "TABLESAMPLE":
+            raise self.unsupported("TABLESAMPLE")
         hints = self.table_hints()
         if not alias and hints:
             alias = self._alias_only()
-        return ast.NamedTable(name, alias, hints, system_time, line, sample)
+        return ast.NamedTable(name, alias, hints, system_time, line)
 
     def _full_text_table(self) -> ast.TableSource:
         """CONTAINSTABLE | FREETEXTTABLE (…) [AS] alias."""
@@ -147,7 +135,7 @@ class SourceParser(ExpressionParser):
 
     def _parenthesised_source(self) -> ast.TableSource:
         if self.peek().text in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            return self._change_source()
+            raise self.unsupported(f"FROM ({self.peek().text}")
         if self.at_parenthesised_query():
             query = self.parenthesised_query()
             alias, columns = self.table_alias()
@@ -158,16 +146,6 @@ class SourceParser(ExpressionParser):
         inner = self.table_sources()
         self.expect(")")
         return inner
-
-    def _change_source(self) -> ast.TableSource:
-        """(change with OUTPUT) alias [(columns)]."""
-        self.expect("(")
-        change = self.change()
-        self.expect(")")
-        alias, columns = self.table_alias()
-        if not alias:
-            self.fail()
-        return ast.ChangeSource(change, alias, columns)
 
     def _alias_only(self) -> str:
         if self.accept("AS"):
@@ -222,21 +200,6 @@ class SourceParser(ExpressionParser):
         if self.text == "(":
             self.skip_parentheses()
         return name
-
-    def sample(self) -> ast.Sample:
-        """TABLESAMPLE [SYSTEM] (number [PERCENT | ROWS]) [REPEATABLE (seed)]."""
-        self.expect("TABLESAMPLE")
-        self.accept("SYSTEM")
-        self.expect("(")
-        number = self.expression()
-        percent = self.accept_one("PERCENT", "ROWS") != "ROWS"
-        self.expect(")")
-        seed = None
-        if self.accept("REPEATABLE"):
-            self.expect("(")
-            seed = self.expression()
-            self.expect(")")
-        return ast.Sample(number, percent, seed)
 
     def _system_time(self) -> tuple[str, tuple[ast.Expression, ...]]:
         self.expect("FOR", "SYSTEM_TIME")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mssql_sandbox.tsql.change_nodes import (
-    CHANGED,
     Argument,
     Assignment,
     BulkInsert,
@@ -12,7 +11,6 @@ from mssql_sandbox.tsql.change_nodes import (
     ExecuteString,
     Insert,
     InsertBulk,
-    InsertChanged,
     Merge,
     MergeClause,
     Output,
@@ -97,7 +95,6 @@ from mssql_sandbox.tsql.table_nodes import (
 )
 
 __all__ = [
-    "CHANGED",
     "AlterAuthorization",
     "AlterColumn",
     "AlterDatabase",
@@ -145,7 +142,6 @@ __all__ = [
     "IndexDefinition",
     "Insert",
     "InsertBulk",
-    "InsertChanged",
     "Jump",
     "KeyColumn",
     "Kill",

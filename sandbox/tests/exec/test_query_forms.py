@@ -50,17 +50,11 @@ def test_grouping_takes_only_what_is_grouped_by(table: Client) -> None:
         ("SELECT * FROM (SELECT g, n FROM t) s PIVOT (SUM(n) FOR g IN ([a], [b], [c])) p", [(30, 30, None)]),
         (("SELECT y, [1], [2] FROM (VALUES (9, 1, 5), (9, 2, 6), (8, 1, 7)) s (y, m, n) "
          "PIVOT (MAX(n) FOR m IN ([1], [2])) p ORDER BY y"), [(8, 7, None), (9, 5, 6)]),
-        ("SELECT id, v, k FROM (SELECT 1 id, 10 a, 20 b, CAST(NULL AS int) c) s UNPIVOT (v FOR k IN (a, b, c)) u",
-         [(1, 10, "a"), (1, 20, "b")]),
     ],
 )  # fmt: skip
-def test_pivot_makes_columns_and_unpivot_makes_rows(sql: Client, query: str, rows: list[tuple]) -> None:
+def test_pivot_makes_columns(sql: Client, query: str, rows: list[tuple]) -> None:
     sql(TABLE)
     assert sql(query).rows == rows
-
-
-def test_unpivoted_columns_have_one_type(sql: Client) -> None:
-    assert sql("SELECT * FROM (SELECT 1 a, 'x' b) s UNPIVOT (v FOR k IN (a, b)) u").errors == [8167]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ from mssql_sandbox.exec.expressions.base import Expr
 from mssql_sandbox.exec.expressions.conditions import conjunction
 from mssql_sandbox.exec.query import commontables, tablefunctions
 from mssql_sandbox.exec.query.history import plan_history
+from mssql_sandbox.exec.query.index_hints import check_index_hints
 from mssql_sandbox.exec.query.joins import Apply, FullJoin
 from mssql_sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
 from mssql_sandbox.exec.query.limits import refuse_order
+from mssql_sandbox.exec.query.masks import masked_fields
 from mssql_sandbox.exec.query.matching import Matcher
 from mssql_sandbox.exec.query.operators import Filter, Operator, Single
-from mssql_sandbox.exec.query.pivot import pivot_query, unpivot_query
-from mssql_sandbox.exec.query.sampling import stored_leaf
+from mssql_sandbox.exec.query.pivot import pivot_query
 from mssql_sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_sandbox.exec.query.scans import Access, TableScan
 from mssql_sandbox.exec.query.views import plan_view
@@ -80,19 +81,11 @@ class SourcePlanner:
         if isinstance(source, ast.Join):
             plan = self._joined(source, [], None, prefer_order=False)
             return Leaf(plan.fields, operator=plan)
-        if isinstance(source, (ast.Pivot, ast.Unpivot)):
-            return self._rewritten(source)
-        assert isinstance(source, ast.ChangeSource)
-        raise SqlError(
-            10727, "A nested INSERT, UPDATE, DELETE, or MERGE statement is not allowed in a SELECT statement that is "
-            "not the immediate source of rows for an INSERT statement."
-        )  # fmt: skip
+        assert isinstance(source, ast.Pivot)
+        return self._pivoted(source)
 
-    def _rewritten(self, source: ast.Pivot | ast.Unpivot) -> Leaf:
-        fields, fold = self._fields_of(source.source), self.compiler.fold
-        query = (
-            pivot_query(source, fields, fold) if isinstance(source, ast.Pivot) else unpivot_query(source, fields, fold)
-        )
+    def _pivoted(self, source: ast.Pivot) -> Leaf:
+        query = pivot_query(source, self._fields_of(source.source), self.compiler.fold)
         return self.leaf(ast.DerivedTable(query, source.alias))
 
     def _named(self, source: ast.NamedTable) -> Leaf:
@@ -118,7 +111,9 @@ class SourcePlanner:
             if source.system_time is not None:
                 plan = plan_history(compiler, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
-            leaf = stored_leaf(compiler, found, source, qualifier)
+            check_index_hints(found, source.name, source.hints)
+            fields = masked_fields(compiler.session, found, table_fields(found, qualifier))
+            leaf = Leaf(fields, table=found, hints=frozenset(hint.lower() for hint in source.hints))
             if may_select is not None:
                 fields = [field if may_select(field.name) else replace(field, denied=True) for field in leaf.fields]
                 leaf = replace(leaf, fields=fields) if any(field.denied for field in fields) else leaf
@@ -128,8 +123,6 @@ class SourcePlanner:
                 13544, "Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "
                 f"'{'.'.join(name)}' is not a system-versioned table."
             )  # fmt: skip
-        if source.sample is not None:
-            raise SqlError(494, "The TABLESAMPLE clause can only be used with local tables.")
         if found is not None and found.type_code == "V":
             return self._view(found, alias, name)
         return self._virtual(source)

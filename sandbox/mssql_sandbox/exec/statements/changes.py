@@ -15,8 +15,8 @@ from mssql_sandbox.exec.definition_rights import require_alter
 from mssql_sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.query.commontables import with_common_tables
+from mssql_sandbox.exec.query.index_hints import check_index_hints
 from mssql_sandbox.exec.query.masks import as_seen
-from mssql_sandbox.exec.query.sampling import check_index_hints
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.exec.statements import triggers
