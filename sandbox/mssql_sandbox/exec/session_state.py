@@ -16,13 +16,12 @@ from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.application_locks import SessionOwner
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.handles import PreparedStatements
 from mssql_sandbox.exec.language import Language
 from mssql_sandbox.exec.options import SessionOptions
 from mssql_sandbox.exec.security import user_of
-from mssql_sandbox.exec.temporaries import TemporaryObjects
+from mssql_sandbox.exec.temporaries import TemporaryTables
 from mssql_sandbox.exec.transactions import SessionTransactions
 from mssql_sandbox.tsql.statements import Statement, VariableDeclaration
 
@@ -78,8 +77,7 @@ class SessionState:
     def _start(self) -> None:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
-        self.application_owner = SessionOwner(self.spid)
-        self.temporary = TemporaryObjects(self.server)
+        self.temporary = TemporaryTables(self.server)
         self.cursors: dict[str, Any] = {}
         self.routines: OrderedDict[Any, Routine] = OrderedDict()
         self.identity_insert: Table | None = None
@@ -103,7 +101,6 @@ class SessionState:
         self.bulk: BulkTarget | None = None
 
     def _end_transaction(self) -> None:
-        self.server.locks.release_all(self.application_owner)
         current = self.transactions.current
         if current is not None and current.state == "active":
             current.rollback()

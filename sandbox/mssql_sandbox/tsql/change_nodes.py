@@ -138,25 +138,12 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumnDefinition:
-    """A column of WITH RESULT SETS."""
-
-    name: str
-    type: TypeName
-    nullable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Execute(Statement):
-    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable that holds one.
-
-    `result_sets` is what WITH RESULT SETS describes: None where nothing is said, () for NONE.
-    """
+    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable that holds one."""
 
     procedure: Name | str
     arguments: tuple[Argument, ...] = ()
     result: str = ""
-    result_sets: tuple[tuple[ResultColumnDefinition, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

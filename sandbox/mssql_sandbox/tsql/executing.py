@@ -54,38 +54,11 @@ class ExecuteParser(AlterTableParser):
             arguments.append(self._argument())
             while self.accept(","):
                 arguments.append(self._argument())
-        sets: tuple[tuple[st.ResultColumnDefinition, ...], ...] | None = None
         if self.accept("WITH", "RECOMPILE"):
             self.accept(",")
-        elif self.accept("WITH", "RESULT", "SETS"):
-            sets = self._result_sets()
-        return st.Execute(procedure, tuple(arguments), result, sets, line=line)
-
-    def _result_sets(self) -> tuple[tuple[st.ResultColumnDefinition, ...], ...] | None:
-        if self.accept("UNDEFINED"):
-            return None
-        if self.accept("NONE"):
-            return ()
-        self.expect("(")
-        found = []
-        while True:
-            if self.accept("AS"):
-                raise self.error(156, "Incorrect syntax near the keyword 'AS': this server wants the columns written.")
-            self.expect("(")
-            columns = [self._result_column()]
-            while self.accept(","):
-                columns.append(self._result_column())
-            self.expect(")")
-            found.append(tuple(columns))
-            if not self.accept(","):
-                self.expect(")")
-                return tuple(found)
-
-    def _result_column(self) -> st.ResultColumnDefinition:
-        name, type_name = self.identifier(), self.type_name()
-        nullable = not self.accept("NOT", "NULL")
-        self.accept("NULL")
-        return st.ResultColumnDefinition(name, type_name, nullable)
+        elif self.at("WITH", "RESULT"):
+            raise self.unsupported("RESULT SETS")
+        return st.Execute(procedure, tuple(arguments), result, line=line)
 
     def _at_argument(self) -> bool:
         if self.token.kind in ("s", "n", "i", "d", "f", "m", "b", "v", "q"):

@@ -62,8 +62,6 @@ class Server:
         self.detached: dict[str, Database] = {}
         """Databases that were detached, by the path of their first file, case-folded."""
         self.logins: NameMap[Login] = NameMap(self.collation)
-        self.messages: dict[int, tuple[int, str]] = {}
-        """Messages of sp_addmessage: number to severity and text."""
         self.config: dict[str, int] = {
             "max text repl size (B)": 65536, "clr enabled": 0, "show advanced options": 0, "user options": 0,
             "default language": 0, "nested triggers": 1, "max degree of parallelism": 0,

@@ -12,7 +12,6 @@ from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.errors import SqlError, call_error, error
 from mssql_sandbox.exec.calls import tableparameters
 from mssql_sandbox.exec.calls.module_runs import call_procedure
-from mssql_sandbox.exec.calls.result_sets import described
 from mssql_sandbox.exec.calls.texts import run_text
 from mssql_sandbox.exec.flow import MAX_NESTING, Answer, Pause, Steps, StepsTo
 from mssql_sandbox.exec.impersonation import running_as
@@ -44,8 +43,6 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
     arguments = [_argument(frame, argument) for argument in node.arguments]
     parameters = [argument.parameter for argument in arguments]
     steps = call_named(session, name, parameters, line=node.line)
-    if node.result_sets is not None:
-        steps = described(frame, steps, node.result_sets)
     status, outputs = yield from steps
     for ordinal, _, type_, value in outputs:
         place = arguments[ordinal].target

@@ -13,7 +13,7 @@ from mssql_sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunct
 from mssql_sandbox.engine.product import require_function
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
-from mssql_sandbox.exec.compiling import application_locks, statefunctions
+from mssql_sandbox.exec.compiling import statefunctions
 from mssql_sandbox.exec.compiling.methods import of_column
 from mssql_sandbox.exec.compiling.partitions import partition_number
 from mssql_sandbox.exec.compiling.user_functions import scalar_function
@@ -114,7 +114,6 @@ _SPECIALS: dict[str, Special] = {
     "CHOOSE": _choose,
     "UPDATE": _update,
     **statefunctions.SPECIALS,
-    **application_locks.SPECIALS,
 }
 
 

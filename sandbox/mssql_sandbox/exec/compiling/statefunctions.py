@@ -76,7 +76,7 @@ def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr
     def fn(row: tuple, context: Context) -> str | None:
         template = first(row, context)
         if isinstance(template, int):
-            known = context.session.server.messages.get(template, MESSAGES.get(template))
+            known = MESSAGES.get(template)
             template = None if known is None else known[1]
         return None if template is None else formatted(str(template), [one(row, context) for one in rest])
 

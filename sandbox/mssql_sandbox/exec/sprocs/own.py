@@ -9,7 +9,7 @@ from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.flow import Answer, StepsTo
 from mssql_sandbox.exec.session_state import SessionState
-from mssql_sandbox.exec.sprocs import application_locks, detaching, extended_properties, schema_procedures
+from mssql_sandbox.exec.sprocs import detaching, extended_properties, schema_procedures
 from mssql_sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_sandbox.exec.sprocs.renaming import rename
 
@@ -35,7 +35,6 @@ def _configure(session: SessionState, _database: Database, parameters: Sequence[
 OWN: Mapping[str, Own] = {
     "sp_rename": rename,
     "sp_configure": _configure,
-    **application_locks.OWN,
     **detaching.OWN,
     **schema_procedures.OWN,
     **extended_properties.OWN,

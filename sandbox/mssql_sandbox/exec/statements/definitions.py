@@ -23,7 +23,6 @@ from mssql_sandbox.exec.statements import indexed_views, places
 from mssql_sandbox.exec.statements.administration import drop_principal
 from mssql_sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_sandbox.exec.statements.small_objects import new_object
-from mssql_sandbox.exec.statements.temporary_modules import new_temporary, refuse_temporary
 from mssql_sandbox.exec.text_rules import check_flow, check_function, check_view
 from mssql_sandbox.exec.variables import walk
 from mssql_sandbox.tsql import ast
@@ -42,14 +41,12 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
     def work(transaction: Transaction) -> None:
         code = _module_code(node)
-        temporary = node.name[-1].startswith("#") and node.kind != "trigger"
-        if temporary:
-            refuse_temporary(node)
-        else:
-            require_create(
-                session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
-            )
-        database = session.current_database if temporary else compiler.names.place(node.name).database
+        if node.name[-1].startswith("#") and node.kind != "trigger":
+            raise error(40517, option=node.name[-1])
+        require_create(
+            session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
+        )
+        database = compiler.names.place(node.name).database
         found = None if node.form == "create" else compiler.names.find(node.name)
         if found is None and node.form == "alter":
             raise error(208, name=".".join(node.name))
@@ -69,9 +66,6 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             if found.type_code == "V":
                 indexed_views.forget(compiler, transaction, found)
             _replace(transaction, found, code, definition, node.text)
-            return
-        if temporary:
-            new_temporary(compiler, transaction, node.name[-1], code, definition, node.text)
             return
         parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
         item = new_object(compiler, transaction, node.name, code, definition, node.text,

@@ -45,7 +45,7 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     if severity > 18 and "LOG" not in node.options:
         raise error(2754)
     arguments = [_substitute(frame, argument, place) for place, argument in enumerate(node.arguments, 1)]
-    known = session.server.messages.get(first, MESSAGES.get(first)) if isinstance(first, int) else None
+    known = MESSAGES.get(first) if isinstance(first, int) else None
     if known is not None:
         default, template = known
         number, text = int(first), formatted(template, arguments)
