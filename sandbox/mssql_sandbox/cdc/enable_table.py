@@ -76,8 +76,6 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
         raise cdc_error(22931, schema, name, procedure=PROCEDURE)
     if table.schema.name.casefold() == layout.SCHEMA:
         raise cdc_error(22974, procedure=PROCEDURE)
-    if any(column.column_set for column in table.columns):
-        raise cdc_error(22854, table.full_name, procedure=PROCEDURE)
     if "memory_optimized" in table.properties:
         raise SqlError(
             10794, "The feature 'Change Data Capture' is not supported with memory optimized tables.",

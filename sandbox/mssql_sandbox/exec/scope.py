@@ -148,7 +148,6 @@ class Scope:
 def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
     """The fields of a stored table."""
     fields = []
-    has_set = any(col.column_set for col in table.columns)
     for col in table.columns:
         special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
         origin = ResultColumn(
@@ -156,6 +155,5 @@ def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
             computed=col.computed is not None, updatable=col.writable and col.identity is None,
             table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
         )  # fmt: skip
-        hidden = col.hidden or (has_set and col.sparse)
-        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, hidden, special))
+        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
     return fields

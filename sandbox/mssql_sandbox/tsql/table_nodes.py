@@ -61,7 +61,6 @@ class ColumnDefinition:
     rowguid: bool = False
     masking: str | None = None
     not_for_replication: bool = False
-    column_set: bool = False
     constraints: tuple[Constraint, ...] = ()
 
 

@@ -14,7 +14,6 @@ _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("NOT", "NULL"): {"nullable": False},
     ("NULL",): {"nullable": True},
     ("NOT", "FOR", "REPLICATION"): {"not_for_replication": True},
-    ("COLUMN_SET", "FOR", "ALL_SPARSE_COLUMNS"): {"column_set": True},
     ("SPARSE",): {"sparse": True},
     ("HIDDEN",): {"hidden": True},
     ("ROWGUIDCOL",): {"rowguid": True},
@@ -93,6 +92,8 @@ class TableParser(IndexParser):
 
     def _column_property(self, column: st.ColumnDefinition) -> st.ColumnDefinition | None:
         """The column with the property that stands next, or None when none stands there."""
+        if self.text == "COLUMN_SET":
+            raise self.unsupported("COLUMN_SET")
         for words, changes in _COLUMN_FLAGS.items():
             if self.accept(*words):
                 return replace(column, **changes)

@@ -20,7 +20,7 @@ _COLUMN_REST = (
     ", is_ansi_padded bit = 1, is_rowguidcol bit, is_identity bit, is_computed bit, is_filestream bit = 0, "
     "is_replicated bit?, is_non_sql_subscribed bit? = 0, is_merge_published bit? = 0, is_dts_replicated bit? = 0, "
     "is_xml_document bit = 0, xml_collection_id int = 0, default_object_id int, rule_object_id int = 0, "
-    "is_sparse bit?, is_column_set bit?, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
+    "is_sparse bit?, is_column_set bit? = 0, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
     "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, "
     "encryption_algorithm_name sysname? = NULL, column_encryption_key_id int? = NULL, "
     "column_encryption_key_database_name sysname? = NULL, is_hidden bit?, is_masked bit, graph_type int? = NULL, "
@@ -76,7 +76,6 @@ def _every_value(table: Table, column: Column) -> tuple:
         int(column.replicated),
         column.default.object_id if column.default is not None else 0,
         int(column.sparse),
-        int(column.column_set),
         *_GENERATED[column.generated],
         int(column.hidden),
         int(column.masking is not None),

@@ -86,8 +86,6 @@ class Column:
     computed: Computed | None = None
     rowguid: bool = False
     sparse: bool = False
-    column_set: bool = False
-    """Whether the column shows all sparse columns of its table as one XML value."""
     hidden: bool = False
     masking: str | None = None
     replicated: bool = False

@@ -11,7 +11,6 @@ from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
 from mssql_sandbox.exec.query.operators import Operator, Rows, Slice
 from mssql_sandbox.exec.scope import Field
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.tsql import ast
 
 
@@ -52,9 +51,6 @@ def computed_values(table: Table) -> Callable[[Slice, Context], Slice] | None:
         (place, col.computed.evaluate) for place, col in enumerate(table.columns)
         if col.computed is not None and not col.computed.stored
     ]  # fmt: skip
-    place = column_sets.set_place(table)
-    if place is not None:
-        places.append((place, column_sets.shown(table)))
     if not places:
         return None
 

@@ -24,8 +24,7 @@ from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Scope, table_fields
 from mssql_sandbox.exec.statements import database_triggers
 from mssql_sandbox.exec.statements import table_settings as settings
-from mssql_sandbox.exec.tables import column_sets
-from mssql_sandbox.exec.tables.builder import TableBuilder
+from mssql_sandbox.exec.tables.builder import TableBuilder, check_sparse
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
 
@@ -66,11 +65,8 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
             if item.computed is not None:
                 scope = Scope(table_fields(table, (table.name,)), compiler.fold)
                 column.computed, column.type, column.nullable = builder.computed(item, scope, session)
-            column_sets.check_added(table, column)
-            if column.column_set and table.tracked:
-                raise cdc_error(22854, table.full_name, procedure="")
             alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
-            column_sets.check(table)
+            check_sparse(table)
             schema_change.log_ddl(
                 table, transaction, "add column", _command(frame, node), column=column.name, details=column
             )

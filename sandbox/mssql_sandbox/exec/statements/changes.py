@@ -28,7 +28,6 @@ from mssql_sandbox.exec.statements.positioned import current_target
 from mssql_sandbox.exec.statements.switching import truncate_partitions
 from mssql_sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_sandbox.exec.statements.view_columns import base_column, check_rows
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.exec.tables.cells import cell, default, nothing, stored
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
@@ -157,7 +156,7 @@ def assignments(
             assert slot.type is not None
             source = Expr(column.type, cell(place))
             variables.append((slot.place, coerce(source, slot.type).fn, place))
-    return tuple(column_sets.spread(table, cells).items()), tuple(variables)
+    return tuple(cells.items()), tuple(variables)
 
 
 def changed_rows(

@@ -64,7 +64,7 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             named(plan.fields, node.columns, node.name[-1], node.name[-1])
         if found is not None:
             if found.type_code == "V":
-                indexed_views.forget(compiler, transaction, found)
+                indexed_views.forget(transaction, found)
             _replace(transaction, found, code, definition, node.text)
             return
         parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
@@ -191,7 +191,7 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         for trigger in list(found.triggers):
             database.drop_object(transaction, trigger)
     elif found.type_code == "V":
-        indexed_views.forget(compiler, transaction, found)
+        indexed_views.forget(transaction, found)
     elif found.type_code == "TR" and found.definition.parent is not None:
         parent = found.definition.parent
         triggers_of(parent).remove(found)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.storage.view_indexes import views_over
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
@@ -250,7 +249,7 @@ def merge(frame: Frame, node: st.Merge) -> Steps:
     plan = frame.compiled(node, lambda compiler: compile_merge(compiler, node))
     for clause in plan.clauses:
         triggers.refuse_output(plan.table, clause.action.upper(), plan.output)
-    then = _triggers(frame, plan) if plan.table.triggers or views_over(plan.table) else None
+    then = _triggers(frame, plan) if plan.table.triggers else None
     changes: Changes = yield from session.transactions.run(lambda tx: apply_merge(plan, frame.context(tx)), then)
     count = len(changes.actions)
     if plan.output is not None and plan.output.columns:

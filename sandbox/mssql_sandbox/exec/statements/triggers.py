@@ -7,14 +7,12 @@ from typing import Any
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.storage.view_indexes import views_over
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.calls.module_runs import module_routine, run_module
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import table_fields
-from mssql_sandbox.exec.statements import indexed_views
 from mssql_sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
@@ -41,19 +39,11 @@ def after(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str], *, asleep: bool = False,
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
-    """What runs after a change of `table`: indexed views are checked, then its enabled triggers for `action` fire.
-
-    None where there is neither; `asleep` leaves the triggers out.
-    """
-    watched = action != "DELETE" and bool(views_over(table))
-    if not watched and (asleep or not table.triggers):
+    """The enabled triggers of `table` for `action` fire after a change; None where there are none, or `asleep`."""
+    if asleep or not table.triggers:
         return None
 
     def fire(result: Any) -> Steps:
-        if watched:
-            yield from indexed_views.check(frame, table)
-        if asleep:
-            return None
         new, old = rows_of(result)
         touched = tuple(col.name for col in table.columns) if action == "INSERT" else tuple(columns)
         for trigger in list(table.triggers):

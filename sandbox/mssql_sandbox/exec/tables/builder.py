@@ -21,7 +21,7 @@ from mssql_sandbox.exec.expressions.base import coerce
 from mssql_sandbox.exec.scope import Scope, table_fields
 from mssql_sandbox.exec.security import require_columns
 from mssql_sandbox.exec.session_state import SessionState
-from mssql_sandbox.exec.tables import column_sets, columnstores
+from mssql_sandbox.exec.tables import columnstores
 from mssql_sandbox.exec.tables.constraint_names import key_name, rule_name
 from mssql_sandbox.exec.tables.partitions import place_table
 from mssql_sandbox.exec.tables.typed_xml import collection_named
@@ -71,7 +71,6 @@ class TableBuilder:
             identity=identity,
             rowguid=node.rowguid,
             sparse=node.sparse,
-            column_set=node.column_set,
             hidden=node.hidden,
             generated=node.generated,
             masking=None if node.masking is None else parse_mask(node.masking, node.name, type_).text,
@@ -241,6 +240,18 @@ def build_columns(builder: TableBuilder, definition: st.TableDefinition) -> list
     return [builder.column(node, ordinal, key) for ordinal, node in enumerate(definition.columns, 1)]
 
 
+def check_sparse(table: Table) -> None:
+    """Error 1731 for a sparse column that cannot be one."""
+    for column in table.columns:
+        if column.sparse and (not column.nullable or column.default is not None or column.identity is not None):
+            raise SqlError(
+                1731, f"Cannot create the sparse column '{column.name}' in the table '{table.name}' because an option "
+                "or data type specified is not valid. A sparse column must be nullable and cannot have the ROWGUIDCOL, "
+                "IDENTITY, or FILESTREAM properties. A sparse column cannot be of the following data types: text, "
+                "ntext, image, geometry, geography, or user-defined type."
+            )  # fmt: skip
+
+
 def finish_table(
     builder: TableBuilder, table: Table, definition: st.TableDefinition, transaction: Transaction, session: SessionState
 ) -> None:
@@ -251,7 +262,7 @@ def finish_table(
             scope = Scope(fields, builder.compiler.fold)
             column.computed, column.type, column.nullable = builder.computed(node, scope, session)
     table.rebind()
-    column_sets.check(table)
+    check_sparse(table)
     nodes = [(constraint, node.name) for node in definition.columns for constraint in node.constraints]
     nodes += [(constraint, "") for constraint in definition.constraints]
     if any(constraint.kind == "default" for constraint, _ in nodes):

@@ -13,7 +13,6 @@ from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn, require_implicit
 from mssql_sandbox.exec.expressions.lenient import settled
 from mssql_sandbox.exec.scope import Field
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.exec.tables.typed_xml import holding
 
 
@@ -74,10 +73,9 @@ def insert_columns(table: Table, names: Sequence[str], *, implicit: bool = True)
     if not names:
         if not implicit:
             return []
-        has_set = any(col.column_set for col in table.columns)
         return [
             place for place, col in enumerate(table.columns)
-            if col.computed is None and col.identity is None and not col.hidden and not (has_set and col.sparse)
+            if col.computed is None and col.identity is None and not col.hidden
         ]  # fmt: skip
     places: list[int] = []
     for name in names:
@@ -119,7 +117,6 @@ def nothing(_row: tuple, _context: Context) -> None:
 def complete(table: Table, given: dict[int, Fn]) -> tuple[Fn, ...]:
     """A cell for every column: what is given, else its default, else NULL."""
     cells: list[Fn] = []
-    given = column_sets.spread(table, given)
     for place, column in enumerate(table.columns):
         if place in given:
             cells.append(given[place])
