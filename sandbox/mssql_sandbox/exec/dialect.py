@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from mssql_sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
 from mssql_sandbox.exec.calls import procedures
-from mssql_sandbox.exec.calls.foreach import FOREACH_PROCEDURES
 from mssql_sandbox.exec.calls.old_principals import OLD_PRINCIPALS
 from mssql_sandbox.exec.calls.prepared import PREPARED_PROCEDURES
 from mssql_sandbox.exec.compiling.nodes import EXPRESSIONS
@@ -77,5 +76,5 @@ TSQL = Language(
     plan_query=plan_query,
     statements=STATEMENTS,
     descriptions=DESCRIPTIONS,
-    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **FOREACH_PROCEDURES, **OLD_PRINCIPALS},
+    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **OLD_PRINCIPALS},
 )
