@@ -43,11 +43,6 @@ def as_decimal(type_: SqlType) -> SqlType:
     return SqlType("decimal", precision=_INTEGER_DIGITS[type_.name], scale=scale)
 
 
-def literal_integer(value: int) -> SqlType:
-    """The type of an integer literal beside a decimal operand: `10.00 / 3` divides by numeric(1,0)."""
-    return SqlType("numeric", precision=max(1, len(str(abs(value)))), scale=0)
-
-
 def promote(left: SqlType, right: SqlType) -> SqlType:
     """The type that CASE, UNION, COALESCE and comparisons convert both sides to; error 206 if there is none."""
     if left == right:

@@ -122,10 +122,9 @@ class Merge(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """TRUNCATE TABLE, or some of its partitions: (first, last) of each range."""
+    """TRUNCATE TABLE."""
 
     table: Name
-    partitions: tuple[tuple[Expression, Expression], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

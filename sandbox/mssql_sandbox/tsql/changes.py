@@ -211,11 +211,6 @@ class ChangeParser(BulkParser):
         line = self.line()
         self.expect("TRUNCATE", "TABLE")
         table = self.name()
-        partitions: list[tuple[ast.Expression, ast.Expression]] = []
         if self.at("WITH", "("):
-            self.expect("WITH", "(", "PARTITIONS", "(")
-            while not partitions or self.accept(","):
-                first = self.expression()
-                partitions.append((first, self.expression() if self.accept("TO") else first))
-            self.expect(")", ")")
-        return st.Truncate(table, tuple(partitions), line=line)
+            raise self.unsupported("PARTITIONS")
+        return st.Truncate(table, line=line)

@@ -27,7 +27,7 @@ class CreationParser(DocumentParser):
             form = "create or alter"
         if self.text in _MODULES:
             kind = _MODULES[self.advance().text]
-            self._require_first(kind, first=first or self.in_schema)
+            self._require_first(kind, first=first)
             return self.create_module(form, kind, start, line)
         if form != "create":
             self.fail()
@@ -91,16 +91,9 @@ class CreationParser(DocumentParser):
             return self.fulltext("drop", line)
         return self.drop()
 
-    def alter_authorization(self, line: int) -> st.Statement:
-        """AUTHORIZATION ON anything TO owner; ALTER AUTHORIZATION has been read."""
-        self.expect("ON")
-        words = []
-        if self.peek().text == "::" or self.peek(2).text == "::":
-            while not self.accept("::"):
-                words.append(self.word())
-        name = self.name()
-        self.expect("TO")
-        return st.AlterAuthorization(" ".join(words), name, self.identifier(), line=line)
+    def refuse_change(self, _line: int) -> st.Statement:
+        """ALTER AUTHORIZATION and ALTER PARTITION, which the sandbox has not."""
+        raise self.unsupported(f"ALTER {self.peek(-1).text}")
 
 
 _Reader = Callable[[CreationParser, int], st.Statement]
@@ -122,7 +115,7 @@ _ALTERERS: dict[str, _Reader] = {
     "SCHEMA": CreationParser.alter_schema,
     "INDEX": CreationParser.alter_index,
     "SEQUENCE": lambda parser, line: parser.sequence(line, alter=True),
-    "AUTHORIZATION": CreationParser.alter_authorization,
-    "PARTITION": CreationParser.alter_partition,
+    "AUTHORIZATION": CreationParser.refuse_change,
+    "PARTITION": CreationParser.refuse_change,
     "XML": lambda parser, line: parser.xml_object("alter", line),
 }

@@ -210,15 +210,12 @@ class DatabaseParser(ControlParser):
     # ---- schemas ------------------------------------------------------------------------------------------
 
     def create_schema(self, line: int) -> st.Statement:
-        """CREATE SCHEMA name [AUTHORIZATION owner] [tables, views, permissions]; CREATE SCHEMA has been read."""
+        """CREATE SCHEMA name [AUTHORIZATION owner]; CREATE SCHEMA has been read."""
         name = "" if self.text == "AUTHORIZATION" else self.identifier()
         owner = self.identifier() if self.accept("AUTHORIZATION") else ""
-        elements = []
-        self.in_schema = True
-        while self.text in ("GRANT", "DENY", "REVOKE") or self.at("CREATE", "TABLE") or self.at("CREATE", "VIEW"):
-            elements.append(self.statement())
-        self.in_schema = False
-        return st.CreateSchema(name or owner, owner, tuple(elements), line=line)
+        if self.text in ("GRANT", "DENY", "REVOKE", "CREATE"):
+            raise self.unsupported(f"CREATE SCHEMA {self.text}")
+        return st.CreateSchema(name or owner, owner, line=line)
 
     def alter_schema(self, line: int) -> st.Statement:
         """ALTER SCHEMA name TRANSFER [class ::] object; ALTER SCHEMA has been read."""
@@ -253,17 +250,3 @@ class DatabaseParser(ControlParser):
         right = self.accept_one("LEFT", "RIGHT") == "RIGHT"
         self.expect("FOR", "VALUES")
         return st.CreatePartitionFunction(name, type_name, self.call_arguments(), right, line=line)
-
-    def alter_partition(self, line: int) -> st.Statement:
-        """PARTITION FUNCTION | SCHEME; ALTER PARTITION has been read."""
-        if self.accept("SCHEME"):
-            name = self.identifier()
-            self.expect("NEXT", "USED")
-            return st.AlterPartitionScheme(name, self.word_as_written() if self.at_name() else "", line=line)
-        self.expect("FUNCTION")
-        name = self.identifier()
-        self.expect("(", ")")
-        action = self.expect_one("SPLIT", "MERGE").lower()
-        self.expect("RANGE")
-        (boundary,) = self.call_arguments()
-        return st.AlterPartitionFunction(name, action, boundary, line=line)  # type: ignore[arg-type]

@@ -12,11 +12,10 @@ from mssql_sandbox.tsql.table_nodes import TableDefinition
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema(Statement):
-    """CREATE SCHEMA name [AUTHORIZATION owner] with tables, views and permissions made along with it."""
+    """CREATE SCHEMA name [AUTHORIZATION owner]."""
 
     name: str
     owner: str = ""
-    elements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +45,6 @@ class CreatePartitionScheme(Statement):
     function: str
     filegroups: tuple[str, ...]
     every: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionFunction(Statement):
-    """ALTER PARTITION FUNCTION name () SPLIT | MERGE RANGE (boundary)."""
-
-    name: str
-    action: OneOf["split", "merge"]
-    boundary: Expression | None
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionScheme(Statement):
-    """ALTER PARTITION SCHEME name NEXT USED [filegroup]."""
-
-    name: str
-    filegroup: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +167,6 @@ class ExecuteAs(Statement):
 
     kind: str
     name: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AlterAuthorization(Statement):
-    """ALTER AUTHORIZATION ON [class::]name TO owner."""
-
-    securable_class: str
-    name: Name
-    owner: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,7 @@ from mssql_sandbox.tsql.flow_nodes import (
     While,
 )
 from mssql_sandbox.tsql.object_nodes import (
-    AlterAuthorization,
     AlterDatabase,
-    AlterPartitionFunction,
-    AlterPartitionScheme,
     AlterSchema,
     CreateDatabase,
     CreateModule,
@@ -94,12 +91,9 @@ from mssql_sandbox.tsql.table_nodes import (
 )
 
 __all__ = [
-    "AlterAuthorization",
     "AlterColumn",
     "AlterDatabase",
     "AlterIndex",
-    "AlterPartitionFunction",
-    "AlterPartitionScheme",
     "AlterSchema",
     "AlterTableAdd",
     "AlterTableDrop",

@@ -14,15 +14,13 @@ from mssql_sandbox.tsql.words import RESERVED
 class TokenStream:
     """Tokens with a position. `text` is the current token's word in upper case or operator."""
 
-    __slots__ = ("_position", "_quoted_identifier", "_tokens", "in_schema", "source", "text", "token")
+    __slots__ = ("_position", "_quoted_identifier", "_tokens", "source", "text", "token")
 
     def __init__(self, text: str, *, quoted_identifier: bool = True) -> None:
         self.source = Source(text)
         self._quoted_identifier = quoted_identifier
         self._tokens = tokenize(self.source, quoted_identifier=quoted_identifier)
         self._position = 0
-        self.in_schema = False
-        """Whether the elements of CREATE SCHEMA are read, where views need not be alone in their batch."""
         self.token: Token = self._tokens[0]
         self.text: str = self.token.text
 

@@ -35,7 +35,6 @@ def last(client: Client, *batches: str) -> list[tuple]:
 @pytest.mark.parametrize(
     ("batches", "rows"),
     [
-        (("CREATE SCHEMA s CREATE TABLE q (id int) CREATE VIEW v AS SELECT id FROM q", "SELECT * FROM s.v"), []),
         (("CREATE SCHEMA s", "ALTER SCHEMA s TRANSFER dbo.t", "SELECT COUNT(*) FROM s.t"), [(2,)]),
         (("CREATE SCHEMA s", "CREATE TABLE s.t (id int)", "CREATE VIEW s.v AS SELECT COUNT(*) c FROM t",
           "SELECT c FROM s.v"), [(0,)]),
@@ -96,6 +95,7 @@ def test_definitions_show_what_they_made(catalogued: Client, batches: tuple[str,
         ("CREATE STATISTICS st ON t (n) WITH NONSENSE", 102),
         ("EXEC sp_refreshview 'nothing'", 15165),
         ("CREATE PROC #p AS SELECT 1", 40517),
+        ("CREATE SCHEMA s CREATE TABLE q (id int)", 40517),
         ("EXEC sp_help WITH RESULT SETS ((a int))", 40517),
     ],
 )

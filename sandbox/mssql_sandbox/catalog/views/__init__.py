@@ -20,7 +20,6 @@ from mssql_sandbox.catalog.views import (
     tables,
     transactions,
     triggers,
-    unused,
     usage,
 )
 
@@ -43,7 +42,6 @@ _VIEWS = (
     *tables.VIEWS,
     *transactions.VIEWS,
     *triggers.VIEWS,
-    *unused.VIEWS,
     *usage.VIEWS,
 )
 VIEWS = (*_VIEWS, *system.listing(_VIEWS))

@@ -1,4 +1,4 @@
-"""JSON functions: ISJSON, JSON_VALUE, JSON_QUERY, JSON_MODIFY and the rows of OPENJSON.
+"""JSON functions: ISJSON, JSON_VALUE, JSON_QUERY, JSON_MODIFY.
 
 What does not belong here: FOR JSON (a clause of SELECT).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -179,36 +179,3 @@ def _json_modify(call: Call) -> Callable[..., Any]:
         return dump(document)
 
     return json_modify
-
-
-_OPENJSON_TYPES: tuple[tuple[type | tuple[type, ...], int], ...] = (
-    (bool, 3), (str, 1), ((int, float, Decimal), 2), (list, 4), (dict, 5),
-)  # fmt: skip
-
-
-def open_json(text: str | None, path: str = "$") -> Iterator[tuple[str, str | None, int]]:
-    """Rows (key, value, type) of OPENJSON without schema; nothing when the path leads nowhere."""
-    if text is None:
-        return
-    strict, steps = parse_path(path)
-    found = walk(parse_json(text), steps)
-    if not isinstance(found, (dict, list)):
-        if strict:
-            raise error(13608)
-        return
-    pairs = found.items() if isinstance(found, dict) else enumerate(found)
-    for key, value in pairs:
-        code = next((number for kind, number in _OPENJSON_TYPES if isinstance(value, kind)), 0)
-        shown = None if value is None else dump(value) if isinstance(value, (dict, list)) else scalar_text(value)
-        yield str(key), shown, code
-
-
-def json_at(text: str, path: str, *, as_json: bool) -> str | None:
-    """A column of OPENJSON … WITH: scalar text, or with AS JSON the object or array."""
-    _, steps = parse_path(path)
-    found = walk(parse_json(text), steps)
-    if found is _MISSING or found is None:
-        return None
-    if isinstance(found, (dict, list)):
-        return dump(found) if as_json else None
-    return None if as_json else scalar_text(found)

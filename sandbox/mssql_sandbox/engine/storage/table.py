@@ -21,7 +21,7 @@ from mssql_sandbox.engine.storage.rows import StoredRows
 from mssql_sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_sandbox.engine.storage.views import ReadView, row_view
 from mssql_sandbox.engine.transaction import Transaction
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_sandbox.engine.storage.database import Database
@@ -267,7 +267,3 @@ class Table(StoredRows):
     def truncate(self, transaction: Transaction) -> None:
         """TRUNCATE TABLE: errors 4711 (tracked), 4712 (referenced); resets the identity."""
         writing.truncate(self, transaction)
-
-    def not_found(self) -> SqlError:
-        """Error 208 for this table's name."""
-        return error(208, name=self.full_name)

@@ -48,7 +48,6 @@ _OLD = {
     ),
     "sp_dropuser": _Old(("name_in_db",), "DROP USER {name_in_db}"),
     "sp_revokedbaccess": _Old(("name_in_db",), "DROP USER {name_in_db}"),
-    "sp_changedbowner": _Old(("loginame", "map"), "ALTER AUTHORIZATION ON DATABASE::{database} TO {loginame}"),
 }  # fmt: skip
 
 
@@ -75,7 +74,6 @@ def _call(name: str, old: _Old) -> CallProcedure:
         for place, other in old.instead:
             given.setdefault(place, given[other])
         words = {key: _text(value) if key in old.texts else _quoted(value) for key, value in given.items()}
-        words["database"] = _quoted(session.current_database.name)
         yield from run_text(session, old.statement.format(**words), "", ())
         return 0, []
 

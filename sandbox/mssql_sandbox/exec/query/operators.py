@@ -8,7 +8,7 @@ rows are already on their way never has to start over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Protocol
 
 from mssql_sandbox.engine.rows import row_getter
@@ -96,12 +96,6 @@ def sliced(rows: Slice) -> Slices:
     if len(rows) <= SLICE:
         return iter([rows] if rows else [])
     return (rows[start : start + SLICE] for start in range(0, len(rows), SLICE))
-
-
-def sliced_iterable(rows: Iterable[tuple]) -> Slices:
-    """Any rows in slices, as they come."""
-    iterator = iter(rows)
-    return iter(lambda: list(islice(iterator, SLICE)), [])
 
 
 def gather(slices: Slices) -> Slice:

@@ -25,7 +25,6 @@ from mssql_sandbox.exec.statements.joined import joined_target
 from mssql_sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_sandbox.exec.statements.own_columns import of_target
 from mssql_sandbox.exec.statements.positioned import current_target
-from mssql_sandbox.exec.statements.switching import truncate_partitions
 from mssql_sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_sandbox.exec.statements.view_columns import base_column, check_rows
 from mssql_sandbox.exec.tables.cells import cell, default, nothing, stored
@@ -281,9 +280,6 @@ def truncate(frame: Frame, node: st.Truncate) -> Steps:
             13545, f"Truncate failed on table '{table.long_name}' because it is not a supported operation on "
             "system-versioned tables."
         )  # fmt: skip
-    work = table.truncate
-    if node.partitions:
-        work = truncate_partitions(table, node, lambda one: int(frame.evaluate(one)))
-    yield from session.transactions.run(work)
+    yield from session.transactions.run(table.truncate)
     yield session.done(frame, None, "truncate")
     return None

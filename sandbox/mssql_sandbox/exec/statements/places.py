@@ -102,58 +102,7 @@ def drop_partition(database: Database, kind: str, name: str) -> None:
     del table[name.lower()]
 
 
-def _alter_function(frame: Frame, node: st.AlterPartitionFunction) -> Steps:
-    """SPLIT RANGE makes one partition two, MERGE RANGE makes two one; rows follow by their values."""
-    session = frame.session
-    database = session.current_database
-    function = _function(database, node.name)
-    assert node.boundary is not None
-    value = coerce(frame.compiler().value(node.boundary), function.type).fn((), frame.context())
-    key = sort_key(function.type) or (lambda item: item)
-    known = [key(one) for one in function.boundaries]
-    number = function.number(value)
-    users = [scheme for scheme in schemes(database).values() if scheme.function is function]
-    if node.action == "merge":
-        if key(value) not in known:
-            raise SqlError(7715, "The specified partition range value could not be found.")
-        place = known.index(key(value))
-        function.boundaries = function.boundaries[:place] + function.boundaries[place + 1 :]
-        for scheme in users:
-            gone = place if function.right else place + 1
-            scheme.filegroups = scheme.filegroups[:gone] + scheme.filegroups[gone + 1 :]
-    else:
-        if key(value) in known:
-            raise SqlError(7721, "Duplicate range boundary values are not allowed in partition function boundary "
-                           "values list. The boundary value being added is already present.")  # fmt: skip
-        for scheme in users:
-            if scheme.next_used is None:
-                raise SqlError(7710, f"Warning: The partition scheme '{scheme.name}' does not have any next used "
-                               "filegroup. Partition scheme has not been changed.")  # fmt: skip
-        for scheme in users:
-            groups = scheme.filegroups
-            scheme.filegroups = (*groups[:number], scheme.next_used or PRIMARY, *groups[number:])
-            scheme.next_used = None
-        function.boundaries = tuple(sorted((*function.boundaries, value), key=key))
-    yield session.done(frame, None, "alter partition function")
-    return None
-
-
-def _alter_scheme(frame: Frame, node: st.AlterPartitionScheme) -> Steps:
-    """NEXT USED: where the partition of the next SPLIT lies."""
-    database = frame.session.current_database
-    scheme = schemes(database).get(node.name.lower())
-    if scheme is None:
-        raise SqlError(7715, f'The specified partition scheme "{node.name}" does not exist.')
-    if node.filegroup:
-        check_places(database, [("ON", node.filegroup)])
-    scheme.next_used = node.filegroup or None
-    yield frame.session.done(frame, None, "alter partition scheme")
-    return None
-
-
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.CreatePartitionFunction: _create_function,
     st.CreatePartitionScheme: _create_scheme,
-    st.AlterPartitionFunction: _alter_function,
-    st.AlterPartitionScheme: _alter_scheme,
 }

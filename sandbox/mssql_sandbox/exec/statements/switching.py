@@ -1,4 +1,4 @@
-"""ALTER TABLE … SWITCH and TRUNCATE … WITH (PARTITIONS): rows change hands or go without being read one by one.
+"""ALTER TABLE … SWITCH: rows change hands without being read one by one.
 
 Change data capture does not see them [doc]. What must be alike is asked in `switch_checks`.
 """
@@ -134,37 +134,6 @@ def _fill(table: Table, rows: Sequence[Slot]) -> None:
         index.entries = SortedKeys()
         if not index.disabled:
             index_changes.rebuild_index(table, index)
-
-
-def truncate_partitions(
-    table: Table, node: st.Truncate, value: Callable[[ast.Expression], int]
-) -> Callable[[Transaction], None]:
-    """TRUNCATE TABLE … WITH (PARTITIONS (1, 3 TO 5)); 7722 for numbers that are none."""
-    partitioned = partitioning(table)
-    if partitioned is None:
-        raise SqlError(7729, f"Cannot specify partition number in the TRUNCATE TABLE statement as the table "
-                       f"'{table.name}' is not partitioned.")  # fmt: skip
-    wanted: set[int] = set()
-    for first, last in node.partitions:
-        low, high = value(first), value(last)
-        for number in (low, high):
-            if not 1 <= number <= partitioned.scheme.function.count:
-                raise SqlError(7722, f"Invalid partition number {number} specified for table '{table.name}', "
-                               "partition number can range from 1 to "
-                               f"{partitioned.scheme.function.count}.")  # fmt: skip
-        wanted.update(range(low, high + 1))
-
-    def work(transaction: Transaction) -> None:
-        if table.tracked:
-            raise error(4711, name=table.name)
-        if any(key.table is not table for key in table.referenced_by):
-            raise error(4712, name=table.name)
-        schema_change.begin_ddl(table, transaction)
-        rows = [row for slot in table.heap if (row := newest(slot)) is not None]
-        _keep_for_undo(table, transaction)
-        _fill(table, [row for row in rows if partitioned.number(table, row) not in wanted])
-
-    return work
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {st.SwitchPartition: switch}
