@@ -16,6 +16,7 @@ from mssql_sandbox.engine.events import Event, RpcParameter, TableValue
 from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.text import display
 from mssql_sandbox.errors import SqlError
+from mssql_sandbox.exec.apicursors.cursor import cursors_of
 from mssql_sandbox.faults import OrderedFault
 from mssql_sandbox.tds.watching import Cut, Request, WireFault
 
@@ -63,7 +64,7 @@ def _prepared_text(session: Any, request: Request) -> str:
     name = request.name.lower()
     if name not in ("sp_execute", "sp_cursorexecute") or not request.parameters:
         return ""
-    known = session.prepared.known if name == "sp_execute" else session.api_cursors.prepared
+    known: dict[Any, Any] = session.prepared.known if name == "sp_execute" else cursors_of(session).prepared
     found = known.get(request.parameters[0].value)
     return found.text if found is not None else ""
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from mssql_sandbox.engine.lock_modes import LockMode
 from mssql_sandbox.errors import SqlError, error
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.locks import LockManager
 
 Duration = Literal["instant", "statement", "transaction"]
 ResourceKind = Literal["DATABASE", "OBJECT", "RID", "APPLICATION"]
@@ -46,13 +43,21 @@ class Granted:
     duration: Duration
 
 
+class Queues(Protocol):
+    """Where requests queue."""
+
+    def cancel(self, request: LockRequest) -> None:
+        """Withdraw a request."""
+        ...
+
+
 class LockRequest:
     """A queued request for a lock; settled when it is granted, cancelled or chosen as a deadlock victim."""
 
     __slots__ = ("_future", "duration", "failure", "manager", "mode", "owner", "resource", "settled")
 
     def __init__(
-        self, manager: LockManager, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
+        self, manager: Queues, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
     ) -> None:
         self.manager = manager
         self.owner = owner

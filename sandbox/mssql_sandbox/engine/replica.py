@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.clock import Clock
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+from mssql_sandbox.engine.transaction_scopes import Snapshots
 
 
 class Replica:
     """At most one secondary of a server; `lag_seconds` is None while it does not follow."""
 
-    def __init__(self, manager: TransactionManager, clock: Clock, is_reader: Callable[[int], bool]) -> None:
+    def __init__(self, manager: Snapshots, clock: Clock, is_reader: Callable[[int], bool]) -> None:
         self._manager = manager
         self._clock = clock
         self._is_reader = is_reader

@@ -8,18 +8,59 @@ rows are stored (storage/), which errors doom a transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
+from mssql_sandbox.engine.clock import Clock
 from mssql_sandbox.engine.lock_requests import Granted, Resource
-from mssql_sandbox.engine.log import LogPart
-from mssql_sandbox.engine.transaction_scopes import Isolation, Savepoint, StatementScopes
+from mssql_sandbox.engine.locks import LockManager
+from mssql_sandbox.engine.log import Log, LogPart
+from mssql_sandbox.engine.replica import Replica
+from mssql_sandbox.engine.transaction_scopes import Isolation, Savepoint, Snapshots, StatementScopes
+from mssql_sandbox.engine.versions import VersionedRows
 from mssql_sandbox.errors import error
 
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.replica import Replica
-    from mssql_sandbox.engine.storage.database import Database
-    from mssql_sandbox.engine.storage.table import Table
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+class CommitOrder(Snapshots, Protocol):
+    """What a transaction asks of the manager of all transactions."""
+
+    clock: Clock
+    locks: LockManager
+    sequence: int
+    active: dict[int, Transaction]
+    replica: Replica | None
+
+    @property
+    def snapshots_in_use(self) -> bool:
+        """Whether a snapshot is being read, so that commits must keep old row versions."""
+        ...
+
+    def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:
+        """Remember committed versions whose predecessors a snapshot may still need."""
+        ...
+
+
+class Writable(Protocol):
+    """Whether a database may be written."""
+
+    read_only: bool
+
+
+class LoggedDatabase(Protocol):
+    """What a transaction asks of a database that it writes."""
+
+    id: int
+    name: str
+    log: Log
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is one of the server's own."""
+        ...
+
+    @property
+    def options(self) -> Writable:
+        """Its options."""
+        ...
 
 
 class Transaction:
@@ -35,7 +76,7 @@ class Transaction:
         "variable_writes",
     )  # fmt: skip
 
-    def __init__(self, manager: TransactionManager, id_: int, *, spid: int, isolation: Isolation, name: str) -> None:
+    def __init__(self, manager: CommitOrder, id_: int, *, spid: int, isolation: Isolation, name: str) -> None:
         self.manager = manager
         self.id = id_
         self.spid = spid
@@ -140,7 +181,7 @@ class Transaction:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def log_part(self, database: Database) -> LogPart:
+    def log_part(self, database: LoggedDatabase) -> LogPart:
         """This transaction's part in a database's log; the first call writes the BEGIN record.
 
         Raises:
@@ -206,7 +247,7 @@ class Transaction:
         keep = manager.snapshots_in_use
         sequence = manager.sequence
         oldest = None
-        tables: dict[Table, list[int]] = {}
+        tables: dict[VersionedRows, list[int]] = {}
         for table, rowid, version in self.undo:
             if rowid is None:
                 continue

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.clock import Clock
 from mssql_sandbox.engine.locks import LockManager
+from mssql_sandbox.engine.replica import Replica
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.replica import Replica
-    from mssql_sandbox.engine.storage.table import Table
+from mssql_sandbox.engine.versions import VersionedRows
 
 
 class TransactionManager:
@@ -30,7 +27,7 @@ class TransactionManager:
         self.active: dict[int, Transaction] = {}
         self._ids = itertools.count(1)
         self._snapshots: dict[int, int] = {}
-        self._garbage: deque[tuple[int, Table, int]] = deque()
+        self._garbage: deque[tuple[int, VersionedRows, int]] = deque()
         self.replica: Replica | None = None
 
     def begin(
@@ -73,7 +70,7 @@ class TransactionManager:
         """Whether somebody reads a snapshot, so that commits must keep old row versions."""
         return bool(self._snapshots)
 
-    def keep_until_unseen(self, table: Table, rowids: list[int]) -> None:
+    def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:
         """Remember committed versions whose predecessors a snapshot may still need."""
         self._garbage.extend((self.sequence, table, rowid) for rowid in rowids)
 

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mssql_sandbox.engine.lock_requests import Resource
 
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+class Snapshots(Protocol):
+    """The snapshots of a server that are in use."""
+
+    def take_snapshot(self) -> int:
+        """A snapshot of everything committed so far."""
+        ...
+
+    def share_snapshot(self, sequence: int) -> None:
+        """One more user of a snapshot."""
+        ...
+
+    def drop_snapshot(self, sequence: int) -> None:
+        """Give a snapshot back."""
+        ...
 
 
 class Isolation(IntEnum):
@@ -46,7 +59,7 @@ class StatementScopes:
         """How many scopes are open: a statement, and what its triggers run."""
         return len(self.statements)
 
-    def drop(self, manager: TransactionManager) -> None:
+    def drop(self, manager: Snapshots) -> None:
         """Give back what is left when the request has ended without its statements."""
         for snapshot in self.snapshots:
             if snapshot is not None:

@@ -6,10 +6,9 @@ None when it is free. What does not belong here: indexes and scans (storage/), c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.transaction import Transaction
+from mssql_sandbox.engine.lock_requests import LockOwner
 
 ViewMode = Literal["dirty", "committed", "snapshot", "held"]
 """dirty: READ UNCOMMITTED; committed: wait for writers; snapshot: by commit sequence; held: wait and keep locks."""
@@ -23,7 +22,7 @@ class Version:
 
     __slots__ = ("previous", "row", "sequence", "transaction")
 
-    def __init__(self, row: tuple | None, transaction: Transaction | None, previous: Slot) -> None:
+    def __init__(self, row: tuple | None, transaction: LockOwner | None, previous: Slot) -> None:
         self.row = row
         self.transaction = transaction
         self.previous = previous
@@ -33,12 +32,28 @@ class Version:
 Slot = tuple | Version | None
 
 
+class VersionedRows(Protocol):
+    """Rows whose versions a transaction publishes, frees or takes back."""
+
+    def publish(self, rowids: list[int], oldest: int) -> None:
+        """Settle just committed rows when no snapshot is in use."""
+        ...
+
+    def collapse(self, rowid: int, oldest: int) -> None:
+        """Forget the versions of a row that no snapshot from `oldest` on can see."""
+        ...
+
+    def undo_version(self, rowid: int, version: Version) -> None:
+        """Take an uncommitted version back."""
+        ...
+
+
 def newest(slot: Slot) -> tuple | None:
     """The newest row of a slot, committed or not."""
     return slot.row if type(slot) is Version else slot  # type: ignore[return-value]
 
 
-def committed_before(slot: Slot, sequence: int, own: Transaction | None) -> tuple | None:
+def committed_before(slot: Slot, sequence: int, own: LockOwner | None) -> tuple | None:
     """The row as a snapshot taken at `sequence` sees it; a transaction's own changes count."""
     while type(slot) is Version:
         if slot.transaction is None:

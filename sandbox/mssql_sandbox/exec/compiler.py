@@ -6,7 +6,8 @@ How each kind of node is compiled is not known here: `exec.language` says why.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import Collation, collation_named
@@ -14,18 +15,18 @@ from mssql_sandbox.engine.system_types import TYPES
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.expressions import conditions
-from mssql_sandbox.exec.expressions.base import Expr
+from mssql_sandbox.exec.expressions.base import NULL, Expr
 from mssql_sandbox.exec.expressions.canonical import canonical
 from mssql_sandbox.exec.names import Names
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.variables import VariableScope
 from mssql_sandbox.tsql import ast
 
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.query.operators import Operator
-
 EMPTY = Scope((), str)
+DEFAULT = object()
+"""Value of an argument that is the word DEFAULT."""
 
 
 class Compiler:
@@ -106,3 +107,14 @@ class Compiler:
 def _near(node: ast.Expression) -> str:
     operator = getattr(node, "operator", "")
     return operator if isinstance(operator, str) and operator else ")"
+
+
+def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
+    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the mark above)."""
+    if isinstance(node, ast.Literal) and node.kind == "default":
+        return replace(NULL, value=DEFAULT)
+    return compiler.value(node, scope)
+
+
+CompileExpression = Callable[[Compiler, Any, Scope], Expr]
+PlanQuery = Callable[[Compiler, ast.Query, "Scope | None"], Operator]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from mssql_sandbox.engine.transaction import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import SessionState
 
 MAX_DEPTH = 32
 

@@ -9,8 +9,9 @@ from mssql_sandbox.exec.calls import procedures
 from mssql_sandbox.exec.calls.old_principals import OLD_PRINCIPALS
 from mssql_sandbox.exec.calls.prepared import PREPARED_PROCEDURES
 from mssql_sandbox.exec.compiling.nodes import EXPRESSIONS
-from mssql_sandbox.exec.language import Language, RunStatement
+from mssql_sandbox.exec.language import Language
 from mssql_sandbox.exec.query.planner import plan_query
+from mssql_sandbox.exec.routine import RunStatement
 from mssql_sandbox.exec.statements import (
     administration,
     alterations,

@@ -7,10 +7,9 @@ from typing import Any
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import DEFAULT, Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import NULL, Expr, coerce
-from mssql_sandbox.exec.expressions.values import DEFAULT
 from mssql_sandbox.exec.flow import MAX_NESTING, Abort, Pause
 from mssql_sandbox.exec.interpreter import run_list
 from mssql_sandbox.exec.routine import Frame, Routine

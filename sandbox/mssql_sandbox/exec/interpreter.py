@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from mssql_sandbox.errors import FATAL_SEVERITY, SqlError, error
 from mssql_sandbox.exec import ordered_faults
-from mssql_sandbox.exec.failures import consequences, followed, locate, only_told, report
+from mssql_sandbox.exec.consequences import consequences, locate, only_told, report
+from mssql_sandbox.exec.failures import followed
 from mssql_sandbox.exec.flow import Abort, CompileError, Steps
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.tsql import statements as st

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine.product import refuse_other_database
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import SchemaObject, is_private
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.tsql.ast import Name
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
 
 Dependency = tuple[Any, str, Any, Any, Any]
 

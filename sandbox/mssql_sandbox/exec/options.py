@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.routine import Routine
-    from mssql_sandbox.exec.session_state import SessionState
+from dataclasses import dataclass, field
 
 FLAGS = {
     "NOCOUNT": ("nocount", 512), "XACT_ABORT": ("xact_abort", 16384), "IMPLICIT_TRANSACTIONS": ("implicit", 2),
@@ -66,22 +59,3 @@ class SessionOptions:
     def bits(self) -> int:
         """@@OPTIONS."""
         return sum(bit for attribute, bit in FLAGS.values() if getattr(self, attribute))
-
-
-@contextmanager
-def own_settings(session: SessionState, routine: Routine) -> Iterator[None]:
-    """A scope (sp_executesql, EXECUTE of a string) whose SET statements end with it, isolation level included."""
-    if not routine.sets:
-        yield
-        return
-    options = replace(session.options, others=dict(session.options.others))
-    isolation = session.transactions.isolation
-    try:
-        yield
-    finally:
-        if session.options.compiled_in() != options.compiled_in():
-            session.routines.clear()
-        session.options = options
-        session.transactions.isolation = isolation
-        if session.transactions.current is not None:
-            session.transactions.current.isolation = isolation

@@ -9,7 +9,7 @@ from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.flow import CompileError
+from mssql_sandbox.exec.flow import CompileError, Steps
 from mssql_sandbox.exec.names import still_valid
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.tables.private import empty_table, make_variable_table
@@ -160,3 +160,6 @@ def forget_plans(frame: Frame) -> None:
     for session in frame.session.server.sessions.values():
         session.routines.clear()
     frame.routine.plans.clear()
+
+
+RunStatement = Callable[[Frame, Any], Steps]

@@ -6,15 +6,12 @@ Only questions; logins, users and grants are kept by storage and changed by the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import Principal, SchemaObject
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import SessionState
 
 
 def is_server_role_member(session: SessionState, role: str) -> bool:

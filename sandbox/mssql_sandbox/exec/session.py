@@ -10,9 +10,10 @@ from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_sandbox.exec.calls import remote
+from mssql_sandbox.exec.consequences import end_of_batch
 from mssql_sandbox.exec.dialect import TSQL
 from mssql_sandbox.exec.driving import DrivenSession
-from mssql_sandbox.exec.failures import end_of_batch, told
+from mssql_sandbox.exec.failures import told
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.handles import PreparedStatements
 from mssql_sandbox.exec.interpreter import run_batch

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mssql_sandbox.engine.events import Done, EnvChange, TmRequest
 from mssql_sandbox.engine.lock_requests import MustWait
+from mssql_sandbox.engine.storage.database import Database
+from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.failures import message_of
 from mssql_sandbox.exec.flow import Steps, StepsTo, T, lock_pause
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.options import SessionOptions
 
 LEVELS = {
     "read uncommitted": Isolation.READ_UNCOMMITTED,
@@ -25,12 +25,21 @@ LEVELS = {
 }
 
 
+class TransactionOwner(Protocol):
+    """What the transactions ask of their session."""
+
+    server: Server
+    spid: int
+    options: SessionOptions
+    current_database: Database
+
+
 class SessionTransactions:
     """The open transaction of a session, if any, and how often BEGIN was said."""
 
     __slots__ = ("_session", "count", "current", "isolation")
 
-    def __init__(self, session: SessionState) -> None:
+    def __init__(self, session: TransactionOwner) -> None:
         self._session = session
         self.current: Transaction | None = None
         self.count = 0

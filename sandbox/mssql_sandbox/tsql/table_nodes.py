@@ -88,6 +88,14 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareTable(Statement):
+    """DECLARE @t TABLE (…)."""
+
+    name: str
+    table: TableDefinition
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
     """CREATE TABLE; `options` are the WITH options as (name, text)."""
 

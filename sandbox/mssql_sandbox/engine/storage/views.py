@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.lock_modes import LockMode
-from mssql_sandbox.engine.lock_requests import Duration, MustWait, Resource
+from mssql_sandbox.engine.lock_requests import Duration, LockOwner, MustWait, Resource
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
 from mssql_sandbox.engine.versions import Slot, Version, ViewMode, committed_before
@@ -78,7 +78,7 @@ class ReadView:
             return None
         return slot.row
 
-    def _wait(self, table: Table, rowid: int, writer: Transaction) -> None:
+    def _wait(self, table: Table, rowid: int, writer: LockOwner) -> None:
         """Queue behind the writer; returns only when locked rows are skipped."""
         if self.skip_locked:
             return
@@ -179,7 +179,7 @@ def row_view(view: ReadView) -> ReadView:
     )
 
 
-def wait_for_row(transaction: Transaction, table: Table, rowid: int, writer: Transaction) -> None:
+def wait_for_row(transaction: Transaction, table: Table, rowid: int, writer: LockOwner) -> None:
     """Queue for an exclusive lock on a row that `writer` has changed; always raises `MustWait` or 1205."""
     resource: Resource = table.row_resource(rowid)
     transaction.manager.locks.acquire_from(writer, transaction, resource, LockMode.X, duration="transaction")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.apicursors.messages import cursor_error
 from mssql_sandbox.exec.apicursors.rows import RowSource
+from mssql_sandbox.exec.session_state import SessionState
 
 MAX_CURSORS = 5_000
 _FIRST_HANDLE = 180_150_003
@@ -197,3 +198,10 @@ class ApiCursors:
 
 def _hexadecimal(handle: object) -> str:
     return f"{handle:x}" if isinstance(handle, int) else "0"
+
+
+def cursors_of(session: SessionState) -> ApiCursors:
+    """The cursors of a session."""
+    found = session.api_cursors
+    assert isinstance(found, ApiCursors)
+    return found

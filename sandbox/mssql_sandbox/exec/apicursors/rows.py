@@ -15,9 +15,10 @@ from mssql_sandbox.engine.types import ResultColumn
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.flow import StepsTo
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.aggregation import is_aggregate, own_nodes
 from mssql_sandbox.exec.query.leaves import Leaf
-from mssql_sandbox.exec.query.operators import Operator, Rows, gather
+from mssql_sandbox.exec.query.operators import Rows, gather
 from mssql_sandbox.exec.query.select import SelectPlanner
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.routine import Frame

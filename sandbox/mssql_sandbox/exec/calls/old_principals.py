@@ -9,8 +9,7 @@ from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.errors import call_error
 from mssql_sandbox.exec.calls.texts import run_text
 from mssql_sandbox.exec.flow import Answer, StepsTo
-from mssql_sandbox.exec.language import CallProcedure
-from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 
 
 @dataclass(frozen=True, slots=True)

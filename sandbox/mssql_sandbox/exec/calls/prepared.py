@@ -11,8 +11,7 @@ from mssql_sandbox.exec.calls.procedures import call_by_text
 from mssql_sandbox.exec.calls.texts import TextOutputs, run_text
 from mssql_sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
 from mssql_sandbox.exec.handles import Prepared
-from mssql_sandbox.exec.language import CallProcedure
-from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 from mssql_sandbox.tsql.parser import parse_parameters
 
 

@@ -12,12 +12,11 @@ from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.errors import SqlError, call_error, error
 from mssql_sandbox.exec.calls import tableparameters
 from mssql_sandbox.exec.calls.module_runs import call_procedure
-from mssql_sandbox.exec.calls.texts import run_text
+from mssql_sandbox.exec.calls.texts import own_settings, run_text
 from mssql_sandbox.exec.flow import MAX_NESTING, Answer, Pause, Steps, StepsTo
 from mssql_sandbox.exec.impersonation import running_as
 from mssql_sandbox.exec.interpreter import run_inside
 from mssql_sandbox.exec.names import Names
-from mssql_sandbox.exec.options import own_settings
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.sprocs.own import OWN

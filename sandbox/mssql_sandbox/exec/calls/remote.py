@@ -6,7 +6,8 @@ from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.calls.procedures import call_by_text
-from mssql_sandbox.exec.failures import end_of_batch, told
+from mssql_sandbox.exec.consequences import end_of_batch
+from mssql_sandbox.exec.failures import told
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.session_state import SessionState
 

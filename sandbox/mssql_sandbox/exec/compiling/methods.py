@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.compiler import Compiler
-from mssql_sandbox.exec.expressions import hierarchy_methods, xml_methods
 from mssql_sandbox.exec.expressions.base import Expr
-from mssql_sandbox.exec.expressions.xml_types import xml_types
+from mssql_sandbox.exec.methods import hierarchy, xml
+from mssql_sandbox.exec.methods.xml_types import xml_types
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
-_NAMES = xml_methods.METHODS | hierarchy_methods.NAMES
+_NAMES = xml.METHODS | hierarchy.NAMES
 _UNKNOWN = "this server has the methods of xml and hierarchyid values only."
 
 
@@ -19,15 +19,15 @@ def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
     if isinstance(node.target, ast.Expression):
         target = compiler.value(node.target, scope)
         if target.type.name == "xml":
-            return xml_methods.call(compiler, target, node, scope, xml_types(compiler, node.target, scope))
+            return xml.call(compiler, target, node, scope, xml_types(compiler, node.target, scope))
         if target.type.name == "hierarchyid":
             given = [compiler.value(one, scope) for one in node.arguments]
-            return hierarchy_methods.call(compiler, target, node.method, given)
-        if node.method == xml_methods.MODIFY:
+            return hierarchy.call(compiler, target, node.method, given)
+        if node.method == xml.MODIFY:
             raise SqlError(258, f"Cannot call methods on {target.type.name}.", severity=15)
     elif node.target[-1].lower() == "hierarchyid":
         given = [compiler.value(one, scope) for one in node.arguments]
-        return hierarchy_methods.static(compiler, node.method, given)
+        return hierarchy.static(compiler, node.method, given)
     raise SqlError(6506, f"Could not find method '{node.method}': {_UNKNOWN}", state=10)
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import collation_named
 from mssql_sandbox.errors import error
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import CompileExpression, Compiler
 from mssql_sandbox.exec.compiling import calls, methods, subqueries
 from mssql_sandbox.exec.expressions import arithmetic, conditions, lenient, like, values
 from mssql_sandbox.exec.expressions.base import Expr, column, outer_column
-from mssql_sandbox.exec.language import CompileExpression
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 

@@ -16,7 +16,8 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import MAX_DEPTH, Context
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column, constant, derived
 from mssql_sandbox.exec.expressions.conditions import common_type, comparison, keyed
-from mssql_sandbox.exec.query.operators import Operator, gather
+from mssql_sandbox.exec.plans import Operator
+from mssql_sandbox.exec.query.operators import gather
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 

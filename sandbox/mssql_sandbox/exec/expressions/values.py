@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import Collation
@@ -29,11 +29,7 @@ from mssql_sandbox.exec.expressions.base import (
     same_storage,
 )  # fmt: skip
 from mssql_sandbox.exec.expressions.conditions import common_collation, comparison, require_condition
-from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
 
 
 def literal(node: ast.Literal, collation: Collation | None) -> Expr:
@@ -250,14 +246,3 @@ def collated(operand: Expr, collation: Collation) -> Expr:
     if operand.type.name not in t.STRINGS or operand.type.name == "xml":
         raise error(447, type=t.reported_name(operand.type))
     return replace(operand, type=t.with_collation(operand.type, collation), rank=2)
-
-
-DEFAULT = object()
-"""Value of an argument that is the word DEFAULT."""
-
-
-def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
-    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the mark above)."""
-    if isinstance(node, ast.Literal) and node.kind == "default":
-        return replace(NULL, value=DEFAULT)
-    return compiler.value(node, scope)

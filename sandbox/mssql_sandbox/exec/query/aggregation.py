@@ -12,9 +12,10 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.grouping import NAMES as AGGREGATES
 from mssql_sandbox.exec.query.grouping import Aggregate, Group, GroupingSets, aggregate
-from mssql_sandbox.exec.query.operators import Filter, Operator
+from mssql_sandbox.exec.query.operators import Filter
 from mssql_sandbox.exec.query.sorting import order_key, row_key
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk

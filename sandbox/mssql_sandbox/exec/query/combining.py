@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.alignment import as_types, common_fields
-from mssql_sandbox.exec.query.operators import Concatenation, Operator
+from mssql_sandbox.exec.query.operators import Concatenation
 from mssql_sandbox.exec.query.sorting import Difference, Distinct
 from mssql_sandbox.exec.scope import Field
 

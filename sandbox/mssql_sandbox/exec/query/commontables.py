@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
 from mssql_sandbox.exec.query.alignment import as_types
 from mssql_sandbox.exec.query.limits import refuse_order
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slice, Slices, Whole, gather
+from mssql_sandbox.exec.query.operators import Rows, Whole, gather
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk
 from mssql_sandbox.tsql import ast

@@ -12,7 +12,8 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slice, gather
+from mssql_sandbox.exec.plans import Operator, Slice
+from mssql_sandbox.exec.query.operators import Rows, gather
 from mssql_sandbox.exec.scope import Field
 from mssql_sandbox.tsql import ast
 

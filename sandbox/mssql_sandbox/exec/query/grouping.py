@@ -13,7 +13,8 @@ from mssql_sandbox.engine.functions.definition import Call
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Whole
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Whole
 from mssql_sandbox.exec.query.sorting import SortKey, sort_rows
 from mssql_sandbox.exec.scope import Field
 

@@ -10,9 +10,10 @@ from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import coerce, column
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.leaves import computed_values
 from mssql_sandbox.exec.query.masks import masked_fields
-from mssql_sandbox.exec.query.operators import Concatenation, Filter, Operator, Projection
+from mssql_sandbox.exec.query.operators import Concatenation, Filter, Projection
 from mssql_sandbox.exec.query.scans import Access, TableScan
 from mssql_sandbox.exec.scope import table_fields
 from mssql_sandbox.tsql import ast

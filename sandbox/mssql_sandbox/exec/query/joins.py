@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Stage, Whole, gather
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Stage, Whole, gather
 from mssql_sandbox.exec.scope import Field
 
 Condition = Callable[[tuple, Context], bool | None]

@@ -9,7 +9,8 @@ from typing import Any
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slice
+from mssql_sandbox.exec.plans import Operator, Slice
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.scope import Field
 from mssql_sandbox.tsql import ast
 

@@ -8,7 +8,7 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import coerce, hoist
-from mssql_sandbox.exec.query.operators import Operator
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.sorting import SortKey, Top
 from mssql_sandbox.tsql import ast
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine.masking import DEFAULT, conceal
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, column
-from mssql_sandbox.exec.query.operators import Operator, Projection
+from mssql_sandbox.exec.plans import Operator
+from mssql_sandbox.exec.query.operators import Projection
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.security import masked_columns
+from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
 
 _KEEPING = frozenset({"ISNULL", "COALESCE", "NULLIF", "IIF", "CHOOSE"})
 

@@ -11,9 +11,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import coerce
 from mssql_sandbox.exec.expressions.conditions import common_type, conjunction, keyed
+from mssql_sandbox.exec.plans import Operator, Slice
 from mssql_sandbox.exec.query.joins import HashJoin, LoopJoin
 from mssql_sandbox.exec.query.leaves import Leaf, computed_values
-from mssql_sandbox.exec.query.operators import Operator, Slice
 from mssql_sandbox.exec.query.sargs import Sarg, choose_access, find_sarg
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk

@@ -9,29 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Protocol
 
 from mssql_sandbox.engine.rows import row_getter
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr
+from mssql_sandbox.exec.plans import SLICE, Operator, Slice, Slices
 from mssql_sandbox.exec.query.columnwise import FEW_ROWS, column_plan
 from mssql_sandbox.exec.scope import Field
-
-Slice = list[tuple]
-Slices = Iterator[Slice]
-SLICE = 1000
-
-
-class Operator(Protocol):
-    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) of the rows' order."""
-
-    fields: Sequence[Field]
-    order: Sequence[tuple[int, bool]]
-
-    def open(self, context: Context) -> Slices:
-        """Start over and give the slices."""
-        ...
 
 
 class Stage:

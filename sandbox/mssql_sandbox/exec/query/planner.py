@@ -6,12 +6,13 @@ from mssql_sandbox.errors import error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_sandbox.exec.expressions.values import unified
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query import commontables
 from mssql_sandbox.exec.query.combining import Combination
 from mssql_sandbox.exec.query.for_json import for_json
 from mssql_sandbox.exec.query.limits import limited
 from mssql_sandbox.exec.query.masks import concealed
-from mssql_sandbox.exec.query.operators import Operator, Rows
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.query.select import plan_select
 from mssql_sandbox.exec.query.sorting import Sort, SortKey, order_key
 from mssql_sandbox.exec.scope import Field, Scope

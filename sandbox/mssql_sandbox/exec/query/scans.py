@@ -11,7 +11,8 @@ from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.storage.views import ReadView, open_view
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
-from mssql_sandbox.exec.query.operators import Opened, Slice, Slices, Stage
+from mssql_sandbox.exec.plans import Slice, Slices
+from mssql_sandbox.exec.query.operators import Opened, Stage
 from mssql_sandbox.exec.scope import Field
 
 

@@ -10,10 +10,11 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr, column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.aggregation import is_aggregate, own_nodes, plan_group
 from mssql_sandbox.exec.query.limits import limited
 from mssql_sandbox.exec.query.masks import any_masked, mask_of
-from mssql_sandbox.exec.query.operators import Operator, Projection
+from mssql_sandbox.exec.query.operators import Projection
 from mssql_sandbox.exec.query.sorting import Distinct, Sort, SortKey, order_key
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.query.windows import plan_windows

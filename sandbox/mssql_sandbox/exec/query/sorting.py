@@ -10,7 +10,8 @@ from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn
-from mssql_sandbox.exec.query.operators import Limit, Operator, Slice, Slices, Stage, Whole, gather
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Limit, Stage, Whole, gather
 from mssql_sandbox.exec.scope import Field
 
 SortKey = tuple[Callable[[tuple, Context], Any], bool]

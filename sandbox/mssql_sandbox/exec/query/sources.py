@@ -12,6 +12,7 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr
 from mssql_sandbox.exec.expressions.conditions import conjunction
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query import commontables, tablefunctions
 from mssql_sandbox.exec.query.history import plan_history
 from mssql_sandbox.exec.query.index_hints import check_index_hints
@@ -20,7 +21,7 @@ from mssql_sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
 from mssql_sandbox.exec.query.limits import refuse_order
 from mssql_sandbox.exec.query.masks import masked_fields
 from mssql_sandbox.exec.query.matching import Matcher
-from mssql_sandbox.exec.query.operators import Filter, Operator, Single
+from mssql_sandbox.exec.query.operators import Filter, Single
 from mssql_sandbox.exec.query.pivot import pivot_query
 from mssql_sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_sandbox.exec.query.scans import Access, TableScan

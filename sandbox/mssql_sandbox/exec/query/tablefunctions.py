@@ -11,13 +11,13 @@ from typing import Any
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import Compiler, call_argument
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.expressions import xml_methods
 from mssql_sandbox.exec.expressions.base import Expr, coerce
-from mssql_sandbox.exec.expressions.values import call_argument
-from mssql_sandbox.exec.expressions.xml_types import TYPED, xml_types
-from mssql_sandbox.exec.query.operators import Opened, Operator, Rows, Slices
+from mssql_sandbox.exec.methods import xml
+from mssql_sandbox.exec.methods.xml_types import TYPED, xml_types
+from mssql_sandbox.exec.plans import Operator, Slices
+from mssql_sandbox.exec.query.operators import Opened, Rows
 from mssql_sandbox.exec.query.user_functions import plan_table_function
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.tsql import ast
@@ -118,9 +118,9 @@ def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Ope
             493, f"The method nodes() of '{'.'.join(parts)}' needs an xml value, and a table and a column alias."
         )
     types = xml_types(compiler, reference, scope)
-    rows = xml_methods.nodes(compiler, target, node.arguments, scope, types)
+    rows = xml.nodes(compiler, target, node.arguments, scope, types)
     special = "" if types is None else TYPED
-    fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,), special=special)]
+    fields = [Field(node.columns[0], xml.XML, True, (node.alias,), special=special)]
     return Rows(fields, lambda context: rows((), context))
 
 

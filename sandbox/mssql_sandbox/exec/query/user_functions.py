@@ -14,8 +14,9 @@ from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr
 from mssql_sandbox.exec.functions import FunctionRunner, arguments_of
 from mssql_sandbox.exec.modules import Module, inside
+from mssql_sandbox.exec.plans import Operator, Slices
 from mssql_sandbox.exec.query.commontables import Renamed, named
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slices
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.scope import table_fields
 from mssql_sandbox.tsql import ast
 

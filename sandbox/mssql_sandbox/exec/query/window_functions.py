@@ -13,10 +13,10 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import NULL, Fn, coerce
+from mssql_sandbox.exec.plans import Slice
 from mssql_sandbox.exec.query.aggregation import compile_aggregate
 from mssql_sandbox.exec.query.grouping import NAMES as AGGREGATES
 from mssql_sandbox.exec.query.grouping import Aggregate, result_of
-from mssql_sandbox.exec.query.operators import Slice
 from mssql_sandbox.exec.query.sorting import SortKey, order_key
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast

@@ -11,8 +11,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
 from mssql_sandbox.exec.query.aggregation import own_nodes
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Whole, gather
+from mssql_sandbox.exec.query.operators import Whole, gather
 from mssql_sandbox.exec.query.sorting import SortKey
 from mssql_sandbox.exec.query.window_functions import WindowFunction, window_function
 from mssql_sandbox.exec.scope import Field, Scope

@@ -136,6 +136,6 @@ def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iter
 def bulk_load(session: SessionState, data: BulkData) -> Steps:
     """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 when there was none."""
     target, session.bulk = session.bulk, None
-    if target is None:
+    if not isinstance(target, BulkTarget):
         raise SqlError(4002, f"{_STREAM} INSERT BULK was expected before a bulk load.", severity=20)
     return (yield from load(target, data))

@@ -26,8 +26,9 @@ from mssql_sandbox.engine.data_files import (
 from mssql_sandbox.engine.events import BulkData
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.consequences import locate
 from mssql_sandbox.exec.definition_rights import require_bulk
-from mssql_sandbox.exec.failures import locate, message_of
+from mssql_sandbox.exec.failures import message_of
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.statements.bulk import BulkTarget, load

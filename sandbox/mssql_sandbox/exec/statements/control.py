@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_sandbox.errors import FATAL_SEVERITY, SqlError, error
-from mssql_sandbox.exec.failures import doom
+from mssql_sandbox.exec.consequences import doom
 from mssql_sandbox.exec.flow import CompileError, Jump, Steps, StepsTo
 from mssql_sandbox.exec.interpreter import run_list, run_one
 from mssql_sandbox.exec.routine import Frame

@@ -12,9 +12,10 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
 from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.commontables import with_common_tables
 from mssql_sandbox.exec.query.matching import Keys, Matcher
-from mssql_sandbox.exec.query.operators import Operator, gather
+from mssql_sandbox.exec.query.operators import gather
 from mssql_sandbox.exec.query.sargs import conjuncts
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.routine import Frame

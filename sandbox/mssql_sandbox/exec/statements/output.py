@@ -14,8 +14,8 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn, column
 from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.exec.plans import SLICE
 from mssql_sandbox.exec.query.masks import as_seen, masked_fields, masked_value
-from mssql_sandbox.exec.query.operators import SLICE
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Field, Scope, table_fields
 from mssql_sandbox.exec.statements.targets import target_table

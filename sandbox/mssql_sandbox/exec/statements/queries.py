@@ -15,8 +15,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import change
 from mssql_sandbox.exec.flow import Steps, StepsTo, lock_pause
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.masks import concealed
-from mssql_sandbox.exec.query.operators import Operator, Projection, gather
+from mssql_sandbox.exec.query.operators import Projection, gather
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Field
 from mssql_sandbox.exec.statements.select_into import into_of, select_into

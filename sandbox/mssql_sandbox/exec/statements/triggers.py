@@ -13,6 +13,7 @@ from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import table_fields
+from mssql_sandbox.exec.session_state import TriggerLevel
 from mssql_sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
@@ -100,18 +101,6 @@ def refuse_output(table: Table, action: str, output: OutputPlan | None) -> None:
     for trigger in table.triggers:
         if action in trigger.definition.events and not trigger.definition.disabled:
             raise error(334, name=table.full_name)
-
-
-class TriggerLevel:
-    """What a running trigger sees."""
-
-    __slots__ = ("columns", "deleted", "inserted", "trigger")
-
-    def __init__(self, trigger: Any, inserted: list[tuple], deleted: list[tuple], columns: tuple[str, ...]) -> None:
-        self.trigger = trigger
-        self.inserted = inserted
-        self.deleted = deleted
-        self.columns = columns
 
 
 def virtual_tables(table: Table) -> dict[str, Callable[[tuple[str, ...]], Rows]]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.xml.tree import Document, Node, Types
+from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
 
 TYPED = "typed xml"
 """Marks the cells that nodes() makes of typed values: their trees know the types."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
@@ -22,14 +22,12 @@ from mssql_sandbox.engine.xml.parsing import parsed
 from mssql_sandbox.engine.xml.query_parser import parse_query
 from mssql_sandbox.engine.xml.tree import Types
 from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, derived
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql.parser import Parser
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
 
 METHODS = frozenset({"value", "query", "exist", "modify"})
 MODIFY = ".modify"

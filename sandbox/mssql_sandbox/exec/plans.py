@@ -1,0 +1,27 @@
+"""What a plan is: something with fields that is opened for one execution and gives slices of rows.
+
+How rows are found and made belongs to `query`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from mssql_sandbox.exec.context import Context
+from mssql_sandbox.exec.scope import Field
+
+Slice = list[tuple]
+Slices = Iterator[Slice]
+SLICE = 1000
+
+
+class Operator(Protocol):
+    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) of the rows' order."""
+
+    fields: Sequence[Field]
+    order: Sequence[tuple[int, bool]]
+
+    def open(self, context: Context) -> Slices:
+        """Start over and give the slices."""
+        ...
