@@ -1,7 +1,4 @@
-"""Where a server listens and how each kind of client is told to connect to it.
-
-What belongs here: connection strings. What does not: opening connections, which takes a driver.
-"""
+"""The address of a server, as connection strings for each kind of client."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class Address:
         """
         login = f"DATABASE={_braced(database)};UID={self.user}"
         if "freetds" in driver.lower() or "tdsodbc" in driver.lower():
-            # FreeTDS reads braces to the last one and doubles none.
+            # FreeTDS reads up to the last closing brace and does not undo doubling.
             place = f"SERVER={self.host};PORT={self.port};TDS_Version=7.4;ClientCharset=UTF-8"
             return f"DRIVER={_braced(driver)};{login};PWD={{{self.password}}};{place}"
         place = f"SERVER={self.host},{self.port};Encrypt=no;TrustServerCertificate=yes"

@@ -1,9 +1,9 @@
 """The messages of SQL Server's errors: one table by number. Those of change data capture are in `cdc_messages`.
 
-The table is long because it is one: a number stands in it once, in one place.
+The module is long because each number has exactly one entry, in one table.
 """
 
-# ruff: noqa: E501 - message texts stand as the server sends them
+# ruff: noqa: E501 - message texts are as the server sends them
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Message text with named places, and the severity and state it is normally raised with."""
+    """A message text with named placeholders, and its usual severity and state."""
 
     text: str
     severity: int = 16

@@ -1,6 +1,6 @@
-"""A server in a process of its own: for load, for clients in other languages, and for tests that must not share a GIL.
+"""A server in a separate process: for load, for clients in other languages, and for tests that must not share a GIL.
 
-A server in a thread of the caller's process is `server.serve_in_thread`; fixtures are in `pytest_plugin`.
+`server.serve_in_thread` runs a server in a thread instead; the fixtures belong to `pytest_plugin`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STOP_SECONDS = 20
 
 @dataclass(frozen=True)
 class SandboxProcess(Address):
-    """A running server: how to connect, its process, and the ready file that tells others how to connect."""
+    """A running server: how to connect to it, its process, and its ready file."""
 
     process: subprocess.Popen[str]
     ready_file: Path
@@ -35,12 +35,12 @@ def sandbox_process(folder: Path, *options: str, log: Path | None = None) -> Ite
     """Start `mssql-sandbox`, wait until it accepts clients, and stop it when the block ends.
 
     Args:
-        folder: where the ready file is written; one that is already there is replaced.
+        folder: where the ready file is written; an existing one is replaced.
         options: options of the command, such as `"--capture-interval", "0.1"`.
-        log: the file for what the server prints. Without one the output goes into pipes, which hold little.
+        log: the file for the server's output. Without one the output goes into pipes, which hold only a little.
 
     Raises:
-        StartError: the server has ended, or does not accept clients after 60 seconds.
+        StartError: the server ended, or does not accept clients within 60 seconds.
     """
     with module_process("mssql_sandbox", folder, *options, log=log) as server:
         yield server
@@ -48,7 +48,7 @@ def sandbox_process(folder: Path, *options: str, log: Path | None = None) -> Ite
 
 @contextmanager
 def module_process(module: str, folder: Path, *options: str, log: Path | None = None) -> Iterator[SandboxProcess]:
-    """Start `python -m module`, which takes `--ready-file` as the sandbox does; else as `sandbox_process`."""
+    """Like `sandbox_process`, but start `python -m module`, a command with the option `--ready-file`."""
     ready = folder / "ready.json"
     ready.unlink(missing_ok=True)
     command = [sys.executable, "-m", module, "--ready-file", str(ready), *options]
@@ -66,7 +66,7 @@ def module_process(module: str, folder: Path, *options: str, log: Path | None = 
 
 
 def _facts(process: subprocess.Popen[str], ready: Path, log: Path | None) -> dict[str, Any]:
-    """What the ready file says, once it is there."""
+    """Wait for the ready file and return its contents without the process id."""
     deadline = time.monotonic() + START_SECONDS
     while not ready.exists():
         if process.poll() is not None or time.monotonic() > deadline:

@@ -1,8 +1,7 @@
 """Fixtures for tests against a SQL Server: `sql_server` and `cdc_database`. Installing the package registers them.
 
-The server runs in a thread of the test process, so that a test needs no driver to talk to it and a debugger reaches it;
-`process.sandbox_process` starts one in a process of its own. Nothing of the server is imported before a test asks for a
-fixture.
+The server runs in a thread of the test process: tests can use it without a driver, and a debugger can step into it.
+`process.sandbox_process` starts one in a separate process. The server is imported when a test first requests a fixture.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def sql_server() -> Iterator[SandboxServer]:
-    """A running server. Define a fixture of this name to give it other options."""
+    """A running server. Override this fixture to start it with other options."""
     from mssql_sandbox.server import SandboxServer, serve_in_thread  # noqa: PLC0415 - see the module's docstring
 
     with serve_in_thread(SandboxServer(capture_interval=0.2)) as server:
@@ -28,7 +27,7 @@ def sql_server() -> Iterator[SandboxServer]:
 
 @pytest.fixture
 def cdc_database(sql_server: SandboxServer) -> Iterator[CdcDatabase]:
-    """A database of its own for each test, with change data capture enabled; dropped after the test."""
+    """A new database for each test, with change data capture enabled; dropped after the test."""
     from mssql_sandbox.testing import cdc_database  # noqa: PLC0415 - see the module's docstring
 
     with cdc_database(sql_server) as database:

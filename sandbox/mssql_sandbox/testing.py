@@ -1,6 +1,6 @@
-"""A database with change data capture for a test, driven without a driver.
+"""A database with change data capture for a test, used without a driver.
 
-What belongs here: what the fixtures of `pytest_plugin` give to a test. Connection strings are in `address`.
+The fixtures themselves belong to `pytest_plugin`, connection strings to `address`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INFORMATION = 10
 
 
 class CdcDatabase:
-    """A database of a running server. Its capture job pauses: a test says when changes are captured."""
+    """A database of a running server. Its capture job is stopped: a test decides when changes are captured."""
 
     def __init__(self, server: SandboxServer, name: str, session: Session) -> None:
         self.server = server
@@ -37,10 +37,10 @@ class CdcDatabase:
             sql: the statements.
 
         Returns:
-            The rows of the last result set; empty if there is none. Fractions of seconds are cut to microseconds.
+            The rows of the last result set; empty if there is none. Fractional seconds are truncated to microseconds.
 
         Raises:
-            SqlError: a statement failed; `number` tells the error.
+            SqlError: a statement failed; `number` is the error number.
         """
 
         async def run() -> list[tuple[Any, ...]]:
@@ -69,10 +69,10 @@ class CdcDatabase:
         return f"{schema}_{table}"
 
     def capture(self) -> int:
-        """Run the capture job at once: all that was committed is in the change tables then.
+        """Run one scan of the capture job now; afterwards the change tables hold all committed changes.
 
         Returns:
-            The number of transactions read.
+            The number of captured transactions.
         """
         ((transactions,),) = self.execute("EXEC sandbox.capture_run")
         return transactions
@@ -162,7 +162,7 @@ def _date_value(value: Any, type_: SqlType) -> Any:
         return day
     hour, minute, second, fraction = clock_parts(point.ticks)
     if type_.name == "datetime":
-        # Its 1/300 seconds show as milliseconds.
+        # Clients see its 1/300 seconds as milliseconds.
         fraction = (fraction + 5_000) // 10_000 * 10_000
     zone = timezone(timedelta(minutes=point.offset)) if type_.name == "datetimeoffset" else None
     clock = time(hour, minute, second, fraction // 10, zone)

@@ -1,7 +1,7 @@
 """Columns of system result sets, written as text: `"name sysname, object_id int, definition nvarchar(max)?"`.
 
-A `?` after the type makes a column nullable; `= value` makes it a constant which rows need not supply. Every view,
-procedure result and metadata table of the catalogue and of change data capture is declared this way.
+A `?` after the type makes a column nullable; `= value` makes it a constant that rows need not supply. All views,
+procedure results and metadata tables of the catalogue and of change data capture are declared this way.
 """
 
 from __future__ import annotations

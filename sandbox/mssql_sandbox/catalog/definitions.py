@@ -1,6 +1,6 @@
 """How a system view, procedure or function is declared: plain values, one per object.
 
-The modules of views and procedures hold tables of these; `registry` finds them by name for the executor.
+The modules of views and procedures hold tables of them; `registry` finds them by name for the executor.
 """
 
 from __future__ import annotations

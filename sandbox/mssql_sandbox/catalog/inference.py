@@ -1,7 +1,8 @@
-"""What a statement needs, without running it: the types of its undeclared parameters.
+"""The types of the undeclared parameters of a statement, without running it.
 
-A parameter takes the type of the column it is compared with, assigned or inserted into, or of the procedure's parameter
-it is passed to; else nvarchar(4000), as for text. Drivers ask before they bind (NULLs, bulk parameters) [exp].
+A parameter takes the type of the column it is compared with, assigned to or inserted into, or of the procedure
+parameter it is passed to; otherwise nvarchar(4000), as for text. Drivers need the types before they bind values (NULLs,
+bulk parameters) [exp].
 """
 
 from __future__ import annotations

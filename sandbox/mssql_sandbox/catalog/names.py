@@ -1,6 +1,6 @@
 """Walking a database: its objects, its constraints as objects, and LIKE patterns on names.
 
-The one place that knows how storage keeps what `sys.objects` lists. Names are compared by the database's collation.
+Only this module knows how storage keeps what `sys.objects` lists. Names are compared by the database's collation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `SERVERPROPERTY` answers on every server.
+"""The `SERVERPROPERTY` values that all servers share.
 
-Version, edition and name are the server's own (`Server.version`); `functions.properties` adds them.
+Version, edition and name belong to the server (`Server.version`); `functions.properties` adds them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What tables, views and functions consist of: their columns and parameters, whatever kind of object they are.
+"""The columns and parameters of tables, views and functions, for every kind of object.
 
-Columns of views and of functions that give tables are those of a query over them, kept until the object is made anew:
-the server too knows a view's columns from when it was made [doc].
+The columns of views and table-valued functions are those of a query over them. They are kept until the object changes:
+SQL Server too records a view's columns when the view is created [doc].
 """
 
 from __future__ import annotations

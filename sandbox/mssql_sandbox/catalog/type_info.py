@@ -1,8 +1,8 @@
-"""What `sp_datatype_info[_100]` answers: drivers size their parameters by it.
+"""The result of `sp_datatype_info[_100]`, from which drivers size their parameters.
 
-One row per type name, as ODBC 3 sees it; ODBC 2 differs in the codes of date and time types and in the precision of
-`float` and `real`. Older clients (`sp_datatype_info`) get the types of 2008 as `nvarchar`.
-Source: the documented result set of `sp_datatype_info` [doc]; values [fab].
+One row per type name, in terms of ODBC 3; ODBC 2 differs in the codes of date and time types and in the precision of
+`float` and `real`. Older clients (`sp_datatype_info`) get the types of 2008 as `nvarchar`. Source: the documented
+result set of `sp_datatype_info` [doc]; values [fab].
 """
 
 from __future__ import annotations

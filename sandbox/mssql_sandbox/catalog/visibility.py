@@ -1,7 +1,7 @@
-"""Which objects the catalogue shows to a session: its own and those on which it has some permission [doc].
+"""Which objects the catalogue shows to a session: its own, and those on which it has some permission [doc].
 
-Rows of catalogue views are about the object that their `object_id`, `parent_object_id` or pair of schema and name
-tells; rows about anything else are shown to all.
+The `object_id`, `parent_object_id` or pair of schema and name tells which object a row is about; all other rows are
+shown to every session.
 """
 
 from __future__ import annotations

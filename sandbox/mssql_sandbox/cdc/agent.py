@@ -1,7 +1,7 @@
-"""SQL Server Agent as far as change data capture needs it: the capture and cleanup jobs on the server's clock.
+"""The part of SQL Server Agent that change data capture needs: the capture and cleanup jobs on the server's clock.
 
-A running capture job keeps the settings it started with. Jobs are asyncio tasks of the server's loop; every wait asks
-the virtual clock. What a pass over the log does is in `scan`, what a cleanup does in `cleanup`.
+A running capture job keeps the settings it started with. Jobs are asyncio tasks of the server's loop; every wait uses
+the virtual clock. A pass over the log belongs to `scan`, a cleanup to `cleanup`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the capture job does with DDL it meets in the log: history rows, changed column types.
+"""How the capture job handles DDL in the log: history rows and changed column types.
 
-Rules: §1.8 of the product's documentation on DDL and change data capture [doc]; who keeps what [fab][est].
+Rules: §1.8 of the product's documentation on DDL and change data capture [doc]; the rest [fab][est].
 """
 
 from __future__ import annotations

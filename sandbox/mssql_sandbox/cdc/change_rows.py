@@ -1,8 +1,8 @@
 """From a log record to the rows of one change table.
 
-Pure: a `RowChange` of the engine's log and an instance's captured columns in, tuples in the change table's column order
-out. Which instances a record concerns, and when, is decided by `scan`.
-Rules: operations and masks [doc][est], deferred updates [doc KB 238254, est], large values [doc][fab].
+Pure: takes a `RowChange` of the engine's log and an instance's captured columns, and returns tuples in the change
+table's column order. `scan` decides which instances a record concerns, and when. Rules: operations and masks
+[doc][est], deferred updates [doc KB 238254, est], large values [doc][fab].
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Removing old changes: the cleanup job and `sp_cdc_cleanup_change_table`.
 
-The job's mark is relative to the newest captured commit, not to now [doc]; instances below it are raised in one
-transaction, rows go in the next.
+The job's low-water mark is relative to the newest captured commit, not to now [doc]. One transaction raises the
+instances below it, the next removes the rows.
 """
 
 from __future__ import annotations

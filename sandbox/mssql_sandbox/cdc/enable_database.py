@@ -1,7 +1,7 @@
-"""Switching change data capture on and off for a database.
+"""Enabling and disabling change data capture for a database.
 
-Creates and drops user and schema `cdc`, the metadata tables and the placeholder functions. Jobs belong to the first and
-last *table* and are handled by `agent`; parameter checks of the procedures are in `procedures`.
+Creates and drops the user and schema `cdc`, the metadata tables and the placeholder functions. Jobs are created with
+the first *table* and dropped with the last, by `agent`; the procedures' parameter checks are in `procedures`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scalar functions `sys.fn_cdc_*`.
 
-Sources: the functions' pages [doc]; odd cases measured [fab]: 208 when the database is not enabled, zeros for an
-unknown instance, NULL for a new one until the capture job has met it.
+Sources: the functions' pages [doc]; edge cases measured [fab]: 208 if the database is not enabled, zeros for an unknown
+instance, NULL for a new one until the capture job has seen it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows which a capture instance has in the metadata tables: written when it is enabled, dropped with it."""
+"""The rows of a capture instance in the metadata tables: inserted when it is enabled, deleted with it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Capture instances as the capture job keeps them in memory, and what is known of one database's capture.
+"""Capture instances as the capture job keeps them in memory, and the state of capture in one database.
 
-The rows of `cdc.change_tables` and `cdc.captured_columns` are what clients see; an instance besides remembers how the
-source's rows are laid out at the place in the log up to which the job has read.
+Clients see the rows of `cdc.change_tables` and `cdc.captured_columns`. An instance also remembers the layout of the
+source's rows at the position in the log that the job has reached.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What Agent remembers of its jobs: when they were made, whether they run, and the lines of their history.
+"""What Agent records of its jobs: creation times, whether they run, and their history.
 
-Kept in memory beside the running tasks; msdb's tables are made from it when they are read. Messages and steps are those
-of the jobs of change data capture [pub][sys].
+Kept in memory with the running tasks; msdb's tables are computed from it. Messages and steps are those of the jobs of
+change data capture [pub][sys].
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Settings of the capture and the cleanup job and the checks on them. Pure; storing and running is elsewhere.
+"""The settings of the capture and the cleanup job, and their checks. Pure; storing them and running jobs is elsewhere.
 
-Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; which error for what [sys].
+Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; error numbers [sys].
 """
 
 from __future__ import annotations

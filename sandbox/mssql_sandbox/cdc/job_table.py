@@ -1,6 +1,6 @@
-"""`msdb.dbo.cdc_jobs`: the table which holds the jobs' settings. It comes into being with the first job [fab].
+"""`msdb.dbo.cdc_jobs`: the table with the jobs' settings. It is created with the first job [fab].
 
-Azure SQL Database has it in each database, as `cdc.cdc_jobs` [doc].
+Azure SQL Database has one in each database, as `cdc.cdc_jobs` [doc].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names and columns of what change data capture creates in a database.
+"""Names and columns of the objects that change data capture creates in a database.
 
 Declarations only: the metadata tables, the fixed columns of a change table, names derived from an instance's name.
 Column order matters: clients read `cdc.change_tables` by position [dbz].

@@ -1,6 +1,6 @@
 """Reading and writing the metadata tables of one database through a transaction.
 
-The tables are ordinary tables of the engine; this module only spares its callers positions and views.
+The tables are ordinary tables of the engine; this module hides column positions and read views from its callers.
 """
 
 from __future__ import annotations

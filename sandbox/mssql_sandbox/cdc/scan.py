@@ -1,8 +1,8 @@
 """One pass over the log: committed changes of tracked tables into change tables, in one transaction.
 
-The pass reads up to `maxtrans` transactions behind the database's place in the log, writes their change rows and the
-mapping of LSNs to times, follows the DDL among them, announces new instances, and moves the place. DDL history is
-written by the next pass, so that it lags the change rows [fab]. Who calls passes, and when, is in `agent`.
+The pass reads up to `maxtrans` transactions after the database's position in the log, writes their change rows and the
+mapping of LSNs to times, applies the DDL among them, activates new instances, and moves the position. The next pass
+writes DDL history, so that it lags the change rows [fab]. `agent` decides when passes run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The history behind `sys.dm_cdc_log_scan_sessions` and `sys.dm_cdc_errors`.
 
-Consecutive scans that find nothing share one row and count up `empty_scan_count`; an empty scan's LSNs are shown with a
-trailing NUL character [dbz]. Rules: §1.7 of the product documentation on the two views [doc].
+Consecutive scans that find nothing share one row and increment `empty_scan_count`; the LSNs of an empty scan end with a
+NUL character [dbz]. Rules: §1.7 of the product documentation on the two views [doc].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Views about change data capture: scan sessions, errors, and the Agent among the server's services."""
+"""Views of change data capture: scan sessions, errors, and Agent among the server's services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server knows of the other end of a session's connection."""
+"""What a server knows about the client of a session."""
 
 from __future__ import annotations
 

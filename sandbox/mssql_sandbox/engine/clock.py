@@ -1,7 +1,7 @@
-"""The server's clock: real by default; it can be set, advanced and frozen, and sleepers follow it.
+"""The server's clock: real by default; it can be set, advanced and frozen, and sleeping tasks follow it.
 
-Everything in the sandbox that asks for the time or waits for a time asks a `Clock`, so that tests can let days
-pass at once. What does not belong here: formatting times and SQL date arithmetic.
+Everything in the sandbox that reads the time or waits uses a `Clock`, so that a test can let days pass at once. What
+does not belong here: formatting times and SQL date arithmetic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Collations: what a collation's name means, comparison keys, code pages.
+"""Collations: the meaning of a collation's name, comparison keys, code pages.
 
-`Collation.key` gives the sort key of national text, `narrow_key` that of char/varchar text: SQL_* collations order
-the two differently (hyphens and apostrophes count in varchar, and are nearly ignored in nvarchar). Two texts are equal
+`Collation.key` gives the sort key of national text, `narrow_key` that of char/varchar text: SQL_* collations order the
+two differently (hyphens and apostrophes count in varchar and are nearly ignored in nvarchar). Two texts are equal
 exactly when their keys are. What does not belong here: conversion between types, the collation of an expression.
 """
 

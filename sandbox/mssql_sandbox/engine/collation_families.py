@@ -1,6 +1,6 @@
-"""The families of collations: locale, code page, the versions there are.
+"""The families of collations: locale, code page and versions.
 
-What a name means belongs to `collation`. Families without a code page, for national text only, are not known.
+The meaning of a name belongs to `collation`. Families without a code page, for national text only, are not supported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Conversion between all types, by SQL Server's rules and with its errors.
 
-`converter(source, target)` makes a function for values in storage form, cached by the two types; `convert` is the
-one-off form; `assigner` is for column values, where lost characters are an error. The parts live in
-conversion_numbers, conversion_dates and conversion_strings; what does not belong here: which type wins (precedence.py).
+`converter(source, target)` makes a function for values in storage form, cached by the two types; `convert` converts one
+value; `assigner` is for column values, where lost characters are an error. The parts are in conversion_numbers,
+conversion_dates and conversion_strings; what does not belong here: which type wins (precedence.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Conversion of whole columns: the same values as `converter` gives, NULL staying NULL, for a list at a time.
+"""Conversion of whole columns: the same values as `converter` gives, for a list at a time; NULL stays NULL.
 
-What large reads convert most has a loop of its own here, in one table; everything else is `converter` in a loop.
+The conversions most frequent in large reads have loops of their own, in one table; all others call `converter` in a
+loop.
 """
 
 from __future__ import annotations

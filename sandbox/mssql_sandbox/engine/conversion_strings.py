@@ -1,4 +1,4 @@
-"""Conversion to character types and to uniqueidentifier: styles, cutting, padding, code pages."""
+"""Conversion to character types and to uniqueidentifier: styles, truncation, padding, code pages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Data files of BULK INSERT: opening them, and cutting text into rows of fields.
+"""Data files of BULK INSERT: opening them, and splitting text into rows of fields.
 
-Fields are cut as the server does: every field but a row's last ends at the field terminator, whatever stands in it
-(line ends too), the last one at the row terminator or at the end of the file. What the fields mean belongs to the
-executor. Files are read by the server, with the rights of the server's process, so callers first ask who may.
+Fields are split as the server does it: every field but the last of a row ends at the field terminator and may contain
+line ends; the last one ends at the row terminator or at the end of the file. The executor gives fields their meaning.
+Files are opened with the rights of the server's process, so callers check permissions first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a session emits while it runs a request, and what a client may send beside SQL text.
+"""The events that a session emits while it runs a request, and what a client may send besides SQL text.
 
-Events are plain frozen values: sessions make them, the protocol layer turns them into tokens, tests compare
-them. What does not belong here: encoding and execution.
+Events are plain frozen values: sessions create them, the protocol layer turns them into tokens, tests compare them.
+What does not belong here: encoding and execution.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """hierarchyid values: the packed bits of their labels (MS-SSCLRT, "HierarchyId structure"), and the text `/1/2.1/`.
 
-Labels from -72 to 5199 are known; others are an error that says so.
+Labels from -72 to 5199 are supported; others are an error.
 """
 
 from __future__ import annotations

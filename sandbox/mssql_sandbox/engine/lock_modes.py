@@ -1,4 +1,4 @@
-"""Lock modes: which go together, which cover others."""
+"""Lock modes: which are compatible, and which cover others."""
 
 from __future__ import annotations
 

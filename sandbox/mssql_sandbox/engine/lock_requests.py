@@ -1,4 +1,4 @@
-"""What is locked, by whom, and waiting for it: requests are awaited by the statement runner."""
+"""Locked resources, their holders, and requests that wait: the statement runner awaits them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Lock manager: granted locks, queues, conversions, deadlock detection.
 
-Storage asks for a lock with `acquire`; where it cannot be had, a request is queued and `MustWait` is raised. The
-statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again.
-A newcomer waits for granted and for pending modes that conflict with its own, a conversion for granted ones only.
-A row that a transaction has changed is locked by its uncommitted version; the manager hears of that lock only
-when somebody runs into it (`acquire_from`). What does not belong here: which locks a statement needs.
+Storage requests a lock with `acquire`; if it is not available, the request is queued and `MustWait` is raised. The
+statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again. A new request waits
+for granted and for pending modes that conflict with it, a conversion for granted ones only. A row that a transaction
+has changed is locked by its uncommitted version; the manager learns of that lock only when another transaction meets it
+(`acquire_from`). What does not belong here: which locks a statement needs.
 """
 
 from __future__ import annotations

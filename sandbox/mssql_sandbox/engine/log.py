@@ -1,9 +1,9 @@
 """The transaction log of one database: LSNs and the records that change data capture reads.
 
-LSNs follow the reference's simulation rules: VLF from 0x27, every commit closes its log block, slots count from 1
-inside a block; so a commit's LSN is above all row LSNs of its transaction and above every earlier commit.
-Only changes of tracked tables are kept as records, and only until capture has passed them; for the rest the
-log merely grows. What does not belong here: turning records into change rows.
+LSNs follow the reference's simulation rules: the first VLF is 0x27, every commit closes its log block, slots count from
+1 inside a block; so a commit's LSN is above all row LSNs of its transaction and above every earlier commit. Only
+changes of tracked tables are kept as records, and only until capture has passed them; otherwise the log only advances.
+What does not belong here: turning records into change rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Dynamic data masking: the functions of MASKED WITH, what they may be said of, and what they make of a value.
+"""Dynamic data masking: the functions of MASKED WITH, the columns they apply to, and the values they produce.
 
-Who sees masked values is not known here. Evidence: Microsoft's documentation of dynamic data masking; messages, small
-letters and short values as others measured them on SQL Server 2025 [pub].
+Which principals see masked values is decided elsewhere. Evidence: Microsoft's documentation of dynamic data masking;
+messages, lower-case letters and short values were measured on SQL Server 2025 [pub].
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reading text: dates and times in the forms that SQL Server accepts, numbers, uniqueidentifiers.
+"""Parsing text: dates and times in the forms that SQL Server accepts, numbers, uniqueidentifiers.
 
-Functions raise ValueError for text without meaning and `OutOfRangeError` for meaning without a value; conversion.py
+Functions raise ValueError for text that is no value, and `OutOfRangeError` for values outside the range; conversion.py
 turns both into error numbers. What does not belong here: rounding to a type (ticks.py).
 """
 

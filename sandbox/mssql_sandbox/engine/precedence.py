@@ -1,4 +1,4 @@
-"""Type precedence: which type two types meet at, and result types of arithmetic.
+"""Type precedence: the common type of two types, and result types of arithmetic.
 
 What does not belong here: converting values (conversion.py) and collation conflicts (`resolve_collation` aside).
 """

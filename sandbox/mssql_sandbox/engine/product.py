@@ -1,7 +1,7 @@
-"""Which SQL Server the stand-in says it is: one table of versions, and one of what came when.
+"""The SQL Server versions that the sandbox emulates: one table of versions, and one of what each introduced.
 
-Numbers and names are those of released builds [doc]; what an older version lacks is listed by the version which brought
-it. Azure SQL Database counts as the newest version, without what `NOT_IN_AZURE` names.
+Numbers and names are those of released builds [doc]; what an older version lacks is listed under the version that
+introduced it. Azure SQL Database counts as the newest version, without what `NOT_IN_AZURE` names.
 """
 
 from __future__ import annotations

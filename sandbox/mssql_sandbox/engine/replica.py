@@ -1,8 +1,8 @@
-"""A readable secondary: what connections with the read-only intent see while one is simulated.
+"""A readable secondary: what connections with read-only intent see while one is simulated.
 
-It shows the database as of an earlier commit: of some seconds ago, or of the moment in which it stopped to follow. Rows
-come from row versions, as on a real secondary, which maps every isolation level to snapshot isolation [doc]. What does
-not belong here: definitions of objects, which are those of the primary.
+It shows the database as of an earlier commit: some seconds ago, or the moment when it stopped following. Rows come from
+row versions, as on a real secondary, which maps every isolation level to snapshot isolation [doc]. What does not belong
+here: definitions of objects, which are those of the primary.
 """
 
 from __future__ import annotations

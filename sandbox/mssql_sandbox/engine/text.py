@@ -1,6 +1,6 @@
-"""Values as text: what CAST and CONVERT to character types give, with CONVERT's styles.
+"""Values as text: the results of CAST and CONVERT to character types, with CONVERT's styles.
 
-What does not belong here: reading text (parsing.py), truncation and padding (conversion.py).
+What does not belong here: parsing text (parsing.py), truncation and padding (conversion.py).
 """
 
 from __future__ import annotations

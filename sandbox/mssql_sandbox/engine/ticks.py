@@ -1,7 +1,7 @@
 """Calendar arithmetic on storage forms: days, 100-ns ticks, 1/300 s, minutes.
 
-Everything dated can be taken apart into `Moment` (days since 0001-01-01, 100-ns ticks of the day, offset) and made
-again from it, with each type's own rounding. What does not belong here: text forms and error numbers.
+Every date and time value can be split into a `Moment` (days since 0001-01-01, 100-ns ticks of the day, offset) and
+built from one, with each type's own rounding. What does not belong here: text forms and error numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transactions: undo, savepoints, statement scopes, snapshots, commit.
 
-A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN are
-the session's. What does not belong here: commit order and snapshots of the whole server (transaction_manager.py), how
-rows are stored (storage/), which errors doom a transaction.
+A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN
+belong to the session. What does not belong here: commit order and snapshots of the whole server
+(transaction_manager.py), how rows are stored (storage/), which errors doom a transaction.
 """
 
 from __future__ import annotations

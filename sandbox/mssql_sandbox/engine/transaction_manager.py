@@ -1,6 +1,6 @@
-"""The transactions of a whole server: commit order, snapshots in use, row versions that nobody can see any more.
+"""The transactions of a whole server: commit order, snapshots in use, row versions that are no longer visible.
 
-What does not belong here: what one transaction does and undoes (transaction.py), how rows are stored (storage/).
+What does not belong here: the work and the undo of one transaction (transaction.py), how rows are stored (storage/).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a transaction is made of: its isolation, its savepoints, and the statement scopes of one request in it."""
+"""The parts of a transaction: its isolation, its savepoints, and the statement scopes of one request."""
 
 from __future__ import annotations
 

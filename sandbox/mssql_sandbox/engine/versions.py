@@ -1,7 +1,7 @@
-"""Row versions and read views: which version of a row a reader may see.
+"""Row versions and read views: the version of a row that a reader may see.
 
-A slot of a table's heap holds the row's tuple itself when everybody sees it, a `Version` while that is not so, and
-None when it is free. What does not belong here: indexes and scans (storage/), commit order (transaction.py).
+A slot of a table's heap holds the row's tuple if every reader sees it, otherwise a `Version`, and None when it is free.
+What does not belong here: indexes and scans (storage/), commit order (transaction.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The compiler of a statement: what compilation needs to know around it, and the way into the tables of the language.
+"""The compiler of a statement: the context of a compilation, and access to the tables of the language.
 
-How each kind of node is compiled is not known here: `exec.language` says why.
+It does not know how each kind of node is compiled; `exec.language` explains why.
 """
 
 from __future__ import annotations

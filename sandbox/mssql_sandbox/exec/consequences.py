@@ -1,4 +1,4 @@
-"""What an uncaught error does: how the client is told, and whether the statement, the batch or the transaction ends."""
+"""The consequences of an uncaught error: messages, and whether the statement, the batch or the transaction ends."""
 
 from __future__ import annotations
 

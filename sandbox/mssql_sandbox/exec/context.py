@@ -1,4 +1,4 @@
-"""What closures get when they run: the values of variables, outer rows, the transaction, the statement's time."""
+"""The run-time state that closures read: variables, outer rows, the transaction, the statement's time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who may change definitions and see the server's state: what administrators' permissions mean, and their errors.
+"""Permissions to change definitions and to view the server's state, and their errors.
 
-Texts and numbers: "Database engine events and errors" [doc]. Rows are `security`'s.
+Texts and numbers: "Database engine events and errors" [doc]. Permissions on rows belong to `security`.
 """
 
 from __future__ import annotations

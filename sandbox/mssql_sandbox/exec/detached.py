@@ -1,4 +1,4 @@
-"""Detaching databases and attaching them again: they wait in memory under the names of their files.
+"""Detaching and attaching databases: they are kept in memory under the names of their files.
 
 Change data capture stays enabled, and its jobs stay in msdb, when a database is detached and attached [doc].
 """

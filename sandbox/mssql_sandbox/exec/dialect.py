@@ -1,4 +1,4 @@
-"""T-SQL: the tables of the language, made out of the rooms that know its parts. Nothing is decided here."""
+"""T-SQL: builds the tables of the language from the modules that implement it. No logic here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Driving a request: its steps go on by themselves, pauses are awaited, events handed on, attentions noticed."""
+"""Driving a request: runs its steps, awaits pauses, passes events on, handles attentions."""
 
 from __future__ import annotations
 

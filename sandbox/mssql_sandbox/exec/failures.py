@@ -1,4 +1,4 @@
-"""Errors as events, and which of them end a batch whatever the options say."""
+"""Errors as events, and the errors that end a batch regardless of SET options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes between running statements and the session that drives them: pauses, jumps, aborts.
+"""Communication between running statements and the session that drives them: pauses, jumps, aborts.
 
 Statements run as plain generators of events. Where they must wait they yield a `Pause`; the session awaits it and sends
 the result back in. So no statement is a coroutine, and execution stays fast.

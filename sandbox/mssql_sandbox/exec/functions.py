@@ -1,4 +1,4 @@
-"""Users' functions: arguments in the types of the parameters, and running a body without waiting for anything."""
+"""Users' functions: arguments in the types of the parameters, and running a body without waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles of prepared statements, as a session keeps them."""
+"""The handles of a session's prepared statements."""
 
 from __future__ import annotations
 

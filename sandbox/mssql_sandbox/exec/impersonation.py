@@ -1,4 +1,4 @@
-"""Running as somebody else: EXECUTE AS of modules and of strings."""
+"""Impersonation: EXECUTE AS of modules and of strings."""
 
 from __future__ import annotations
 

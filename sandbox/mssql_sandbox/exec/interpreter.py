@@ -1,4 +1,4 @@
-"""Running statement lists: one statement after the other, and what its errors mean for those that follow."""
+"""Running statement lists: one statement after the other, and the effect of errors on the statements that follow."""
 
 from __future__ import annotations
 

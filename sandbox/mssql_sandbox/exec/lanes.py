@@ -1,8 +1,8 @@
-"""MARS: several requests of one session under way at the same time.
+"""MARS: several requests of one session at the same time.
 
 A `Lane` runs one request after the other; the lanes of a session share its temporary tables, cursors, handles and its
-transaction. A request starts with a copy of the session's environment (SET options, database, @@ERROR, …) and leaves it
-behind when it ends. Statements take turns only where nothing is half done: between rows of a query, and while waiting.
+transaction. A request starts with a copy of the session's environment (SET options, database, @@ERROR, …) and stores it
+back when it ends. Statements take turns only at safe points: between rows of a query, and while waiting.
 """
 
 from __future__ import annotations

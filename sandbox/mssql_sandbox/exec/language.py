@@ -1,8 +1,8 @@
-"""What the language is made of, handed in: what compiles an expression, plans a query, runs a statement.
+"""The tables of the language: what compiles an expression, plans a query, runs a statement.
 
-Expressions hold queries, queries hold expressions and users' functions, functions hold statements, and statements hold
-all of them. So that no module has to import what stands above it, code that meets a node of another kind looks it up in
-the tables that its session carries. `exec.dialect` makes them, once, and checks their types: `CompileExpression` and
+Expressions contain queries, queries contain expressions and users' functions, functions contain statements, and
+statements contain all of them. To avoid import circles, code that meets a node of another kind looks it up in the
+tables that its session carries. `exec.dialect` builds them once and checks their types: `CompileExpression` and
 `PlanQuery` of `compiler`, `RunStatement` of `routine`, `CallProcedure` of `session_state`.
 """
 

@@ -1,4 +1,4 @@
-"""Texts of messages with places in them, as RAISERROR and FORMATMESSAGE fill them."""
+"""Message texts with placeholders, as RAISERROR and FORMATMESSAGE fill them."""
 
 from __future__ import annotations
 

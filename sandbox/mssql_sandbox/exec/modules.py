@@ -1,4 +1,4 @@
-"""Modules as the database keeps them: views, procedures, functions, triggers; compiling what one consists of."""
+"""Stored modules: views, procedures, functions, triggers; compiling their bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names to objects: databases, schemas, tables, views, modules, temporary tables, the catalogue's own."""
+"""Resolving names: databases, schemas, tables, views, modules, temporary tables, system objects."""
 
 from __future__ import annotations
 

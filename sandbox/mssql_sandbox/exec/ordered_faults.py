@@ -1,4 +1,4 @@
-"""Where the faults that were ordered for statements strike; which there are is the server's `faults`."""
+"""Applying the faults that are ordered for statements; the server's `faults` holds the orders."""
 
 from __future__ import annotations
 

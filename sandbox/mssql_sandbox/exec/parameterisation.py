@@ -1,7 +1,7 @@
 """Single changes full of literals (`UPDATE t SET a = 5 WHERE id = 7`) share one compiled plan per shape.
 
-Literals that stand alone as a value to store or to compare with become parameters; all others belong to the shape,
-because what they say may decide how the statement is compiled. A text that is anything else runs as it is written.
+Literals that stand alone as a value to store or to compare with become parameters; all others are part of the shape,
+because they may affect how the statement is compiled. Any other text runs as written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a plan is: something with fields that is opened for one execution and gives slices of rows.
+"""The interface of a plan: it has fields, is opened for one execution, and gives slices of rows.
 
-How rows are found and made belongs to `query`.
+Finding and computing rows belongs to `query`.
 """
 
 from __future__ import annotations

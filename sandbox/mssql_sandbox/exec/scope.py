@@ -1,4 +1,4 @@
-"""Names of columns at one query level, and how references find them: 207, 209, 4104."""
+"""Column names at one query level, and how references are resolved: 207, 209, 4104."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who may do what, as far as system procedures and views ask: server roles, database roles, grants.
+"""Permission checks for statements, system procedures and views: server roles, database roles, grants.
 
-Only questions; logins, users and grants are kept by storage and changed by the executor.
+Checks only; storage keeps logins, users and grants, and the executor changes them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a session: what statements, functions and views ask of the one who runs them."""
+"""The state of a session, as statements, functions and views see it."""
 
 from __future__ import annotations
 

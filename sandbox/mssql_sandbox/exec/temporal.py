@@ -1,7 +1,7 @@
-"""System-versioned (temporal) tables: their definition; FOR SYSTEM_TIME is `query.history`'s.
+"""Definitions of system-versioned (temporal) tables; FOR SYSTEM_TIME belongs to `query.history`.
 
-Evidence: Microsoft's documentation of temporal tables and its list of errors; 13530, 13592 and 4945 are estimates.
-Keeping rows while they are written is the engine's.
+Evidence: Microsoft's documentation of temporal tables and its list of errors; 13530, 13592 and 4945 are estimates. The
+engine keeps former rows when rows are written.
 """
 
 from __future__ import annotations

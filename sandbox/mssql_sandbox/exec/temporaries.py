@@ -1,4 +1,4 @@
-"""Temporary tables of a session: its own (`#t`), and the shared ones (`##t`) it has made."""
+"""Temporary tables of a session: its local ones (`#t`), and the global ones (`##t`) that it has created."""
 
 from __future__ import annotations
 

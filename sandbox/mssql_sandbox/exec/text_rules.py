@@ -1,4 +1,4 @@
-"""Rules that the text of a batch or module keeps before it runs: where jumps lead, what functions and views hold."""
+"""Rules checked before a batch or module runs: targets of jumps, contents of functions and views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions of a session: @@TRANCOUNT, implicit transactions, and the life of a statement inside them."""
+"""Transactions of a session: @@TRANCOUNT, implicit transactions, and the course of a statement inside them."""
 
 from __future__ import annotations
 

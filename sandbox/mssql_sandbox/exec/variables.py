@@ -1,4 +1,4 @@
-"""Variables of a batch or module: slots and types, and the check that every one used is declared (137, 134, 1087)."""
+"""Variables of a batch or module: slots and types, and the check that all are declared (137, 134, 1087)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Block encoders: one Python function compiled per result schema that encodes some hundred rows column by column.
 
-Columns of fixed width are packed together by one struct (layouts.py), the others by their expression
-(type_codecs.py); what is done per row is left to functions in C. About three times as fast as row by row.
+One struct packs adjacent columns of fixed width (layouts.py), the others use their expression (type_codecs.py); work
+per row is done by functions in C. About three times as fast as row by row.
 """
 
 import struct

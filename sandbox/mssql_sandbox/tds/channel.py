@@ -1,4 +1,4 @@
-"""Messages in, packets out: one client's socket, TLS in between while it is on."""
+"""Messages in, packets out: the socket of one client, through TLS if it is on."""
 
 import asyncio
 import ssl

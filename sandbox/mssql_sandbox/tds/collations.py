@@ -1,6 +1,6 @@
-"""The five bytes by which TDS names a collation (MS-TDS 2.2.5.1.2), in both directions.
+"""The five bytes that identify a collation in TDS (MS-TDS 2.2.5.1.2), in both directions.
 
-What collations mean, and their code pages, belongs to the engine.
+The meaning of collations, and their code pages, belongs to the engine.
 """
 
 import functools

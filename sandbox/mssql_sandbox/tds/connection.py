@@ -1,6 +1,6 @@
-"""The life of one connection: PRELOGIN, TLS, LOGIN7, then requests until the client leaves (conversation.py).
+"""The course of one connection: PRELOGIN, TLS, LOGIN7, then requests until the client leaves (conversation.py).
 
-Whatever a client sends ends at most its own connection.
+A malformed message ends at most the connection that sent it.
 """
 
 import asyncio

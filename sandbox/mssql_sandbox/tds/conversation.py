@@ -1,7 +1,7 @@
 """Requests and their answers, one after the other, until the client leaves.
 
-Requests run in one task while another keeps reading, so that an attention is heard in time. What came before the first
-request (PRELOGIN, TLS, LOGIN7) belongs to connection.py.
+Requests run in one task while another keeps reading, so that an attention is noticed in time. Everything before the
+first request (PRELOGIN, TLS, LOGIN7) belongs to connection.py.
 """
 
 import asyncio

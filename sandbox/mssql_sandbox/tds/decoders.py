@@ -1,6 +1,6 @@
-"""Reading the bytes of single values, without frame, into storage form; every range is checked.
+"""Decoding single values, without frame, into storage form; every range is checked.
 
-Which decoder belongs to which type stands in type_codecs.py.
+type_codecs.py assigns decoders to types.
 """
 
 import decimal

@@ -1,7 +1,7 @@
-"""How columns of fixed width lie side by side in one C struct: formats and the columns that fill them.
+"""The layout of adjacent columns of fixed width in one C struct: formats and the columns that fill them.
 
-The second table of value codecs beside type_codecs.py, for the types whose values have one width: a whole run of them
-is packed by one call. Both tables give the same bytes, which the tests hold against one another.
+The second table of value codecs beside type_codecs.py, for types whose values have one width: one call packs all
+adjacent columns. Both tables give the same bytes, which the tests compare.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""LOGIN7 (MS-TDS 2.2.6.4): who the client is and what it wants."""
+"""LOGIN7 (MS-TDS 2.2.6.4): the client's identity and its requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

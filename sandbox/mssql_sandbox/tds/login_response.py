@@ -1,4 +1,4 @@
-"""The answer to LOGIN7: welcome or refusal."""
+"""The answer to LOGIN7: acceptance or refusal."""
 
 from mssql_sandbox.engine.collation import Collation
 from mssql_sandbox.errors import SqlError

@@ -1,6 +1,6 @@
-"""Packets (MS-TDS 2.2.3.1): cutting messages into them and putting them together again.
+"""Packets (MS-TDS 2.2.3.1): splitting messages into packets and reassembling them.
 
-Knows nothing of what the messages mean, nor of sockets and TLS.
+Knows neither the contents of messages nor sockets and TLS.
 """
 
 import enum

@@ -1,4 +1,4 @@
-"""PRELOGIN (MS-TDS 2.2.6.5): versions and the bargain about encryption.
+"""PRELOGIN (MS-TDS 2.2.6.5): versions and negotiation of encryption.
 
 The encryption matrix was measured with FreeTDS, Microsoft's ODBC Driver 18 and mssql-jdbc.
 """

@@ -1,7 +1,7 @@
-"""From a session's events to one response message: which token, in which order, with which bits.
+"""From a session's events to one response message: the tokens, their order, and their bits.
 
-The last DONE of a response must say so, but whether a DONE is the last is known only when the next event
-comes or none does: one DONE is always held back.
+The last DONE of a response must be marked as the last, which is known only when the next event comes or the events end:
+one DONE is always held back.
 """
 
 import itertools

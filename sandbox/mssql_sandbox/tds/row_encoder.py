@@ -1,8 +1,8 @@
 """Row encoders: Python functions compiled per result schema, from the expressions of type_codecs.py.
 
-A generated function is about three times as fast as closures per cell, and this is the hot path of every
-large read. Rows with a NULL travel as NBCROW, all others as ROW. Many rows are encoded in blocks
-(block_encoder.py), a few of them row by row.
+A generated function is about three times as fast as closures per cell, and this is the hot path of every large read.
+Rows with a NULL are sent as NBCROW, all others as ROW. Many rows are encoded in blocks (block_encoder.py), a few row by
+row.
 """
 
 import codecs

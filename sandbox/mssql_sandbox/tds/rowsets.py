@@ -1,6 +1,6 @@
-"""Rows that a client sends, read into storage form: table-valued parameters (MS-TDS 2.2.5.5.5), bulk loads (2.2.6.1).
+"""Rows sent by a client, read into storage form: table-valued parameters (MS-TDS 2.2.5.5.5), bulk loads (2.2.6.1).
 
-What the rows are for belongs to the session.
+Using the rows belongs to the session.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The seam between protocol and execution: what a connection needs of a session."""
+"""The interface between protocol and execution: what a connection needs from a session."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol

@@ -1,6 +1,6 @@
-"""SMP (MC-SMP): the packets by which several streams share one connection, and the windows that pace them.
+"""SMP (MC-SMP): packets with which several streams share one connection, and their flow-control windows.
 
-Knows neither TDS nor sockets. Sequence numbers and windows count DATA packets from 1 and wrap round at 32 bits.
+Knows neither TDS nor sockets. Sequence numbers and windows count DATA packets from 1 and wrap around at 32 bits.
 """
 
 import enum

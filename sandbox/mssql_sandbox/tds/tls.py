@@ -1,7 +1,7 @@
 """TLS on memory buffers, and the self-signed certificate of the server.
 
-TLS is driven by hand because its handshake travels inside TDS packets and because it may end after the
-login message; neither fits asyncio's own TLS.
+TLS is driven explicitly because its handshake travels inside TDS packets and because it may end after the login
+message; asyncio's own TLS supports neither.
 """
 
 import datetime as dt

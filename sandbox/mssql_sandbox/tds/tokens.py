@@ -1,6 +1,6 @@
 """Writers of response tokens (MS-TDS 2.2.7): pure functions from values to bytes.
 
-When which token is sent, and with which MORE bit, belongs to response.py.
+When to send which token, and with which MORE bit, belongs to response.py.
 """
 
 import enum

@@ -1,8 +1,8 @@
-"""The one table of value codecs: how each type's values look on the wire (MS-TDS 2.2.5.4 to 2.2.5.6).
+"""The table of value codecs: the bytes of each type's values on the wire (MS-TDS 2.2.5.4 to 2.2.5.6).
 
-A codec gives, per type, the source text of an expression that turns a value `v` in storage form into its
-framed bytes (row encoders are compiled from these), and a function that reads the unframed bytes back.
-What a NULL looks like and how lengths are written belongs to the frame. TYPE_INFO is type_info.py.
+A codec has, per type, the source text of an expression that turns a value `v` in storage form into its framed bytes
+(row encoders are compiled from these), and a function that reads the unframed bytes back. The frame determines the form
+of NULL and of lengths. TYPE_INFO is in type_info.py.
 """
 
 import enum

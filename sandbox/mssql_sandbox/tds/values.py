@@ -1,6 +1,6 @@
-"""Reading one value of a declared type from a client's message, sql_variant and chunked values included.
+"""Reading one value of a declared type from a client's message, including sql_variant and chunked values.
 
-The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
+The bytes of each type belong to type_codecs.py, encoding of rows to row_encoder.py.
 """
 
 import functools

@@ -1,6 +1,6 @@
-"""Looking at requests as they arrive, and answers that go wrong on the wire: the seam for faults and for a log.
+"""Watching requests as they arrive, and damaging answers on the wire: the interface for faults and for the log.
 
-Which request is to suffer is decided outside (`wire_faults`); here is what a fault does to the packets of an answer.
+`wire_faults` selects the requests; this module applies a fault to the packets of an answer.
 """
 
 from __future__ import annotations

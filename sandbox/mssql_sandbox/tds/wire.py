@@ -1,7 +1,7 @@
-"""Reading and writing the little-endian primitives that every TDS structure is made of.
+"""Reading and writing the little-endian primitives of all TDS structures.
 
-`Reader` is the one place where lengths sent by a client are checked against what has arrived; all parsers
-of client data use it, so a malformed message ends as `ProtocolError` and never as an allocation.
+`Reader` checks lengths sent by a client against the received bytes, and all parsers of client data use it; so a
+malformed message ends as `ProtocolError` and never as an allocation.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""Principals, permissions, DROP, and statements that only administer."""
+"""Principals, permissions, DROP, and administrative statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What begins with a word in an expression: column names, function calls, CAST and its like, OVER clauses."""
+"""Expressions that begin with a word: column names, function calls, CAST and similar functions, OVER clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntax tree of queries as statements, of changes of rows, and of EXECUTE."""
+"""Syntax tree of queries as statements, of row changes, and of EXECUTE."""
 
 from __future__ import annotations
 

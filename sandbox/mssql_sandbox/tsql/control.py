@@ -1,4 +1,4 @@
-"""DECLARE, SET, control of flow, transactions, cursors, WAITFOR, RAISERROR and their like."""
+"""DECLARE, SET, control of flow, transactions, cursors, WAITFOR, RAISERROR and related statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE and ALTER: which statement the words after them begin."""
+"""CREATE and ALTER: finds the statement by the words that follow."""
 
 from __future__ import annotations
 

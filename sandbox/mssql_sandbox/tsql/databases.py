@@ -1,4 +1,4 @@
-"""CREATE and ALTER of databases with their options and filegroups, of schemas with what they hold, of partitions."""
+"""CREATE and ALTER of databases with options and filegroups, of schemas, of partition functions and schemes."""
 
 from __future__ import annotations
 

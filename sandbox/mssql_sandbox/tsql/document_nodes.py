@@ -1,4 +1,4 @@
-"""Syntax tree of what XML and full-text search define: schema collections, catalogues, and both kinds of indexes."""
+"""Syntax tree of XML and full-text definitions: schema collections, catalogues, and both kinds of indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXECUTE: procedures with their arguments and result sets, strings, EXECUTE AS."""
+"""EXECUTE: procedures with their arguments, strings, EXECUTE AS."""
 
 from __future__ import annotations
 

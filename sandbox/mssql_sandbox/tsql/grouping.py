@@ -1,4 +1,4 @@
-"""GROUP BY with ROLLUP, CUBE and GROUPING SETS, written out as the list of sets that they stand for."""
+"""GROUP BY with ROLLUP, CUBE and GROUPING SETS, expanded to the list of sets."""
 
 from __future__ import annotations
 

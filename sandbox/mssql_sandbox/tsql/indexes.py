@@ -1,4 +1,4 @@
-"""Indexes, their columns and options, and where tables and indexes lie."""
+"""Indexes, their columns and options, and the ON clause of tables and indexes."""
 
 from __future__ import annotations
 

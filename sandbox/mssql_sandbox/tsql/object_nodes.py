@@ -1,4 +1,4 @@
-"""Syntax tree of everything else that is defined: schemas, databases, modules, types, principals."""
+"""Syntax tree of all other definitions: schemas, databases, modules, types, principals."""
 
 from __future__ import annotations
 

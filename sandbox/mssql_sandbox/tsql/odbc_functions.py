@@ -1,7 +1,7 @@
-"""ODBC's scalar functions, as drivers pass them on in `{fn name(…)}`: names that T-SQL calls otherwise.
+"""ODBC's scalar functions in `{fn name(…)}` that have another name in T-SQL.
 
-Evidence: Microsoft's "ODBC Scalar Functions (Transact-SQL)" and ODBC's appendix E. What is not listed is called by its
-own name.
+Evidence: Microsoft's "ODBC Scalar Functions (Transact-SQL)" and ODBC's appendix E. Functions that are not listed keep
+their name.
 """
 
 from __future__ import annotations

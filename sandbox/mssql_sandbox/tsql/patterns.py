@@ -1,4 +1,4 @@
-"""Regular expressions of literals, alone and in rows as VALUES has them."""
+"""Regular expressions of literals, alone and in rows of VALUES."""
 
 from __future__ import annotations
 

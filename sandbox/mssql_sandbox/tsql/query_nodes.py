@@ -1,4 +1,4 @@
-"""Syntax tree of queries and of what stands in FROM; `ast` offers these together with the expressions."""
+"""Syntax tree of queries and of FROM; `ast` offers these together with the expressions."""
 
 from __future__ import annotations
 

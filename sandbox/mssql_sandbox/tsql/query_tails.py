@@ -1,4 +1,4 @@
-"""What stands behind a query: the FOR and OPTION clauses."""
+"""The clauses after a query: FOR and OPTION."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Expressions back to text, in the form in which the server stores defaults, checks and computed columns.
 
 Names in brackets, numbers in parentheses, operators in parentheses: `a + 1` is `[a]+(1)`. The outermost parentheses are
-the caller's.
+up to the caller.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The token stream that all parser families share: looking ahead, expecting, names, syntax errors."""
+"""The token stream shared by all parsers: looking ahead, expecting, names, syntax errors."""
 
 from __future__ import annotations
 

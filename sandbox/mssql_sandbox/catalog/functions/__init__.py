@@ -1,4 +1,4 @@
-"""Scalar functions which read the catalogue: objects, properties of server and database, principals."""
+"""Scalar functions that read the catalogue: objects, properties of server and database, principals."""
 
 from mssql_sandbox.catalog.functions import hexadecimal, objects, places, principals, properties
 

@@ -1,4 +1,4 @@
-"""Functions on what a database lies in and on the server's odds and ends: filegroups, files, types, collations."""
+"""Functions on filegroups, files, types and collations."""
 
 from __future__ import annotations
 

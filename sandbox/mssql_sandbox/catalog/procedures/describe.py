@@ -1,7 +1,7 @@
-"""`sp_describe_first_result_set`, `sp_describe_undeclared_parameters`: drivers ask what a statement needs and gives.
+"""`sp_describe_first_result_set` and `sp_describe_undeclared_parameters`, for drivers that prepare statements.
 
-The answer is the compiler's (`catalog.inference` and `catalog.first_result`); these procedures only
-lay the columns out. Where a column comes from is told in browse mode only.
+`catalog.inference` and `catalog.first_result` compute the answer; these procedures only lay out the columns. The source
+of a column is reported in browse mode only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`sp_stored_procedures`, `sp_sproc_columns`, `sp_sproc_columns_100`: ODBC's and JDBC's procedures and parameters."""
+"""`sp_stored_procedures`, `sp_sproc_columns`, `sp_sproc_columns_100`: procedures and parameters for ODBC and JDBC."""
 
 from __future__ import annotations
 

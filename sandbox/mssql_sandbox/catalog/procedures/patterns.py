@@ -1,4 +1,4 @@
-"""The name arguments of the ODBC catalogue procedures: patterns or plain names, and the qualifier's check."""
+"""The name arguments of the ODBC catalogue procedures: patterns or plain names, and the check of the qualifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sp_spaceused` and `sp_helpindex`. Room is an estimate: rows lie in memory here."""
+"""`sp_spaceused` and `sp_helpindex`. Sizes are estimates, because rows are in memory."""
 
 from __future__ import annotations
 

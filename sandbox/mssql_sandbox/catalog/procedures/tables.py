@@ -1,4 +1,4 @@
-"""`sp_tables`, `sp_columns`, `sp_columns_90`, `sp_columns_100`: ODBC's and JDBC's tables and columns."""
+"""`sp_tables`, `sp_columns`, `sp_columns_90`, `sp_columns_100`: tables and columns for ODBC and JDBC."""
 
 from __future__ import annotations
 

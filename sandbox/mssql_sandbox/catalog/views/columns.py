@@ -1,4 +1,4 @@
-"""`sys.columns`, `sys.types` and what hangs on columns: identity, computed, default, check constraints."""
+"""`sys.columns`, `sys.types`, and the views of identity, computed, default and check definitions of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sysobjects` and `sysdatabases`, system tables of SQL Server 2000 that today's servers still offer.
+"""`sysobjects` and `sysdatabases`, system tables of SQL Server 2000 that current servers still offer.
 
 Scripts of old sample databases read them, without a schema or with `dbo`. Evidence: Microsoft's documentation "System
 compatibility views".

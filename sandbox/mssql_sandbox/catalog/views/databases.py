@@ -1,6 +1,7 @@
 """`sys.databases`: its columns [doc], in the order of the server's own view [sys].
 
-Options come from ALTER DATABASE; columns of features that are not there have the value which they have when unused.
+Options come from ALTER DATABASE; columns of unsupported features have the value that they have when the feature is
+unused.
 """
 
 from __future__ import annotations

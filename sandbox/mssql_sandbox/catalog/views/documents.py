@@ -1,4 +1,4 @@
-"""What the catalogue tells of XML and full-text search: schema collections, catalogues, and both kinds of indexes."""
+"""The views of XML and full-text search: schema collections, catalogues, and both kinds of indexes."""
 
 from __future__ import annotations
 

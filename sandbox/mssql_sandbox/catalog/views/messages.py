@@ -1,4 +1,4 @@
-"""`sys.messages` [doc]: the server's messages as far as they are kept here with their places."""
+"""`sys.messages` [doc]: the messages that the sandbox knows, with their placeholders."""
 
 from __future__ import annotations
 

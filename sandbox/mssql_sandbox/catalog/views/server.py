@@ -1,4 +1,4 @@
-"""`sys.configurations`, the log's statistics, and what else describes the server."""
+"""`sys.configurations`, the statistics of the log, and other views of the server."""
 
 from __future__ import annotations
 

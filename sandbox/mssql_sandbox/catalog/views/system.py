@@ -1,6 +1,6 @@
-"""The catalogue's own views as objects: `sys.system_views`, `_objects`, `_columns`; with the database's: `sys.all_…`.
+"""The catalogue's own views as objects: `sys.system_views`, `_objects`, `_columns`, and the `sys.all_…` views.
 
-Procedures and functions of the system are not among the objects.
+System procedures and functions are not among the objects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`sys.objects`, `sys.tables`, `sys.views`, `sys.schemas`, `sys.partitions` and their relatives."""
+"""`sys.objects`, `sys.tables`, `sys.views`, `sys.schemas`, `sys.partitions` and related views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INFORMATION_SCHEMA's views of who uses what and who may do what [doc]: columns, tables, types; privileges."""
+"""INFORMATION_SCHEMA's views of dependencies and privileges [doc]: columns, tables, types."""
 
 from __future__ import annotations
 

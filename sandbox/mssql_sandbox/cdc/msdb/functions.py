@@ -1,4 +1,4 @@
-"""`msdb.dbo.agent_datetime`: the numbers by which Agent keeps times, as a time."""
+"""`msdb.dbo.agent_datetime`: the numbers in which Agent stores dates and times, as a datetime."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`msdb.dbo.sysjobs` and its relatives [doc]: tables of Agent, here made from the jobs of change data capture.
+"""`msdb.dbo.sysjobs` and related tables [doc], computed from the jobs of change data capture.
 
-Dates and times are numbers, 20260105 and 143000, as Agent keeps them.
+Dates and times are numbers, 20260105 and 143000, as Agent stores them.
 """
 
 from __future__ import annotations

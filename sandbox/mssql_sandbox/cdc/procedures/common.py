@@ -1,4 +1,4 @@
-"""What the procedures share: the checks in front, and reaching the capture of the current database."""
+"""Shared by the procedures: the checks at their start, and access to the capture of the current database."""
 
 from __future__ import annotations
 

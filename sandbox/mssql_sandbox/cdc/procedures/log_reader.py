@@ -1,7 +1,7 @@
-"""`sp_repltrans`, `sp_repldone` and `sp_replflush`: the place of the log's reader, shared with replication.
+"""`sp_repltrans`, `sp_repldone` and `sp_replflush`: the position of the log reader, shared with replication.
 
-Change data capture reads the log as replication does; other tools that read it (AWS DMS, Datastream) move the place by
-hand. What is marked as done before capture has read it is lost to the change tables [doc].
+Change data capture reads the log as replication does; other tools that read it (AWS DMS, Datastream) move the position
+themselves. Changes that are marked as done before capture has read them never reach the change tables [doc].
 """
 
 from __future__ import annotations

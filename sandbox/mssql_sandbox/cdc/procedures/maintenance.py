@@ -1,6 +1,7 @@
-"""What the Agent's job steps call, and those who have no Agent: `sys.sp_MScdc_capture_job`, `sys.sp_MScdc_cleanup_job`.
+"""The procedures that Agent's job steps call: `sys.sp_MScdc_capture_job`, `sys.sp_MScdc_cleanup_job`.
 
-Besides them `sys.sp_cdc_vupgrade` and `sys.sp_cdc_dbsnapshotLSN`. Checks and their order [sys].
+Servers without Agent call them too. Also `sys.sp_cdc_vupgrade` and `sys.sp_cdc_dbsnapshotLSN`. Checks and their order
+[sys].
 """
 
 from __future__ import annotations

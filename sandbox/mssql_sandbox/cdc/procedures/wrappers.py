@@ -1,4 +1,4 @@
-"""`sys.sp_cdc_generate_wrapper_function`: scripts, one row per function, which the caller runs himself [doc]."""
+"""`sys.sp_cdc_generate_wrapper_function`: scripts, one row per function, that the caller runs [doc]."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""State of aggregates over one group: fed row by row, asked at the end.
+"""The state of aggregates over one group: values are added row by row, the result is read at the end.
 
-Accumulators ignore NULLs and tell through `saw_null`, for warning 8153.
+Accumulators ignore NULLs and record them in `saw_null`, for warning 8153.
 """
 
 from __future__ import annotations

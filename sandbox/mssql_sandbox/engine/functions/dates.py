@@ -1,6 +1,6 @@
 """Date and time functions: current time, parts, arithmetic.
 
-What does not belong here: text forms (text.py, formatting.py), construction (dates_made.py), zones (dates_zones.py).
+What does not belong here: text forms (engine/text.py), construction (dates_made.py), zones (dates_zones.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dates made of other dates or of numbers: EOMONTH, DATEFROMPARTS and its like, ISDATE."""
+"""Dates made of other dates or of numbers: EOMONTH, DATEFROMPARTS and similar functions, ISDATE."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a built-in function is: arity, result type, and a binder that makes the function for given argument types.
+"""The definition of a built-in function: arity, result type, and a binder for given argument types.
 
-What does not belong here: the functions themselves; functions that read the catalog or the session's identity.
+What does not belong here: the functions themselves; functions that read the catalogue or the session's identity.
 """
 
 from __future__ import annotations

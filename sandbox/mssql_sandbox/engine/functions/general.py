@@ -1,6 +1,6 @@
 """Functions on values of any type: NULL handling, choice, hashes, checksums, ids, sql_variant, compression.
 
-What does not belong here: CASE, COALESCE's laziness and CAST, which are syntax of the language.
+What does not belong here: CASE, COALESCE and CAST, which are syntax of the language.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LIKE patterns: % _ [set] [^set] and ESCAPE, matched by a collation's rules.
+"""LIKE patterns: % _ [set] [^set] and ESCAPE, matched by the rules of a collation.
 
 What does not belong here: choosing the collation.
 """

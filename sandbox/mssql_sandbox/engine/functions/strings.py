@@ -1,6 +1,6 @@
-"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, QUOTENAME, rows of STRING_SPLIT.
+"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, and others.
 
-What does not belong here: FORMAT (formatting.py), LIKE of the language (patterns.py has its matcher).
+What does not belong here: LIKE of the language (patterns.py has its matcher).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ALTER TABLE: columns added, dropped, changed, renamed; all undoable.
+"""ALTER TABLE: adding, dropping, changing and renaming columns; all undoable.
 
 Every function takes a schema-modification lock, registers its undo and keeps older row versions readable by rewriting
-them. What does not belong here: indexes and keys (index_changes.py), rules (rule_changes.py), parsing, compiling
-expressions, logging DDL text for capture (`schema_change.log_ddl` is called by the executor with the statement).
+them. What does not belong here: indexes and keys (index_changes.py), constraints (rule_changes.py), parsing, compiling
+expressions, logging DDL text for capture (the executor calls `schema_change.log_ddl` with the statement).
 """
 
 from __future__ import annotations

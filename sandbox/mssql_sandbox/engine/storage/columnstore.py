@@ -1,4 +1,4 @@
-"""Columnstore indexes of a table, as facts for the catalogue: rows are kept as ever."""
+"""Columnstore indexes of a table, for the catalogue only: rows are stored as in any other table."""
 
 from __future__ import annotations
 

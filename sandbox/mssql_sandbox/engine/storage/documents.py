@@ -1,4 +1,4 @@
-"""Schema collections, XML indexes and full-text catalogues of a database, as the catalogue tells of them."""
+"""XML schema collections, XML indexes and full-text catalogues of a database, for the catalogue."""
 
 from __future__ import annotations
 

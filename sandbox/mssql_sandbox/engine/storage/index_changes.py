@@ -1,4 +1,4 @@
-"""Indexes and key constraints of a table: added, dropped, rebuilt; all undoable."""
+"""Indexes and key constraints of a table: adding, dropping, rebuilding; all undoable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How large a captured value may be: the server option `max text repl size`.
+"""The limit on large captured values: the server option `max text repl size`.
 
-Checked when a row is written, not when it is captured: a statement with a value beyond the limit fails (7139 [pub]).
+It is checked when a row is written, not when it is captured: a statement with a larger value fails (7139 [pub]).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names and objects of a schema: one namespace per schema, compared by the database's collation.
 
-What does not belong here: what views and procedures mean; their `definition` belongs to the executor.
+What does not belong here: the meaning of views and procedures; their `definition` belongs to the executor.
 """
 
 from __future__ import annotations

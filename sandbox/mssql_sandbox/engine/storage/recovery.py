@@ -1,4 +1,4 @@
-"""Which history a database follows: a restore to an earlier point, or a failover with loss, forks it."""
+"""The recovery history of a database: a restore to an earlier point, or a failover with loss, forks it."""
 
 from __future__ import annotations
 

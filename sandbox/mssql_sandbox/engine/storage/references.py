@@ -1,4 +1,4 @@
-"""Foreign keys at work: parents must exist, children decide what may happen to a parent.
+"""Enforcing foreign keys: parents must exist, and children restrict changes of a parent.
 
 What does not belong here: defining constraints (rule_changes.py).
 """

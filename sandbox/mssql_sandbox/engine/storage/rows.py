@@ -1,6 +1,6 @@
-"""Rows as they lie in memory: slots, their versions, and the index entries of both.
+"""Rows in memory: slots, their versions, and the index entries of both.
 
-What does not belong here: what the columns mean (table.py), when a version is settled (transaction.py).
+What does not belong here: the meaning of columns (table.py), when a version is settled (transaction.py).
 """
 
 from __future__ import annotations

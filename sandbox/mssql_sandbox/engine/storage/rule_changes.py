@@ -1,4 +1,4 @@
-"""CHECK constraints and foreign keys of a table: added and dropped; all undoable."""
+"""CHECK constraints and foreign keys of a table: adding and dropping; all undoable."""
 
 from __future__ import annotations
 

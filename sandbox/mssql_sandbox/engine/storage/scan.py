@@ -1,7 +1,7 @@
 """Scans: slices of visible rows of a table, in the order of an index or of the heap.
 
-A scan is an iterator that keeps its place by key. When it raises `MustWait` it has not moved: once the lock is granted,
-`next` may be called again. Writers may change the table between two slices.
+A scan is an iterator that keeps its position by key. If it raises `MustWait` it has not moved: once the lock is
+granted, `next` may be called again. The table may be changed between two slices.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A sorted multimap from index keys to row ids: chunked sorted lists under `bisect`.
 
-Keys of one map must be comparable with each other; row ids take 8 bytes each. Ranges are read in slices that
-can be resumed behind a key, so that a scan survives changes made between two slices.
-What does not belong here: how a key is made of a row (index.py).
+Keys of one map must be comparable with each other; row ids take 8 bytes each. Ranges are read in slices that can be
+resumed after a key, so that a scan survives changes made between two slices. What does not belong here: making a key
+from a row (index.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables: definition and reading; rows and their versions lie in `rows.py`, writing goes through `writing.py`.
+"""Tables: definition and reading; rows and their versions are in `rows.py`, writing goes through `writing.py`.
 
 What does not belong here: ALTER TABLE (alter.py), foreign keys (references.py), names (database.py).
 """

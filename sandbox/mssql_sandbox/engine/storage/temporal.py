@@ -1,4 +1,4 @@
-"""System-versioned tables when rows are written: period columns, and former rows kept in the history table.
+"""System-versioned tables on write: period columns, and former rows kept in the history table.
 
 What does not belong here: definitions and FOR SYSTEM_TIME (the executor's temporal.py).
 """

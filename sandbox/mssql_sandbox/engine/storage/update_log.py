@@ -1,4 +1,4 @@
-"""How an UPDATE stands in the log that change data capture reads: as updates, or as deletes and inserts.
+"""How an UPDATE is recorded in the log that change data capture reads: as updates, or as deletes and inserts.
 
 What does not belong here: the update itself (writing.py), and what capture makes of the records.
 """

@@ -1,4 +1,4 @@
-"""Indexes of views, as facts for the catalogue: an indexed view is read like any other."""
+"""Indexes of views, for the catalogue only: an indexed view is read like any other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read views: which version of each row a statement sees, and which locks reading takes.
+"""Read views: the version of each row that a statement sees, and the locks that reading takes.
 
-`open_view` maps isolation level, database options and table hints onto a `ReadView`; scans ask it for every row that
-is not plainly committed. What does not belong here: walking indexes (scan.py).
+`open_view` maps isolation level, database options and table hints to a `ReadView`; scans use it for every row that has
+an uncommitted or recent version. What does not belong here: walking indexes (scan.py).
 """
 
 from __future__ import annotations

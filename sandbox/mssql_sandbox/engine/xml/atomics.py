@@ -1,7 +1,7 @@
 """Atomic values: those of nodes, conversions between them, their text, sums.
 
-An xs:string is a str, an untyped value an `Untyped`, xs:decimal and its kin a Decimal, xs:double a float, xs:boolean a
-bool. What cannot be converted is an empty sequence (None), as in the server.
+An xs:string is a str, an untyped value an `Untyped`, xs:decimal and integers a Decimal, xs:double a float, xs:boolean a
+bool. A value that cannot be converted is an empty sequence (None), as in the server.
 """
 
 from __future__ import annotations

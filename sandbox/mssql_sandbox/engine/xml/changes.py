@@ -1,4 +1,4 @@
-"""What modify() does to a tree: insert, delete, replace value of."""
+"""Changes of a tree by modify(): insert, delete, replace value of."""
 
 from __future__ import annotations
 

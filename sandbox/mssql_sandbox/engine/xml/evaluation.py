@@ -1,4 +1,4 @@
-"""What an expression gives for an item: a list of nodes and atomic values."""
+"""Evaluation of an expression for an item: a list of nodes and atomic values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to trees: documents and fragments, with the server's errors for what is not well formed."""
+"""Text to trees: documents and fragments, with the server's errors for text that is not well formed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of xml values over their text: what value(), query(), exist(), nodes() and modify() find."""
+"""The methods of xml values over their text: value(), query(), exist(), nodes() and modify()."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""XML schema collections: what they declare, which simple types elements and attributes have, what they refuse.
+"""XML schema collections: their declarations, the simple types of elements and attributes, and validation.
 
-Schemas are read for names and simple types. A value is checked for elements that no schema declares (6913), and for
-simple values that are none of their type (6926); the order and number of elements is not checked.
+Schemas are read for names and simple types. A value is checked for undeclared elements (6913) and for simple values of
+the wrong type (6926); the order and number of elements is not checked.
 """
 
 from __future__ import annotations

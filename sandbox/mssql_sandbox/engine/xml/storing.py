@@ -1,4 +1,4 @@
-"""Values of other types as xml: checked, and written as the server keeps them."""
+"""Conversion of other types to xml: checked, and written as the server keeps them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntax tree of queries, and what can be told of a result's length before anything runs (`many`)."""
+"""Syntax tree of queries, and what is known of a result's length before evaluation (`many`)."""
 
 from __future__ import annotations
 

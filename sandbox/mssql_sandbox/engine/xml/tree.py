@@ -1,4 +1,4 @@
-"""Nodes of XML values. A tree is never changed once others may hold it: changes are made in a tree parsed for them."""
+"""Nodes of XML values. A shared tree is never changed: changes are made in a tree parsed for them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One open server cursor: its kind, and the place of its fetch buffer.
+"""One open server cursor: its kind, and the position of its fetch buffer.
 
 A buffer is the block of rows that the last fetch returned; fetches are relative to it. The rules of FETCH_FIRST to
-FETCH_PREV_NOADJUST are those of sp_cursorfetch (Microsoft's documentation of the system stored procedures), the return
-status 2 of a move that had to be adjusted is known from mssql-jdbc's handling of it.
+FETCH_PREV_NOADJUST are those of sp_cursorfetch (Microsoft's documentation of the system stored procedures); return
+status 2 of an adjusted move is known from mssql-jdbc's source.
 """
 
 from __future__ import annotations

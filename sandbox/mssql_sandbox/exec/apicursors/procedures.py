@@ -1,6 +1,6 @@
 """The sp_cursor family, as drivers call it by number.
 
-Parameters are those of Microsoft's documentation ("Cursor stored procedures"); what drivers rely on beside it is known
+Parameters follow Microsoft's documentation ("Cursor stored procedures"); other behaviour that drivers rely on is known
 from mssql-jdbc's source: the hidden column ROWSTAT, message 16954 before a direct answer, return status 2.
 """
 

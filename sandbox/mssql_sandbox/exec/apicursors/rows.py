@@ -1,4 +1,4 @@
-"""Where a cursor's rows come from: copied when it is opened, or a set of row ids whose rows are read at each fetch."""
+"""The rows of a cursor: copied when it is opened, or a set of row ids whose rows are read at each fetch."""
 
 from __future__ import annotations
 

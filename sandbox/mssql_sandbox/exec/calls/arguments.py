@@ -1,4 +1,4 @@
-"""How arguments of a call reach the parameters of text and of modules."""
+"""Passing the arguments of a call to the parameters of text and modules."""
 
 from __future__ import annotations
 

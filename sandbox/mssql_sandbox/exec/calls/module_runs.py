@@ -1,4 +1,4 @@
-"""Running what the database keeps as modules: the routine of a procedure or trigger, calls of procedures."""
+"""Running stored modules: the routine of a procedure or trigger, calls of procedures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Procedures of old for logins, users and roles, which many set-up scripts still call: each is one statement [doc]."""
+"""Old procedures for logins, users and roles that many setup scripts still call: each runs one statement [doc]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXECUTE: users' procedures, the catalogue's, sp_executesql and strings."""
+"""EXECUTE: users' and system procedures, sp_executesql and strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remote procedure calls: special ones (prepared, apicursors), the catalogue's and users' procedures by name."""
+"""Remote procedure calls: special ones (prepared, apicursors), system and users' procedures by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table-valued parameters: rows on their way into a parameter of a table type, from clients and from EXECUTE."""
+"""Table-valued parameters: reading their rows from clients and from EXECUTE into a table type."""
 
 from __future__ import annotations
 

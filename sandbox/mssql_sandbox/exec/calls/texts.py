@@ -1,4 +1,4 @@
-"""Running text with parameters, as sp_executesql and prepared statements do."""
+"""Running text with parameters, for sp_executesql and prepared statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Function calls: syntax-like functions, the engine's built-ins, the session's own, the catalogue's, user functions."""
+"""Function calls: syntax-like functions, the engine's built-ins, the session's, the catalogue's, users' functions."""
 
 from __future__ import annotations
 

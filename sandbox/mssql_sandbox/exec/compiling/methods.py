@@ -1,4 +1,4 @@
-"""Methods of values: whose they are."""
+"""Methods of values: finding the type that a method belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of expressions: which function compiles which kind of node. Functions are in `calls`."""
+"""The table of expressions: the function that compiles each kind of node. Function calls are in `calls`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that look like others but ask the running session or take arguments of their own form.
+"""Functions that read the running session or take arguments in a form of their own.
 
 COLUMNS_UPDATED, CURSOR_STATUS, FORMATMESSAGE, SESSION_CONTEXT, CONNECTIONPROPERTY.
 """

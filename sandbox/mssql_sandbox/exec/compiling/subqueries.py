@@ -1,6 +1,6 @@
 """Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
-A subquery that refers to no outer column is run once per statement; any other one for every outer row, found in
+A subquery without outer columns runs once per statement; any other one runs for every outer row, found in
 `context.outer`.
 """
 

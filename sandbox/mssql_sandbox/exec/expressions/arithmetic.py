@@ -1,4 +1,4 @@
-"""Arithmetic, bit and concatenation operators over compiled operands; the engine knows types and values."""
+"""Arithmetic, bit and concatenation operators over compiled operands; types and values belong to the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled expression and what all families do with one: constants, coercion, once-per-statement values."""
+"""Compiled expressions and operations common to all of them: constants, coercion, once-per-statement values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two expressions mean the same: a hashable form of each, in which columns are resolved."""
+"""Deciding whether two expressions are equivalent: a hashable form of each, with resolved columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons and the logic of three values: True, False, None (unknown)."""
+"""Comparisons and three-valued logic: True, False, None (unknown)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What expressions give where SET options are OFF: ANSI_WARNINGS and ARITHABORT, CONCAT_NULL_YIELDS_NULL.
+"""Expressions under SET options that are OFF: ANSI_WARNINGS and ARITHABORT, CONCAT_NULL_YIELDS_NULL.
 
-The options are looked at when a statement is compiled; `statements/settings.py` has plans made anew when they change.
+The options are read when a statement is compiled; `statements/settings.py` discards plans when they change.
 """
 
 from __future__ import annotations

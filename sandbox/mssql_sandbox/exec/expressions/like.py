@@ -1,4 +1,4 @@
-"""[NOT] LIKE with ESCAPE, by the collation that wins between both sides."""
+"""[NOT] LIKE with ESCAPE, by the collation that both sides resolve to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and @@ variables that tell about the running session: row counts, errors, transactions, identity."""
+"""Functions and @@ variables of the running session: row counts, errors, transactions, identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Literals, variables, CASE and its kin, CAST, COLLATE."""
+"""Literals, variables, CASE and related functions, CAST, COLLATE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schema collection of an xml column says of the nodes of its values."""
+"""The types that the schema collection of an xml column gives to the nodes of its values."""
 
 from __future__ import annotations
 

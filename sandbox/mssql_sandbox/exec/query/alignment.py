@@ -1,4 +1,4 @@
-"""Queries over one another give rows of common types: set operations, the members of recursive names."""
+"""Common column types of combined queries: set operations, the members of recursive common table expressions."""
 
 from __future__ import annotations
 

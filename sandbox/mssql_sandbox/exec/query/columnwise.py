@@ -1,7 +1,7 @@
-"""Projections of large reads: expressions that convert single columns, computed for a slice column by column.
+"""Projections of large reads: conversions of single columns, computed for a slice column by column.
 
-A chain (`Expr.chain`) is a column and the functions applied to it as a whole. What several expressions share, such as
-a value and its length, is computed once. Small slices and everything else go row by row (operators.py).
+A chain (`Expr.chain`) is a column and the functions applied to it as a whole. What several expressions share, such as a
+value and its length, is computed once. Small slices and other expressions go row by row (operators.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Set operations over plans: a chain of them, however long, is one loop; what goes together becomes one operator."""
+"""Set operations over plans: a chain of any length is one loop, and adjacent operations share one operator."""
 
 from __future__ import annotations
 

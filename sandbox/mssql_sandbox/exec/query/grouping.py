@@ -1,4 +1,4 @@
-"""GROUP BY as an operator, and aggregates over its groups; what they compute is the engine's."""
+"""GROUP BY as an operator, and aggregates over its groups; the aggregate functions belong to the engine."""
 
 from __future__ import annotations
 

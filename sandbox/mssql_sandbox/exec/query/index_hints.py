@@ -1,4 +1,4 @@
-"""INDEX hints of a table in FROM: they must name indexes."""
+"""INDEX hints of a table in FROM: the indexes must exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single sources of FROM before they are entered: stored tables, and operators that stand for everything else."""
+"""Single sources of FROM before they enter a scope: stored tables, and operators for everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows: TOP, OFFSET and FETCH."""
+"""Limits on rows: TOP, OFFSET and FETCH."""
 
 from __future__ import annotations
 

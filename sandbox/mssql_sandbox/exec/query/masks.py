@@ -1,8 +1,8 @@
-"""Masked columns in queries: conditions and order see the values, whoever lacks UNMASK gets masked results.
+"""Masked columns in queries: conditions and order use the values, principals without UNMASK get masked results.
 
-A mask goes along with the column through derived tables, views and set operations, and is applied where rows leave:
-to the client, into variables and tables, as the value of a subquery. Evidence: Microsoft's documentation; which
-expressions keep the column's own function was measured by others [pub].
+A mask follows the column through derived tables, views and set operations, and is applied where rows leave: to the
+client, into variables and tables, as the value of a subquery. Evidence: Microsoft's documentation; which expressions
+keep the column's own function was measured by others [pub].
 """
 
 from __future__ import annotations

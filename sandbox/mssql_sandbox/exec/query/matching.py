@@ -1,4 +1,4 @@
-"""How two sides of a join find each other: equal keys, an index of the right side, or every pair."""
+"""Matching the two sides of a join: equal keys, an index of the right side, or every pair."""
 
 from __future__ import annotations
 

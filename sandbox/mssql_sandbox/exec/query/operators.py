@@ -1,8 +1,8 @@
 """Operators: how slices of rows flow.
 
 An operator is opened for one execution and gives an iterator of slices. Every iterator may raise `MustWait` from `next`
-and then be asked again: `Stage` keeps the slice it could not finish, `Whole` starts its work anew. So a statement whose
-rows are already on their way never has to start over.
+and be called again afterwards: `Stage` keeps the slice that it could not finish, `Whole` restarts its work. So a
+statement that has already returned rows never has to start over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PIVOT, rewritten to what it means: a grouping of CASE expressions."""
+"""PIVOT, rewritten as a grouping of CASE expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search arguments: conditions taken apart, and the access path they allow."""
+"""Search arguments: splitting conditions, and the access path that they allow."""
 
 from __future__ import annotations
 

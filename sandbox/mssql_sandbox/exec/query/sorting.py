@@ -1,4 +1,4 @@
-"""Sorting, DISTINCT, set operations, TOP: operators that look at whole rows or all rows."""
+"""Sorting, DISTINCT, set operations, TOP: operators on whole rows or on all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FROM to plans: tables and what stands for them, joins, and which conditions are used where."""
+"""FROM to plans: tables and other sources, joins, and where each condition is applied."""
 
 from __future__ import annotations
 

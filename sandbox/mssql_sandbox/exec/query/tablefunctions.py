@@ -1,4 +1,4 @@
-"""Table-valued functions in FROM: the catalogue's (change functions), users' own, STRING_SPLIT and other built-ins."""
+"""Table-valued functions in FROM: the catalogue's (change functions), users', STRING_SPLIT and other built-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users' table-valued functions in FROM: inline ones are planned like views, the others are run for their table."""
+"""Users' table-valued functions in FROM: inline ones are planned like views, the others run to fill their table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views: planned anew wherever they are named, in their own database and without what is around them."""
+"""Views: planned again for each reference, in their own database and without the context of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What window functions compute over the ordered rows of a partition: ranks, neighbours, frames, percentiles."""
+"""Computing window functions over the ordered rows of a partition: ranks, neighbours, frames, percentiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window functions as an operator: rows are parted and ordered, values appended; what is computed stands apart."""
+"""Window functions as an operator: partitions and sorts rows, appends values; `window_functions` computes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sp_addextendedproperty and its like: notes on schemas, tables, columns and modules."""
+"""sp_addextendedproperty and related procedures: properties of schemas, tables, columns and modules."""
 
 from __future__ import annotations
 

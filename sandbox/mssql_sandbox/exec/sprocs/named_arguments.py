@@ -1,4 +1,4 @@
-"""What the executor's own procedures are, and their arguments by parameter name."""
+"""The form of the executor's own procedures, and their arguments by parameter name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Procedures that change what the executor keeps, and so are its own: settings here, the others in modules."""
+"""Procedures that change state of the executor: settings here, the others in their modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sp_rename: objects, columns, indexes; without a type the item is looked for among all of them."""
+"""sp_rename: objects, columns, indexes; without a type the item is searched among all of them."""
 
 from __future__ import annotations
 

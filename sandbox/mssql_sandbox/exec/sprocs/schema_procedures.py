@@ -1,4 +1,4 @@
-"""System procedures that define things: alias types, refreshed modules, the session's context."""
+"""System procedures for definitions: alias types, refreshed modules, the session's context."""
 
 from __future__ import annotations
 

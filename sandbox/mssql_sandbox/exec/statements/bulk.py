@@ -1,8 +1,8 @@
 """INSERT BULK and the rows that follow it.
 
-The statement only announces the rows: they come in a message of their own. Options as in BULK INSERT: without
-CHECK_CONSTRAINTS checks and foreign keys are passed over and not trusted afterwards, without FIRE_TRIGGERS triggers
-sleep, without KEEP_NULLS a NULL takes the column's default. An identity column that is listed keeps the values sent.
+The statement only announces the rows, which come in a separate message. Options as in BULK INSERT: without
+CHECK_CONSTRAINTS, checks and foreign keys are skipped and no longer trusted; without FIRE_TRIGGERS, triggers do not
+run; without KEEP_NULLS, a NULL takes the column's default. A listed identity column keeps the values sent.
 """
 
 from __future__ import annotations

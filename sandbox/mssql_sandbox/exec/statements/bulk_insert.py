@@ -1,9 +1,9 @@
 """BULK INSERT: the rows of a file on the server's side.
 
-Only character files are read (`char`, `widechar`); other forms, format files, error files and data sources are refused
-by name. A field stands for a column of the table, in order; what it says for an identity column counts with
-KEEPIDENTITY only, what it says for computed and rowversion columns never. A file is read whole, with the rights of the
-server's process: so only members of sysadmin and bulkadmin may ask for one (4834).
+Only character files are supported (`char`, `widechar`); other types, format files, error files and data sources are
+errors. Each field belongs to a column of the table, in order; values for an identity column are used with KEEPIDENTITY
+only, values for computed and rowversion columns never. A file is read whole, with the rights of the server's process,
+so only members of sysadmin and bulkadmin may load one (4834).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cursors in T-SQL: DECLARE CURSOR, OPEN, FETCH, CLOSE, DEALLOCATE. Every cursor reads its rows when it is opened."""
+"""T-SQL cursors: DECLARE CURSOR, OPEN, FETCH, CLOSE, DEALLOCATE. Every cursor reads its rows when it is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers of a database, which hang on no table: on and off."""
+"""Database triggers: enabling and disabling them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP DATABASE: options, states, and who has to leave for them."""
+"""CREATE, ALTER and DROP DATABASE: options, states, and ending the sessions that use the database."""
 
 from __future__ import annotations
 

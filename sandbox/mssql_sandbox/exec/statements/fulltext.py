@@ -1,6 +1,6 @@
-"""FULLTEXT CATALOG and FULLTEXT INDEX, kept for the catalogue: published scripts define them, and nothing is searched.
+"""FULLTEXT CATALOG and FULLTEXT INDEX, kept for the catalogue only: published scripts define them.
 
-They cannot stand in a transaction, as in the server (574).
+They are not allowed in a transaction, as in the server (574).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Indexes of views, kept for the catalogue: published scripts define them. Their unique keys are not enforced."""
+"""Indexes of views, kept for the catalogue only: published scripts define them. Unique keys are not enforced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT … EXECUTE: the rows that a procedure or string sends go into a table."""
+"""INSERT … EXECUTE: inserts the rows that a procedure or string returns."""
 
 from __future__ import annotations
 

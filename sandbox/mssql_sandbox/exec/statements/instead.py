@@ -1,4 +1,4 @@
-"""INSTEAD OF triggers: the rows that a statement would change are shown to the trigger, and nothing else happens."""
+"""INSTEAD OF triggers: the trigger gets the rows that a statement would change, and nothing else happens."""
 
 from __future__ import annotations
 

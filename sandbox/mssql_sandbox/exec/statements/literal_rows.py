@@ -1,7 +1,7 @@
 """Many rows of literals (`INSERT … VALUES (1, N'a'), (2, N'b'), …`), read column by column instead of cell by cell.
 
-Only columns whose literals are of one kind are read here; everything unusual, errors included, is left to the
-general way, so that what is stored and what is raised are the same.
+Only columns whose literals are of one kind are read here; everything unusual, errors included, is left to the general
+code, so that stored values and errors are the same.
 """
 
 from __future__ import annotations

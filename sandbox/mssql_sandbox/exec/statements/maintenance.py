@@ -1,4 +1,4 @@
-"""Statements of administration that change no rows: DBCC, CHECKPOINT, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
+"""Administrative statements that change no rows: DBCC, CHECKPOINT, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OUTPUT clauses: rows made of inserted, deleted and joined columns, to the client or into a table."""
+"""OUTPUT clauses: rows of inserted, deleted and joined columns, to the client or into a table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The column that an assignment changes, as its new value names it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
+"""The column that an assignment changes, where the new value uses it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
 
-It is the target's, also where another table of FROM has a column of that name.
+It is the target's column even if another table of FROM has one of the same name.
 """
 
 from __future__ import annotations

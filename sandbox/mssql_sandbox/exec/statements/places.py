@@ -1,4 +1,4 @@
-"""Where tables would lie: filegroups, partition functions and schemes. Rows lie in memory; the names must be right."""
+"""Filegroups, partition functions and schemes. Rows are in memory, but the names must be valid."""
 
 from __future__ import annotations
 

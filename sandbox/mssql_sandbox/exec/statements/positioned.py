@@ -1,4 +1,4 @@
-"""UPDATE and DELETE … WHERE CURRENT OF a T-SQL cursor: the row that was fetched last."""
+"""UPDATE and DELETE … WHERE CURRENT OF a T-SQL cursor: the row fetched last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types, sequences and synonyms; entering an object into its schema."""
+"""Types, sequences and synonyms; adding an object to its schema."""
 
 from __future__ import annotations
 

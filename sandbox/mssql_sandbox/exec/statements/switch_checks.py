@@ -1,4 +1,4 @@
-"""What two tables must have in common before ALTER TABLE … SWITCH, and that the rows belong where they go.
+"""The checks of ALTER TABLE … SWITCH: both tables must match, and the rows must belong in the target.
 
 Numbers and texts: "Database engine events and errors (4000 to 4999)" [doc].
 """

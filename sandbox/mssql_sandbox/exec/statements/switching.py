@@ -1,6 +1,6 @@
-"""ALTER TABLE … SWITCH: rows change hands without being read one by one.
+"""ALTER TABLE … SWITCH: moves rows without reading them one by one.
 
-Change data capture does not see them [doc]. What must be alike is asked in `switch_checks`.
+Change data capture does not see them [doc]. `switch_checks` compares the tables.
 """
 
 from __future__ import annotations

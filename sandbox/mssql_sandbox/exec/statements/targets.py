@@ -1,4 +1,4 @@
-"""Which rows a statement changes: the target table, and the scan or join that finds its rows."""
+"""The rows that a statement changes: the target table, and the scan or join that finds its rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Views, common table expressions and derived tables as targets of UPDATE, DELETE and INSERT.
 
-Their rows carry, hidden, the row of the base table that is meant and its row id. What keeps a query from being a
-target (grouping, DISTINCT, set operations, several tables at once) is an error with SQL Server's number.
+Their rows carry hidden columns: the row of the base table and its row id. A query that cannot be a target (grouping,
+DISTINCT, set operations, several tables at once) is an error with SQL Server's number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""XML indexes: primary and secondary ones, kept for the catalogue. Queries read the values themselves."""
+"""XML indexes, primary and secondary, kept for the catalogue only. Queries read the values themselves."""
 
 from __future__ import annotations
 

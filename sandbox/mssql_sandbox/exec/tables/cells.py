@@ -1,4 +1,4 @@
-"""Cells of rows to be stored: values as columns keep them, defaults, complete rows from the columns given."""
+"""Cells of rows to be stored: values in the columns' types, defaults, complete rows from the given columns."""
 
 from __future__ import annotations
 

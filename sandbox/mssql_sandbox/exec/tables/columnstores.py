@@ -1,4 +1,4 @@
-"""CREATE and DROP of columnstore indexes, and what they refuse."""
+"""CREATE and DROP of columnstore indexes, and the tables that cannot have them."""
 
 from __future__ import annotations
 

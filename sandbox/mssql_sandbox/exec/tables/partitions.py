@@ -1,6 +1,6 @@
 """Partition functions and schemes of a database, and tables on them.
 
-The rows of a table lie together; which partition one is in follows from its value.
+The rows of a table are kept together; the partition of a row follows from its value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table variables and temporary tables: tables that one session owns, made from a definition."""
+"""Table variables and temporary tables: tables that one session owns, created from a definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing complete rows, giving identity values."""
+"""Storing complete rows, and generating identity values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed xml columns: finding their schema collection, and holding values to it."""
+"""Typed xml columns: finding their schema collection, and validating values."""
 
 from __future__ import annotations
 
