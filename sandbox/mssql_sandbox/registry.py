@@ -155,7 +155,7 @@ class ProcedureRun:
 
 @dataclass(frozen=True, slots=True)
 class BoundProcedure:
-    """A system procedure in one database; `parameters` say names (without `@`), types, defaults, outputs."""
+    """A system procedure in one database; `parameters` have names (without `@`), types, defaults, outputs."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -35,7 +35,7 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks, and in which database the object was named."""
+    """The session that reads an object, and the database in which the object was named."""
 
     server: Server
     database: Database
@@ -43,17 +43,17 @@ class Scope:
     transaction: Transaction | None = None
     """The running statement's transaction, where it has one."""
     object_id: int | None = None
-    """The table that alone is asked about; None: all."""
+    """The only table whose rows are needed; None for all."""
 
     def tables(self) -> Iterable[Table]:
-        """The tables that are asked about, system ones included."""
+        """The tables whose rows are needed, system tables included."""
         if self.object_id is None:
             return self.database.tables()
         found = self.database.object_by_id(self.object_id)
         return (found,) if isinstance(found, Table) else ()
 
     def objects(self) -> Iterable[Table | SchemaObject]:
-        """The objects that are asked about, tables and system ones included."""
+        """The objects whose rows are needed, tables and system objects included."""
         if self.object_id is None:
             return self.database.objects()
         found = self.database.object_by_id(self.object_id)

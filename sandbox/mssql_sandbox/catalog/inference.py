@@ -37,7 +37,7 @@ Type = SqlType | TableType
 
 
 def parameter_types(session: Session, text: str, declared: str = "") -> list[tuple[str, Type]]:
-    """The variables that a text uses and nobody declares, in order of appearance, with the types they should have.
+    """The undeclared variables that a text uses, in order of appearance, with the types they should have.
 
     Raises:
         SqlError: the text does not parse; 11508 for a variable that is used more than once.

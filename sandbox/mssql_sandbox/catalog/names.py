@@ -37,7 +37,7 @@ TYPE_DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """What `sys.objects` says of one object; times are `datetime` storage values."""
+    """A row of `sys.objects`; times are `datetime` storage values."""
 
     name: str
     object_id: int

@@ -37,7 +37,7 @@ class TypeInfo:
 
 
 def _number(name: str, code: int, precision: int, usertype: int, **differences: object) -> list[TypeInfo]:
-    """A numeric type and, unless `identity=None` says otherwise, its identity form."""
+    """A numeric type and, unless `identity` is None, its identity form."""
     identity = differences.pop("identity", f"{name} identity")
     row = TypeInfo(
         name, code, precision, None, None, None, 1, 0, 2, 0, 0, 0, name, 0, 0, code, None, 10, None, usertype

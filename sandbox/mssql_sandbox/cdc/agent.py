@@ -123,7 +123,7 @@ class Agent:
             await self.server.clock.sleep(max(interval, 0.01))
 
     def _scan(self, capture: DatabaseCapture, settings: JobSettings) -> None:
-        """Scan, and tell the job's history what was found or what has failed."""
+        """Scan, and record the result or the failure in the job's history."""
         key: JobKey = (capture.database.id, "capture")
         try:
             read = run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)

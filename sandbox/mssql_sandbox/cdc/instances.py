@@ -80,7 +80,7 @@ class CaptureInstance:
         return next((column for column in self.columns if column.column_id == column_id), None)
 
     def apply(self, change: DdlChange) -> None:
-        """Follow a change of the source's columns: rows logged behind it are laid out anew."""
+        """Follow a change of the source's columns: rows logged after it have a new layout."""
         column = change.details
         if change.kind == "add column":
             added = column if isinstance(column, Column) else self.source.column(change.column)
@@ -102,7 +102,7 @@ class DatabaseCapture:
     pending_ddl: list[tuple] = field(default_factory=list)
     history: ScanHistory = field(default_factory=ScanHistory)
     commit_times: dict[bytes, int] = field(default_factory=dict)
-    """Times of commits which were looked up: change queries ask for the same LSN on every row. Cleanup empties it."""
+    """Commit times already looked up: change queries need the same LSN on every row. Cleanup empties it."""
     failures: deque[SqlError] = field(default_factory=deque)
     """Errors which were ordered for the next scans: one each."""
     paused: bool = False

@@ -22,7 +22,7 @@ JobKey = tuple[int, JobType]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a job; `on_success` and `on_failure`: 1 ends with success, 2 with failure, 3 goes on."""
+    """A step of a job; `on_success` and `on_failure`: 1 ends with success, 2 with failure, 3 continues."""
 
     name: str
     command: str
@@ -119,7 +119,7 @@ class JobRuns:
             self._add(key, 1, 22801, 10, message, SUCCEEDED, now)
 
     def note(self, key: JobKey, now: int, number: int, severity: int, message: str, *, failed: bool = False) -> None:
-        """The working step has something to say."""
+        """Add a message of the running step."""
         self._add(key, len(KINDS[key[1]].steps), number, severity, message, FAILED if failed else IN_PROGRESS, now)
 
     def end(self, key: JobKey, now: int, *, status: int) -> None:

@@ -30,7 +30,7 @@ class JobSettings:
 
 
 RETENTION = 4320
-"""Minutes for which changes are kept when nobody says otherwise."""
+"""Default number of minutes for which changes are kept."""
 
 
 def defaults(version: ProductVersion) -> dict[JobType, JobSettings]:
@@ -88,13 +88,13 @@ def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> Non
 
 
 def added(settings: JobSettings, change: JobChange) -> JobSettings:
-    """A new job's settings: what is given, else the defaults; one that is not continuous polls only when told [sys]."""
+    """The settings of a new job: given values or defaults; a one-shot job does not poll by default [sys]."""
     result = replace(settings, **_given(change))
     return result if result.continuous or change.pollinginterval is not None else replace(result, pollinginterval=0)
 
 
 def changed(settings: JobSettings, change: JobChange) -> JobSettings:
-    """The settings after a change: a job made one-shot polls never, and a polling interval makes it continuous."""
+    """The settings after a change: a one-shot job does not poll, and a polling interval makes a job continuous."""
     result = replace(settings, **_given(change))
     if change.continuous is False:
         return replace(result, pollinginterval=0)

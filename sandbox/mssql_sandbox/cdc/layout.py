@@ -15,7 +15,7 @@ SCHEMA = "cdc"
 class TableLayout:
     """A metadata table: its columns as text (see `catalog.columns`) and the columns of its unique clustered index.
 
-    `primary` says that the index is a primary key's; `others` are further ones: name, column, whether unique.
+    `primary` marks the index of a primary key; `others` are further indexes: name, column, whether unique.
     """
 
     name: str

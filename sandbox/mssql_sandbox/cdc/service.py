@@ -20,7 +20,7 @@ from mssql_sandbox.errors import SqlError, error
 
 
 class CdcService:
-    """What the catalogue asks about change data capture."""
+    """The state of change data capture, for the catalogue."""
 
     def __init__(self, server: Server, *, capture_interval: float | None = None) -> None:
         self.server = server

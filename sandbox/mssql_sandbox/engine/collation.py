@@ -188,7 +188,7 @@ def _with_keys(collation: Collation, rules: collation_keys.Rules) -> Collation:
 
 
 def find_collation(name: str) -> Collation | None:
-    """The collation of this name (in any case), or None; the names database_default and the like are not known here."""
+    """The collation of this name (in any case), or None; names such as database_default are not known here."""
     return _named(name.lower())
 
 

@@ -87,7 +87,7 @@ class LockManager:
         return True
 
     def release(self, owner: LockOwner, resource: Resource) -> None:
-        """Give one lock back and grant whoever can go on."""
+        """Release one lock and grant the requests that it blocked."""
         if owner.locks.pop(resource, None) is None:
             return
         entry = self._entries[resource]

@@ -167,7 +167,7 @@ class Log:
         return self._last
 
     def grow(self, records: int = 1) -> None:
-        """Write records that nobody will read (changes of untracked tables, compensation records)."""
+        """Write records that capture does not read (changes of untracked tables, compensation records)."""
         for _ in range(records):
             self.append()
 
@@ -231,7 +231,7 @@ class Log:
         return iter(tuple(self._committed))
 
     def truncate(self, position: int) -> None:
-        """Drop what lies before cursor `position`: capture is done with it."""
+        """Drop the records before cursor `position`: capture has read them."""
         while self._committed and self._first < position:
             self._committed.popleft()
             self._first += 1

@@ -36,7 +36,7 @@ _UNITS: dict[str, Callable[[datetime], datetime]] = {
     "m": lambda moment: moment.replace(minute=0),
     "s": lambda moment: moment.replace(second=0),
 }
-"""What `datetime("Y")` and its like put in the place of a part; fractions of seconds go with all of them."""
+"""The values by which `datetime("Y")` and similar masks replace a part; all of them clear fractions of seconds."""
 
 
 @dataclass(frozen=True, slots=True)

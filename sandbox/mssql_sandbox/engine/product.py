@@ -33,13 +33,13 @@ class CaptureDefaults:
 
 @dataclass(frozen=True, slots=True)
 class ProductVersion:
-    """What the server says it is."""
+    """The emulated product: version, edition, name."""
 
     version: str = "16.0.4149.4"
     level: str = "RTM"
     update_level: str | None = "CU15"
     update: str = "CU15-GDR) (KB5046862"
-    """What `@@VERSION` says in parentheses behind the level."""
+    """The text that `@@VERSION` shows in parentheses after the level."""
     edition: str = "Developer Edition (64-bit)"
     engine_edition: int = 3
     year: int = 2022

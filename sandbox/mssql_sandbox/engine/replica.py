@@ -46,7 +46,7 @@ class Replica:
         self.lag_seconds = None
 
     def leave(self) -> None:
-        """No secondary any more: everybody reads the primary."""
+        """Remove the secondary: all connections read from the primary."""
         if self._pinned is not None:
             self._manager.drop_snapshot(self._pinned)
         self._pinned, self.lag_seconds = None, None

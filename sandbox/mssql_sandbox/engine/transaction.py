@@ -21,7 +21,7 @@ from mssql_sandbox.errors import error
 
 
 class CommitOrder(Snapshots, Protocol):
-    """What a transaction asks of the manager of all transactions."""
+    """What a transaction needs from the manager of all transactions."""
 
     clock: Clock
     locks: LockManager
@@ -46,7 +46,7 @@ class Writable(Protocol):
 
 
 class LoggedDatabase(Protocol):
-    """What a transaction asks of a database that it writes."""
+    """What a transaction needs from a database that it writes."""
 
     id: int
     name: str
@@ -89,7 +89,7 @@ class Transaction:
         self.state: Literal["active", "committed", "rolled back"] = "active"
         self.begin_time = manager.clock.local_datetime()
         self.begin_ticks = manager.clock.utc_ticks()
-        """Begin in UTC as datetime2 ticks: the period columns of system-versioned tables say it."""
+        """Begin in UTC as datetime2 ticks, for the period columns of system-versioned tables."""
         self.locks: dict[Resource, Granted] = {}
         self.undo: list[tuple[Any, Any, Any]] = []
         self.savepoints: list[Savepoint] = []

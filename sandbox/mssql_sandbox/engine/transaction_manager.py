@@ -57,7 +57,7 @@ class TransactionManager:
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
 
     def drop_snapshot(self, sequence: int) -> None:
-        """Give a snapshot back; row versions that nobody can see any more are freed."""
+        """Release a snapshot; row versions that are no longer visible are freed."""
         count = self._snapshots[sequence] - 1
         if count:
             self._snapshots[sequence] = count
@@ -67,7 +67,7 @@ class TransactionManager:
 
     @property
     def snapshots_in_use(self) -> bool:
-        """Whether somebody reads a snapshot, so that commits must keep old row versions."""
+        """Whether a snapshot is in use, so that commits must keep old row versions."""
         return bool(self._snapshots)
 
     def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:

@@ -40,7 +40,7 @@ class SqlType:
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """What a client is told about a column of a result set."""
+    """The metadata of a result-set column that clients receive."""
 
     name: str
     type: SqlType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mssql_sandbox.engine.events import EnvChange, Message
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.failures import aborts_batch, message_of, told
+from mssql_sandbox.exec.failures import aborts_batch, message_of, messages_of
 from mssql_sandbox.exec.flow import Abort, CompileError, Steps
 from mssql_sandbox.exec.options import ARITHMETIC_ERRORS
 from mssql_sandbox.exec.routine import Frame
@@ -15,18 +15,18 @@ _TERMINATING = frozenset({220, 232, 512, 515, 547, 550, 1505, 2601, 2627, 2628, 
 _CHANGES = (
     st.Insert, st.Update, st.Delete, st.Merge, st.CreateIndex, st.AlterColumn, st.Execute, st.InsertBulk,
 )  # fmt: skip
-"""Statements that change rows: the server says that it has terminated them."""
+"""Statements that change rows: message 3621 reports that they were terminated."""
 
 
 def _terminated(failure: SqlError, node: st.Statement) -> bool:
-    """Whether the server says that it has terminated the statement; of duplicates among a new key's rows always."""
+    """Whether message 3621 follows; for duplicates among the rows of a new key always."""
     if any(part.number == 1505 for part in failure.before):
         return True
     return failure.number in _TERMINATING and isinstance(node, _CHANGES)
 
 
 def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
-    """Say where an error was raised: line, and module."""
+    """Set where an error was raised: line and module."""
     for part in (failure, *failure.before):
         if not part.line:
             part.line = node.line
@@ -35,13 +35,13 @@ def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
 
 
 def only_told(session: SessionState, failure: SqlError) -> bool:
-    """Whether the client is told and the trigger goes on: RAISERROR in triggers with no TRY in or around them."""
+    """Whether the trigger continues after the error: RAISERROR in triggers without TRY in or around them."""
     return getattr(failure, "raised", False) and session.try_depth == len(session.trigger_stack)
 
 
 def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
-    """Tell the client of an error, and that the statement ended with it."""
-    yield from told(failure)
+    """Report an error to the client, and the end of the statement."""
+    yield from messages_of(failure)
     if _terminated(failure, node):
         yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
     yield frame.session.done(frame, None, "error", error=True)

@@ -30,7 +30,7 @@ class Context:
 
     @property
     def date_first(self) -> int:
-        """SET DATEFIRST (the engine's functions ask for it)."""
+        """SET DATEFIRST (the engine's functions read it)."""
         return self.session.options.date_first
 
     @property

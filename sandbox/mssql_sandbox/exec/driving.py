@@ -12,7 +12,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 
 def _thrower(steps: Steps) -> Callable[[], Any]:
-    """How a cancelled request goes on: with the signal thrown where it stands."""
+    """Resumes a cancelled request by throwing the signal into it."""
     return lambda: steps.throw(Cancelled())
 
 
@@ -54,7 +54,7 @@ class DrivenSession(SessionState):
             self.try_depth = 0
 
     async def _pause(self, pause: Pause, steps: Generator[Event | Pause, Any, Any]) -> Callable[[], Any]:
-        """Await a pause; how the generator goes on."""
+        """Await a pause; returns how to resume the generator."""
         self._waiting = asyncio.ensure_future(pause.wait())
         try:
             result = await self._waiting

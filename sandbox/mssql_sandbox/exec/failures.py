@@ -11,7 +11,7 @@ _ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3609, 3960,
 
 
 _MADE_NONE = frozenset({1752, 1753, 1757, 1759, 1763, 1767, 1769, 1770, 1773, 1774, 1776, 1778, 1779, 1781, 1785, 8111})
-"""Errors of constraints: 1750 follows, which says that the constraint could not be made."""
+"""Errors of constraints that 1750 follows: the constraint could not be created."""
 
 
 def followed(failure: SqlError) -> SqlError:
@@ -19,8 +19,8 @@ def followed(failure: SqlError) -> SqlError:
     return after(failure, error(1750)) if failure.number in _MADE_NONE else failure
 
 
-def told(failure: SqlError) -> Iterator[Message]:
-    """An error, behind those that come before it."""
+def messages_of(failure: SqlError) -> Iterator[Message]:
+    """An error as events, after those that come before it."""
     return map(message_of, (*failure.before, failure))
 
 
@@ -31,5 +31,5 @@ def message_of(failure: SqlError) -> Message:
 
 
 def aborts_batch(failure: SqlError) -> bool:
-    """Errors that end the batch and roll the transaction back whatever XACT_ABORT says."""
+    """Errors that end the batch and roll the transaction back regardless of XACT_ABORT."""
     return failure.number in _ABORTING or failure.severity >= 19

@@ -27,7 +27,7 @@ def login_of(session: SessionState, kind: str, name: str) -> str:
 
 @contextmanager
 def running_as(session: SessionState, kind: str, name: str) -> Iterator[None]:
-    """Inside, the session is the other one: USER_NAME() and permissions say so. CALLER changes nothing."""
+    """In the block, USER_NAME() and permissions are those of the other principal. CALLER changes nothing."""
     if not name or (kind == "word" and name == "CALLER"):
         yield
         return

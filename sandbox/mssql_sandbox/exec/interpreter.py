@@ -19,7 +19,7 @@ _QUIET: Mapping[type, str] = {
     **dict.fromkeys((st.SetOption, st.SetIsolation, st.SetIdentityInsert), "set"),
     st.Use: "use",
 }
-"""Statements whose end nothing else tells, and what they are called then."""
+"""Statements that report only their end, and their names in that report."""
 
 
 def run_batch(frame: Frame) -> Steps:

@@ -51,7 +51,7 @@ class Plans(OrderedDict[Any, Any]):
 
 
 class Lanes:
-    """The lanes of one session: which run a request, and which one lets no other run in between."""
+    """The lanes of one session: those that run a request, and the one that must not be interrupted."""
 
     __slots__ = ("free", "holder", "home", "plans", "running")
 
@@ -119,7 +119,7 @@ class Lane(Session):
         self._take_environment()
 
     def enlist(self, descriptor: int) -> None:
-        """Say which transaction the next request belongs to, 0 for none."""
+        """Set the transaction of the next request, 0 for none."""
         self._enlisted = descriptor
 
     def shares(self, transaction: Transaction) -> bool:
@@ -138,7 +138,7 @@ class Lane(Session):
         self._home.routines = plans
 
     def close(self) -> None:
-        """End the request; the session itself goes on."""
+        """End the request; the session continues."""
         self.cancel()
         self._lanes.running.discard(self)
         self._lanes.hold(self, hold=False)

@@ -100,7 +100,7 @@ class Routine:
 
 
 _PERMISSIONS = frozenset({229, 230})
-"""The server asks for them when a statement runs: they end it alone, and CATCH beside it sees them [doc]."""
+"""Errors found when a statement runs: they end only the statement, and a CATCH of the same module sees them [doc]."""
 
 
 class Frame:
@@ -156,7 +156,7 @@ class Frame:
 
 
 def forget_plans(frame: Frame) -> None:
-    """Permissions and databases' states are checked when a statement is compiled: compile anew after a change."""
+    """Permissions and databases' states are checked when a statement is compiled: recompile after a change."""
     for session in frame.session.server.sessions.values():
         session.routines.clear()
     frame.routine.plans.clear()

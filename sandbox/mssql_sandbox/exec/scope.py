@@ -15,7 +15,7 @@ Fold = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column in scope. `qualifier` is (alias,) or (database, schema, table); `origin` what clients are told."""
+    """A column in scope. `qualifier` is (alias,) or (database, schema, table); `origin` the source that clients see."""
 
     name: str
     type: SqlType

@@ -15,7 +15,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 
 def is_server_role_member(session: SessionState, role: str) -> bool:
-    """Whether the session's login is in a server role; everybody is in `public`."""
+    """Whether the session's login is in a server role; every login is in `public`."""
     if role.casefold() == "public":
         return True
     login = session.server.logins.get(session.login)

@@ -13,7 +13,7 @@ from mssql_sandbox.exec.calls import remote
 from mssql_sandbox.exec.consequences import end_of_batch
 from mssql_sandbox.exec.dialect import TSQL
 from mssql_sandbox.exec.driving import DrivenSession
-from mssql_sandbox.exec.failures import told
+from mssql_sandbox.exec.failures import messages_of
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.handles import PreparedStatements
 from mssql_sandbox.exec.interpreter import run_batch
@@ -64,7 +64,7 @@ class Session(DrivenSession):
                 routine.active = False
         except SqlError as failure:
             self.last_error = failure.number
-            yield from told(failure)
+            yield from messages_of(failure)
             yield Done(None, "error", self.transaction_descriptor != 0, False, True)
         except Abort:
             pass
@@ -88,11 +88,11 @@ class Session(DrivenSession):
             yield from bulk_load(self, data)
         except SqlError as failure:
             self.last_error = failure.number
-            yield from told(failure)
+            yield from messages_of(failure)
             yield Done(None, "insert bulk", self.transaction_descriptor != 0, False, True)
 
     def reset(self, *, keep_transaction: bool) -> None:
-        """Back to the state after login; with `keep_transaction` the open transaction goes on."""
+        """Reset to the state after login; `keep_transaction` keeps the open transaction."""
         kept, count = (self.transactions.current, self.transactions.count) if keep_transaction else (None, 0)
         if not keep_transaction:
             self._end_transaction()
@@ -106,7 +106,7 @@ class Session(DrivenSession):
     def kill(self) -> None:
         """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut.
 
-        A request that waits is told so with error 596, which ends its connection.
+        A waiting request fails with error 596, which ends its connection.
         """
         waits = self._waiting is not None
         self.cancel()

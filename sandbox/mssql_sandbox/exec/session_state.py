@@ -39,15 +39,15 @@ class TriggerLevel:
 
 
 class InProcedure(Protocol):
-    """The run of a routine, as far as the ends of its statements tell of it."""
+    """The part of a routine's run that is reported at the end of its statements."""
 
     events_in_procedure: bool
 
 
 class SessionState:
-    """One logged-in client, with all that outlives its requests or tells of the one under way.
+    """One logged-in client: state that outlives its requests, and state of the current request.
 
-    What statements ask of a session beside its state is only named here: the sessions above know how it is done.
+    Operations that statements need from a session are only declared here; the session classes above implement them.
     """
 
     api_cursors: object
@@ -110,7 +110,7 @@ class SessionState:
         self.killed = False
         self.running_text = ""
         self.bulk: object = None
-        """What INSERT BULK has asked for (`statements.bulk`)."""
+        """The announced bulk load of INSERT BULK (`statements.bulk`)."""
 
     def _end_transaction(self) -> None:
         current = self.transactions.current

@@ -26,7 +26,7 @@ LEVELS = {
 
 
 class TransactionOwner(Protocol):
-    """What the transactions ask of their session."""
+    """What the transactions need from their session."""
 
     server: Server
     spid: int

@@ -90,7 +90,7 @@ class Connection:
         self._mars = prelogin.wants_mars
         encryption, protection = negotiate(self._settings.encrypt, prelogin.encryption)
         if strict:
-            # All is inside TLS already; what PRELOGIN says of encryption is of no meaning then.
+            # The connection is inside TLS already; the encryption option of PRELOGIN has no meaning then.
             encryption, protection = prelogin.encryption, Protection.NOTHING
         self._channel.packets.add(prelogin_reply(prelogin, encryption, self._settings.version))
         await self._channel.finish()

@@ -36,7 +36,7 @@ _INCORRECT_CALL = "The incoming tabular data stream (TDS) remote procedure call 
 class Conversation:
     """One stream of requests and the session that runs them.
 
-    Under MARS each request says which transaction it belongs to: `enlist` is told before it runs.
+    Under MARS each request names its transaction: `enlist` is called before it runs.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Conversation:
         except ConnectionError:
             raise
         except Exception as error:
-            # An engine fault must not take the other clients with it; this one is told and let go.
+            # A fault of the engine must not affect other clients: report it to this one and end its connection.
             logger.exception("a request failed for a reason that is no SQL error")
             text = f"A system assertion check has failed: {type(error).__name__}: {error}"
             await self._write(response, MessageEvent(3624, 1, 20, text))
@@ -185,7 +185,7 @@ class Conversation:
             raise ProtocolError(f"{kind.name} messages are not supported after the login")
 
     def _watch(self, session: Session, request: Callable[[], Request]) -> None:
-        """Show the request to whoever watches; its answer may be told to fail."""
+        """Show the request to the watcher, which may order a fault for its answer."""
         watch = self._watching
         if watch is None or not watch.active:
             return

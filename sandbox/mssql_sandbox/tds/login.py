@@ -50,7 +50,7 @@ class Login:
 
     @property
     def negotiated_packet_size(self) -> int:
-        """The size asked for, within what TDS allows."""
+        """The requested size, within the limits of TDS."""
         if self.packet_size == 0:
             return DEFAULT_PACKET_SIZE
         return min(max(self.packet_size, MIN_PACKET_SIZE), MAX_PACKET_SIZE)

@@ -32,7 +32,7 @@ class LaneChannel(Packets):
         self._all_sent.set()
 
     def heard(self, packet: Packet) -> None:
-        """Take a packet of the client: data for `read`, and room for what waits to be sent."""
+        """Handle a packet of the client: data for `read`, and window space for waiting output."""
         self._windows.heard(packet)
         if packet.flag is Flag.DATA:
             self._arrived.put_nowait(packet.data)
@@ -58,7 +58,7 @@ class LaneChannel(Packets):
         await self._channel.drain()
 
     def finished(self) -> None:
-        """Tell the client that this SMP session is over."""
+        """Tell the client that this SMP session has ended."""
         self._channel.send(self._windows.finished())
 
     def _send_what_fits(self) -> None:

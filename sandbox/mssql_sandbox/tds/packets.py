@@ -107,7 +107,7 @@ class MessageAssembler:
     def _next_packet(self) -> tuple[PacketType, int, bytes] | None:
         received = self._received
         if len(received) < HEADER_SIZE:
-            # The first byte alone tells a stray client (HTTP, TLS first) from TDS.
+            # The first byte is enough to distinguish a stray client (HTTP, TLS first) from TDS.
             if received and received[0] not in _KNOWN_TYPES:
                 raise ProtocolError(f"packet type 0x{received[0]:02X} is not known")
             return None

@@ -83,7 +83,7 @@ def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protec
 
 
 def prelogin_reply(prelogin: Prelogin, encryption: Encryption, version: bytes = DEFAULT_VERSION) -> bytes:
-    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for; MARS is had by who asks.
+    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only if requested; MARS is granted if requested.
 
     `version`: four bytes, major, minor and build; what drivers show as the version of the DBMS.
     """

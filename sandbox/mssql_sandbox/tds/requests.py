@@ -34,7 +34,7 @@ _TM_KINDS: Mapping[int, TmKind] = {5: "begin", 7: "commit", 8: "rollback", 9: "s
 
 @dataclass(frozen=True, slots=True)
 class RpcCall:
-    """One remote procedure call; `execute` is false when the client says not to run it."""
+    """One remote procedure call; `execute` is false if the client asks not to run it."""
 
     name: str
     parameters: list[RpcParameter]
@@ -70,7 +70,7 @@ def parse_batch(payload: bytes) -> str:
 
 
 def parse_rpc(payload: bytes) -> Iterator[RpcCall]:
-    """The calls of an RPC message, parsed as they are asked for: array binding sends thousands in one.
+    """The calls of an RPC message, parsed lazily: array binding sends thousands in one message.
 
     Raises:
         ProtocolError: bytes that are no call, or a kind of parameter that is not supported.

@@ -42,7 +42,7 @@ _VARIANT_TOKENS: Mapping[str, int] = {
 
 
 class RowEncoder:
-    """Encodes the rows of one schema, wherever they are asked for; remembers which columns had NULLs."""
+    """Encodes the rows of one schema; remembers which columns had NULLs."""
 
     def __init__(self, schema: tuple[SqlType, ...]) -> None:
         self._schema = schema

@@ -44,7 +44,7 @@ class Session(Protocol):
         ...
 
     def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
-        """Store the rows of a bulk load, for which an INSERT BULK statement has asked."""
+        """Store the rows of a bulk load that an INSERT BULK statement announced."""
         ...
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
@@ -68,7 +68,7 @@ class Lane(Session, Protocol):
     """What a MARS client has in each of its SMP sessions."""
 
     def enlist(self, descriptor: int) -> None:
-        """Say which transaction the next request belongs to, 0 for none."""
+        """Set the transaction of the next request, 0 for none."""
         ...
 
 

@@ -92,7 +92,7 @@ class Windows:
         return 0 < (self._may_send_to - self._sent) % _NUMBERS < _NUMBERS // 2
 
     def wrap(self, data: bytes) -> bytes:
-        """The next DATA packet; it also tells the client how far it may go."""
+        """The next DATA packet; it also carries the client's send window."""
         self._sent = (self._sent + 1) % _NUMBERS
         return self._packet(Flag.DATA, data)
 
@@ -118,7 +118,7 @@ class Windows:
         self._may_send_to = packet.window
 
     def consumed(self) -> bytes:
-        """A DATA packet was taken off: the ACK that makes room, once it makes room for two."""
+        """A DATA packet was consumed: the ACK that opens the window, once it opens it by two."""
         self._consumed = (self._consumed + 1) % _NUMBERS
         if (self._consumed + WINDOW - self._told) % _NUMBERS < 2:
             return b""

@@ -49,7 +49,7 @@ class EnvironmentType(enum.IntEnum):
     RESET = 18
 
 
-# CurCmd of DONE: mssql-jdbc tells rows, update counts and statements without either by it.
+# CurCmd of DONE: mssql-jdbc uses it to distinguish rows, update counts and statements without either.
 COMMANDS: Mapping[str, int] = {
     "select": 0xC1, "select into": 0xC2, "insert": 0xC3, "delete": 0xC4, "update": 0xC5, "merge": 0x117,
     "create table": 0xC6, "drop table": 0xC7, "create index": 0xC8, "drop index": 0xC9, "truncate table": 0xCA,
@@ -78,7 +78,7 @@ def done(token: DoneToken, status: int, *, command: str = "", count: int = 0) ->
 def message(
     number: int, state: int, severity: int, text: str, *, server: str, procedure: str = "", line: int = 1
 ) -> bytes:
-    """INFO up to severity 10, ERROR above; who reads is told 0 for 10 [doc: "Database Engine error severities"]."""
+    """INFO up to severity 10, ERROR above; clients see 0 for 10 [doc: "Database Engine error severities"]."""
     told = 0 if severity == _INFO_SEVERITY else severity & 0xFF
     body = (
         struct.pack("<iBB", number, state & 0xFF, told)
@@ -113,7 +113,7 @@ def login_acknowledged(tds_version: int, program: str, version: bytes = DEFAULT_
 
 
 def features_acknowledged(features: Mapping[int, bytes]) -> bytes:
-    """FEATUREEXTACK; only for features that the client asked for."""
+    """FEATUREEXTACK; only for features that the client requested."""
     body = b"".join(struct.pack("<BI", feature, len(data)) + data for feature, data in features.items())
     return bytes((_FEATUREEXTACK,)) + body + b"\xff"
 

@@ -24,7 +24,7 @@ _STATEMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: text of a batch, or a procedure's name and parameters."""
+    """A client's request: the text of a batch, or a procedure's name and parameters."""
 
     kind: Kind
     name: str = ""
@@ -55,7 +55,7 @@ class WireFault:
 
 
 class Watch(Protocol):
-    """Is told of every request before it runs, while it is active."""
+    """Sees every request before it runs, while it is active."""
 
     @property
     def active(self) -> bool:
@@ -68,7 +68,7 @@ class Watch(Protocol):
 
 
 class FaultyAnswer:
-    """Sends the packets of one answer as a fault wants it."""
+    """Sends the packets of one answer as a fault orders it."""
 
     def __init__(self, fault: WireFault) -> None:
         self.fault = fault

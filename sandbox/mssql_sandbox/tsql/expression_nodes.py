@@ -99,7 +99,7 @@ class Comparison(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Expression):
-    """`x > ALL (query)`; `every` tells ALL from ANY and SOME."""
+    """`x > ALL (query)`; `every` distinguishes ALL from ANY and SOME."""
 
     operator: str
     left: Expression
@@ -194,7 +194,7 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """CAST, CONVERT and their TRY_ forms; `form` says which."""
+    """CAST, CONVERT and their TRY_ forms; `form` is the keyword."""
 
     form: OneOf["cast", "convert"]
     operand: Expression

@@ -1,4 +1,4 @@
-"""Expressions and conditions: one operator-precedence parser for both (they are told apart later)."""
+"""Expressions and conditions: one operator-precedence parser for both (they are distinguished later)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("GENERATED", "ALWAYS", "AS", "ROW", "START"): {"generated": "start"},
     ("GENERATED", "ALWAYS", "AS", "ROW", "END"): {"generated": "end"},
 }
-"""Properties of a column that are only words, and what they say."""
+"""Column properties that are single keywords, and their effect."""
 
 
 class TableParser(IndexParser):

@@ -35,7 +35,7 @@ def _chosen(database: Database, option: str, choices: dict[str, int], default: s
 
 
 def _state(database: Database) -> tuple:
-    """From user access to the way of recovery."""
+    """The columns from user access to the recovery model."""
     options, snapshot = database.options, database.options.allow_snapshot_isolation
     return (
         _ACCESS[options.user_access],

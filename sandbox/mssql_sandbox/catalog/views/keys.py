@@ -53,7 +53,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
 
 
 def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
-    """Indexes of tables, then those of views, among those that are asked about."""
+    """The indexes of tables, then those of views, as far as they are needed."""
     yield from _indexes(scope)
     asked = scope.object_id
     for item in scope.database.objects():

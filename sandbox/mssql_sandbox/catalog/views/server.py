@@ -29,7 +29,7 @@ def _configurations(scope: Scope) -> Iterator[tuple]:
         yield (number, name, *variants, name, dynamic, advanced)
 
 
-def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every scope
     yield (0, "mdy", 7, 0, "us_english", "English", 1033, 1033)
 
 
@@ -41,7 +41,7 @@ def _sys_info(scope: Scope) -> Iterator[tuple]:
     yield (2, 8388608, scope.server.start_time)
 
 
-def _host_info(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+def _host_info(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every scope
     yield ("Linux", "Ubuntu", "22.04", "", 0, 0)
 
 

@@ -35,7 +35,7 @@ def _unread(capture: DatabaseCapture) -> list[CommittedTransaction]:
 
 
 async def _repltrans(call: Call) -> AsyncIterator[Event]:
-    """First and last LSN of the transactions that nobody has read yet."""
+    """First and last LSN of the transactions that are not read yet."""
     capture = _capture(call, procedure="sp_repltrans")
     for event in result_set(_TRANSACTIONS, [(one.begin_lsn, one.commit_lsn) for one in _unread(capture)]):
         yield event

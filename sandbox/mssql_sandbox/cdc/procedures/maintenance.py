@@ -60,7 +60,7 @@ async def _upgrade(call: Call) -> AsyncIterator[Event]:
 
 
 async def _snapshot_lsn(call: Call) -> AsyncIterator[Event]:
-    """There are no database snapshots, so none has the name that is asked for."""
+    """There are no database snapshots, so none has the given name."""
     raise cdc_error(22862, call.text("db_snapshot") or "(null)", procedure="sp_cdc_dbsnapshotLSN")
     yield  # an async generator without events
 

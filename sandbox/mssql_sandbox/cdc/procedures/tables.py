@@ -93,7 +93,7 @@ def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transac
 
 
 def _start_jobs(call: Call, capture: DatabaseCapture, added: list[JobType]) -> Iterator[Event]:
-    """Start what was added and say so; with the Agent down its four refusals are sent instead [fab]."""
+    """Start the added jobs and report it; if Agent is not running, its four refusals are sent instead [fab]."""
     server, agent = call.scope.server, service(call).agent
     settings = defaults(server.version)
     if added and not server.agent_running:

@@ -230,7 +230,7 @@ def shift(part: str, number: int, point: Moment) -> Moment:
 
 
 def difference(part: str, start: Moment, end: Moment) -> int:
-    """Number of part boundaries between two moments; weeks begin on Sunday whatever DATEFIRST says."""
+    """The number of part boundaries between two moments; weeks begin on Sunday regardless of DATEFIRST."""
     if part in {"year", "quarter", "month"}:
         a, b = civil(start.day), civil(end.day)
         months = (b.year * 12 + b.month) - (a.year * 12 + a.month)

@@ -32,7 +32,7 @@ NULL_TYPE = SqlType("int")
 
 
 class Environment(Protocol):
-    """What functions may ask their session: time (fixed per statement) and settings."""
+    """What functions may read from their session: time (fixed per statement) and settings."""
 
     date_first: int
 

@@ -46,7 +46,7 @@ def drop_index(table: Table, transaction: Transaction, index: Index) -> None:
 
 
 def rebuild_index(table: Table, index: Index) -> None:
-    """Make an index's entries anew (ALTER INDEX REBUILD); also enables a disabled one."""
+    """Rebuild the entries of an index (ALTER INDEX REBUILD); also enables a disabled index."""
     index.disabled = False
     build(table, index, check=True)
 

@@ -29,7 +29,7 @@ class NameMap(Generic[T]):
         return None if found is None else found[1]
 
     def _key(self, name: str) -> Any:
-        """The key of a name, remembered because the same few names are asked for by every statement."""
+        """The key of a name, cached because every statement looks up the same few names."""
         key = self._keys.get(name)
         if key is None:
             if len(self._keys) >= _REMEMBERED:
@@ -72,7 +72,7 @@ class NameMap(Generic[T]):
 
 
 def is_private(name: str) -> bool:
-    """Whether it is the name of a session's own temporary object; `##` ones are everybody's."""
+    """Whether it is the name of a local temporary object; `##` names are global."""
     return name.startswith("#") and not name.startswith("##")
 
 

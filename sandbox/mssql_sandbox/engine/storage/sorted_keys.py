@@ -140,7 +140,7 @@ class SortedKeys:
         """The next ascending slice: entries with keys from `low` (None: from the start) up to `high`.
 
         `after`: keys equal to `low` are left out; `through`: keys equal to `high` belong to the range. Entries of equal
-        key never lie in two slices. An empty result ends the range.
+        key are never in two slices. An empty result ends the range.
         """
         maxes = self._maxes
         if low is None:

@@ -28,7 +28,7 @@ _DECIMALS = frozenset({
 
 
 def atomized(item: Item) -> Atomic:
-    """The value of an item: a node's is untyped unless its schema says more."""
+    """The value of an item: a node's is untyped unless a schema declares its type."""
     if not isinstance(item, Node):
         return item
     text = item.string_value()

@@ -83,7 +83,7 @@ def _fault(failure: expat.ExpatError, body: str) -> SqlError:
 
 
 class _Builder:
-    """What expat tells, as a tree."""
+    """Builds a tree from expat's events."""
 
     def __init__(self, *, keep_blanks: bool) -> None:
         self.document = Document()

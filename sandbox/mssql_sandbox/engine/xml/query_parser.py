@@ -255,7 +255,7 @@ def _resolved(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def parse_query(text: str, method: str) -> x.Expr:
-    """The syntax tree of a query; what many rows ask is parsed once.
+    """The syntax tree of a query; cached, because many rows use the same one.
 
     Raises:
         SqlError: 2209, 2225, 2229, 9335, with the method that the query was written for.

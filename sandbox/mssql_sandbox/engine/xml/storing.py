@@ -20,7 +20,7 @@ def to_xml(source: SqlType, style: int | None) -> Callable[[Any], str] | None:
     """The function from text or bytes to xml; None for other types. Styles 1 and 3 keep white space.
 
     Raises:
-        SqlError: 9400 and its kin where the value is not well formed, 9402 for an encoding that its bytes are not in.
+        SqlError: 9400 and similar if the value is not well formed, 9402 if its bytes are not in the declared encoding.
     """
     keep = style in _PRESERVE
     if source.name in STRINGS:

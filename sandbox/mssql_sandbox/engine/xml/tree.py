@@ -107,7 +107,7 @@ class Parent(Node):
 
 @dataclass(slots=True, eq=False)
 class Document(Parent):
-    """The root of a value: any number of elements and texts may stand under it; `types` tells those of a schema."""
+    """The root of a value: it may have any number of elements and texts; `types` are those of a schema."""
 
     types: Types | None = None
 
@@ -131,7 +131,7 @@ class Element(Parent):
 
 
 Types = Callable[[Node], str | None]
-"""What a schema says of a node: the local name of its simple type, None where it has none."""
+"""The type that a schema gives to a node: the local name of its simple type, None if it has none."""
 
 
 def descendants(node: Node) -> Iterator[Node]:

@@ -23,7 +23,7 @@ ADJUSTED = 2
 
 
 class ScrollOption(enum.IntFlag):
-    """What a cursor is asked to be, and, from 0x1000 on, what else may be asked for."""
+    """The requested kind of a cursor and, from 0x1000 on, further options."""
 
     KEYSET = 0x01
     DYNAMIC = 0x02
@@ -73,7 +73,7 @@ class ApiCursor:
 
     @property
     def forward_only(self) -> bool:
-        """Whether only the next rows may be asked for."""
+        """Whether only the next rows can be fetched."""
         return bool(self.scroll & (ScrollOption.FORWARD_ONLY | ScrollOption.FAST_FORWARD))
 
     def move(self, fetch: Fetch, row: int, count: int) -> int:
@@ -86,7 +86,7 @@ class ApiCursor:
         start, stop = _MOVES[fetch](self, row, count)
         status = 0
         if start < 0 and fetch is not Fetch.PREV_NOADJUST and stop > 0:
-            # A move to before the first row shows the first rows instead, and says so.
+            # A move before the first row returns the first rows instead, and reports the adjustment.
             start, stop, status = 0, count, ADJUSTED
         elif start < 0 and (fetch is Fetch.PREV or row < 0):
             start, stop, status = 0, count, ADJUSTED

@@ -52,7 +52,7 @@ def _number(parameters: Sequence[RpcParameter], place: int, otherwise: int = 0) 
 
 
 def _returned(parameters: Sequence[RpcParameter], values: Mapping[int, int]) -> Outputs:
-    """Values of those of the parameters which the caller wants back."""
+    """The values of the output parameters."""
     return [
         (place, parameters[place].name, t.INT, value)
         for place, value in values.items()
@@ -121,7 +121,7 @@ def _row_source(
 
 
 def _opened(cursor: ApiCursor | None) -> tuple[int, int, int, int]:
-    """Handle, kind, guard and row count, as the caller is told; zeros when there is no cursor."""
+    """Handle, kind, concurrency and row count for the caller; zeros if there is no cursor."""
     if cursor is None:
         return 0, 0, 0, 0
     known = not cursor.forward_only
@@ -240,7 +240,7 @@ def _cursor(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsT
 
 
 def _cursor_option(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_cursoroption @cursor, @code, @value: a name and the like; kept."""
+    """sp_cursoroption @cursor, @code, @value: stores options such as a name."""
     _require("sp_cursoroption", parameters, ("@cursor", "@code", "@value"))
     cursor = cursors_of(session).find(parameters[0].value, "sp_cursoroption")
     cursor.options[_number(parameters, 1)] = parameters[2].value

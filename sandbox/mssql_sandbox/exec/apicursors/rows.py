@@ -28,7 +28,7 @@ from mssql_sandbox.tsql import ast
 
 _ROWID = "\0rowid"
 FETCHED, MISSING = 1, 2
-"""What the column ROWSTAT says of a row of the fetch buffer."""
+"""The values of the column ROWSTAT for a row of the fetch buffer."""
 
 
 class RowSource(Protocol):

@@ -17,7 +17,7 @@ from mssql_sandbox.tsql.statements import VariableDeclaration
 def bind(
     frame: Frame, declared: Sequence[VariableDeclaration], arguments: Sequence[RpcParameter], *, query: str = ""
 ) -> dict[int, int]:
-    """Put arguments into the frame's parameters; which argument wants which parameter back.
+    """Store arguments in the frame's parameters; returns which argument receives which output parameter.
 
     `query`: definitions and text, as error 8178 shows them, where it is no module that is called.
     """
@@ -56,7 +56,7 @@ def bind(
 
 
 def _as(value: Any, source: t.SqlType, target: t.SqlType, called: str) -> Any:
-    """The argument in the type of its parameter; a procedure's parameter says 8114 where other places say 245."""
+    """The argument in the type of its parameter; for procedures the error is 8114 instead of 245."""
     if value is None or source == target:
         return value
     if source.name == target.name == "int":
@@ -74,4 +74,4 @@ def _as(value: Any, source: t.SqlType, target: t.SqlType, called: str) -> Any:
 
 
 _UNCONVERTED = frozenset({241, 245, 295, 8114, 8169})
-"""Texts that are no values: a parameter of a procedure says 8114 for all of them."""
+"""Errors of text that cannot be converted: for a procedure's parameter all of them are 8114."""

@@ -64,7 +64,7 @@ def call_procedure(session: SessionState, found: SchemaObject, parameters: Seque
 
 
 def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Steps:
-    """Run a module's statements: its own SET options and temporary tables, as whom it says. 266."""
+    """Run a module's statements with its SET options, temporary tables and EXECUTE AS principal. 266."""
     options = replace(session.options, others=dict(session.options.others))
     identity, before_id = session.scope_identity, session.procedure_id
     count = session.transactions.count

@@ -27,7 +27,7 @@ from mssql_sandbox.tsql.parser import Parser
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An evaluated argument; `target` is the variable's slot that wants the output."""
+    """An evaluated argument; `target` is the slot of the variable that receives the output."""
 
     parameter: RpcParameter
     target: int = -1

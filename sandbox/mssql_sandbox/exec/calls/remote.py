@@ -7,7 +7,7 @@ from mssql_sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus,
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.calls.procedures import call_by_text
 from mssql_sandbox.exec.consequences import end_of_batch
-from mssql_sandbox.exec.failures import told
+from mssql_sandbox.exec.failures import messages_of
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.session_state import SessionState
 
@@ -34,7 +34,7 @@ def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> St
     except SqlError as failure:
         session.last_error = failure.number
         failed = True
-        yield from told(failure)
+        yield from messages_of(failure)
     except Abort:
         failed = True
     yield from end_of_batch(session)

@@ -15,7 +15,7 @@ _UNKNOWN = "this server has the methods of xml and hierarchyid values only."
 
 
 def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
-    """Methods of xml and hierarchyid values; those of spatial values are not implemented: say so."""
+    """Methods of xml and hierarchyid values; those of spatial values are reported as not implemented."""
     if isinstance(node.target, ast.Expression):
         target = compiler.value(node.target, scope)
         if target.type.name == "xml":

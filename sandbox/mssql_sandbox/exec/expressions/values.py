@@ -90,7 +90,7 @@ def unified(parts: Sequence[Expr], what: str = "CASE") -> SqlType:
 
 def _joined(left: Expr, right: Expr, what: str) -> Expr:
     a, b = left.type, right.type
-    if a == b:  # no literal any more: its digits say nothing about the others
+    if a == b:  # no longer a literal: its digits do not limit the others
         return replace(left if left.rank >= right.rank else right, literal=False)
     exact = t.EXACT | t.INTEGERS
     if a.name in exact and b.name in exact and (a.name in t.EXACT or b.name in t.EXACT):

@@ -37,7 +37,7 @@ XML = SqlType("xml")
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A parsed query, the values it wants of SQL, and the types that a schema gives to the value's nodes."""
+    """A parsed query, the SQL values it uses, and the types that a schema gives to the nodes."""
 
     tree: syntax.Expr
     values: Callable[[tuple, Context], SqlValues]

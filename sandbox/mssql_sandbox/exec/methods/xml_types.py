@@ -18,7 +18,7 @@ def _as_in_the_tree(node: Node) -> str | None:
 
 
 def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
-    """What the schema collection of a table's column says of nodes; None for untyped values."""
+    """The types from the schema collection of a table's column; None for untyped values."""
     if not isinstance(target, ast.ColumnRef):
         return None
     level, place = scope.resolve(target.parts, target.line)

@@ -20,7 +20,7 @@ from mssql_sandbox.tsql import ast
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """A defined name: its query is compiled anew at each use, like a view; `recursive` names give their own rows."""
+    """A defined name: its query is compiled at each use, like a view; `recursive` names give their own rows."""
 
     node: ast.CommonTable
     scope: Scope | None

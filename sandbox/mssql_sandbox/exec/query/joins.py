@@ -55,7 +55,7 @@ class HashJoin:
     """INNER or LEFT join on equal keys; `key` functions give None for NULL, which never matches.
 
     `seek`, where given, finds right rows by key values without reading the whole right side; it is used until it has
-    been asked so often that reading everything is cheaper.
+    been probed so often that reading everything is cheaper.
     """
 
     __slots__ = (

@@ -14,7 +14,7 @@ from mssql_sandbox.tsql import ast
 
 
 def refuse_order(query: ast.Query) -> None:
-    """ORDER BY within another query says nothing without TOP, OFFSET or FOR XML: 1033."""
+    """ORDER BY within another query needs TOP, OFFSET or FOR XML: 1033."""
     top = getattr(query.body, "top", None)
     if query.order and top is None and query.offset is None and query.for_clause is None:
         raise error(1033)

@@ -61,7 +61,7 @@ class Sarg:
 
 @dataclass(slots=True)
 class OrBound:
-    """What an OR says about one column: all its branches bound it from one side."""
+    """The bound that an OR gives to one column: all its branches bound it from one side."""
 
     column: int
     operator: str
@@ -206,7 +206,7 @@ def _scored(
     if len(equal) < len(places):
         place = places[len(equal)]
         low, high, nodes = _bounds(place, sargs, ors)
-        # NULL lies at the low end (the high end of a descending index): a range open there lets NULL in.
+        # NULL sorts at the low end (the high end of a descending index): a range open there includes NULL.
         nulls_out = low is not None if not index.columns[len(equal)][1] else high is not None
         if not table.columns[place].nullable or nulls_out:
             covered.extend(nodes)

@@ -88,7 +88,7 @@ class SelectPlanner:
         return self._plain_order([ast.OrderItem(found[0].arguments[0], descending=name == "MAX")], scope)
 
     def _wanted(self, scope: Scope) -> list[tuple[int, bool]]:
-        """The order that ORDER BY asks for, as far as its items are plain columns of this source."""
+        """The order of ORDER BY, as far as its items are plain columns of this source."""
         return self._plain_order(
             [replace(item, expression=self._order_node(item.expression)) for item in self.order], scope
         )

@@ -51,7 +51,7 @@ class SourcePlanner:
         self, source: ast.TableSource | None, where: ast.Expression | None, wanted: Callable[[Scope], Order] | None,
         *, prefer_order: bool,
     ) -> Operator:  # fmt: skip
-        """The plan of FROM … WHERE …; `wanted` tells the order that would be welcome."""
+        """The plan of FROM … WHERE …; `wanted` is the preferred order."""
         conditions = conjuncts(where)
         if source is None:
             return self._filtered(Single(), conditions)

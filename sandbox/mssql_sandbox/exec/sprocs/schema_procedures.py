@@ -57,7 +57,7 @@ def _add_type(session: SessionState, database: Database, parameters: Sequence[Rp
 
 
 def _refresh(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_refreshview and its like: modules are compiled anew at each use, so only the name counts."""
+    """sp_refreshview and related procedures: modules are compiled at each use, so only the name is checked."""
     name = str(named_arguments(("viewname",), parameters[:1])[_only(parameters)])
     if _find(session, database, name) is None:
         raise SqlError(

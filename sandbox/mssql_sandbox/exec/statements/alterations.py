@@ -171,7 +171,7 @@ _TRUNCATABLE = frozenset({"char", "varchar", "nchar", "nvarchar", "binary", "var
 
 
 def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> None:
-    """5074/4922: keys and checks stand in the way of another type."""
+    """5074/4922: keys and checks prevent a change of the type."""
     for index in table.indexes:
         if index.constraint and any(name == column.name for name, _ in index.columns):
             wanted = node.type.name[-1].lower() if node.type is not None else ""

@@ -39,7 +39,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class BulkTarget:
-    """What an INSERT BULK statement has asked for."""
+    """The load that an INSERT BULK statement announced."""
 
     frame: Frame
     table: Table
@@ -49,7 +49,7 @@ class BulkTarget:
 
 
 def insert_bulk(frame: Frame, node: st.InsertBulk) -> Steps:
-    """Get ready for the rows. 208, 207 and the like come now; the rows are sent only if nothing failed."""
+    """Prepare for the rows. Errors such as 208 and 207 come now; clients send the rows only without an error."""
     session = frame.session
     compiler = frame.compiler()
     table = target_table(compiler, node.target, "INSERT")

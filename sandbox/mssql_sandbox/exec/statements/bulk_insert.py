@@ -61,7 +61,7 @@ class _Load:
 
 
 def bulk_insert(frame: Frame, node: st.BulkInsert) -> Steps:
-    """Load a file. Rows that cannot be read are told one by one and left out, until there are more than MAXERRORS."""
+    """Load a file. Rows that cannot be read are reported and skipped, until there are more than MAXERRORS."""
     session = frame.session
     require_bulk(session)
     options = dict(node.options)
@@ -172,7 +172,7 @@ def _fault(kind: int, row: int, column: int, name: str) -> SqlError:
 
 
 def _told(frame: Frame, node: st.BulkInsert, found: _Load) -> Steps:
-    """Tell of the rows left out. Too many, or a file cut short, end the load: TRY sees the last of those errors."""
+    """Report the skipped rows. Too many, or a truncated file, end the load: TRY sees the last of those errors."""
     faults = (
         [*found.faults, *(SqlError(number, text) for number, text in _PROVIDER.items())]
         if found.fatal

@@ -162,7 +162,7 @@ def changed_rows(
     entries: Sequence[tuple[int, tuple, tuple]], cells: Sequence[tuple[int, Fn]],
     variables: Sequence[tuple[int, Fn, int]], context: Context,
 ) -> list[tuple[int, tuple]]:  # fmt: skip
-    """(row id, new row) for each entry; each row once, whatever a join says."""
+    """(row id, new row) for each entry; each row once, even if a join returns it more often."""
     changes: list[tuple[int, tuple]] = []
     seen: set[int] = set()
     values = context.values

@@ -26,7 +26,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(slots=True)
 class _Into:
-    """OUTPUT … INTO: where the rows go and how a complete row is made of them."""
+    """OUTPUT … INTO: the target table, and how its complete rows are made."""
 
     table: Table
     functions: tuple[Fn, ...]

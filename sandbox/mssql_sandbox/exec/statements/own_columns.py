@@ -24,7 +24,7 @@ def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) 
 
 
 def _reference(scope: Scope, alias: str, column: ast.Name) -> ast.ColumnRef:
-    """The column with the target's name before it; as written where that does not tell it apart."""
+    """The column qualified with the target's name; as written if that does not identify it."""
     fold = scope.fold
     own = [
         field for field in scope.fields

@@ -27,7 +27,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(frozen=True, slots=True)
 class SelectPlan:
-    """A compiled SELECT: its plan, what the client is told, and the variables it sets (place, conversion, operator)."""
+    """A compiled SELECT: its plan, its result columns, and the variables it sets (slot, conversion, operator)."""
 
     plan: Operator
     columns: tuple[ResultColumn, ...]

@@ -63,7 +63,7 @@ def _column(field: Field) -> Column:
 
 
 def into_of(body: ast.QueryBody) -> ast.Name:
-    """The table that a query is to make; in set operations the first SELECT says it. Empty: none."""
+    """The table that a query creates; in set operations the first SELECT names it. Empty: none."""
     if isinstance(body, ast.SetOperation):
         body, _ = body.chain()
     return body.into if isinstance(body, ast.Select) else ()

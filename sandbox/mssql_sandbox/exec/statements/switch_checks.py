@@ -205,7 +205,7 @@ def _conditions(check: Check) -> Sequence[ast.Expression]:
 
 
 def _about(table: Table, column: Column, node: ast.Expression) -> Iterator[tuple[str, Any]]:
-    """What a condition says of the column by comparing it with constants."""
+    """The bounds that a condition gives to the column by comparing it with constants."""
 
     def is_column(node: Any) -> bool:
         return isinstance(node, ast.ColumnRef) and table.column(node.parts[-1]) is column

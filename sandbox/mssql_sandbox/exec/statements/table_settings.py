@@ -11,7 +11,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.AlterTableSet) -> None:
-    """Do what the statement says to the table."""
+    """Apply the statement to the table."""
     action = node.action
     if action in ("check", "nocheck"):
         _switch_constraints(table, node.names, enabled=action == "check")

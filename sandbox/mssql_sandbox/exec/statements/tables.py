@@ -53,6 +53,6 @@ def _note_memory(table: Table, options: Mapping[str, str]) -> None:
 
 
 def note_shared(session: SessionState, table: Table) -> None:
-    """Temporary tables with ## are everybody's until their maker leaves."""
+    """Temporary tables with ## are shared until the session that created them ends."""
     if table.name.startswith("##"):
         session.temporary.add_shared(table)

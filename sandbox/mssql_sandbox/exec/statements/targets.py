@@ -72,7 +72,7 @@ class Target:
     """The rows that UPDATE or DELETE touches: a scan of the target, or a plan over FROM that gives row ids.
 
     `entries` gives (row id, row of the target, whole joined row). `names` maps the columns of a view, common table or
-    derived table to those of the base table, `checks` are what WITH CHECK OPTION asks of new rows.
+    derived table to those of the base table, `checks` are the conditions of WITH CHECK OPTION on new rows.
     """
 
     table: Table

@@ -82,7 +82,7 @@ class TableBuilder:
         return column
 
     def _alias_nullable(self, written: ast.TypeName, type_: t.SqlType) -> bool:
-        """Whether a type of CREATE TYPE … FROM lets NULL in where the column says nothing."""
+        """Whether a type of CREATE TYPE … FROM allows NULL if the column does not specify it."""
         found = self.compiler.names.find(written.name) if type_.alias and type_.alias != "sysname" else None
         return True if found is None else bool(found.properties.get("nullable", True))
 
