@@ -23,7 +23,7 @@ _SUPPLIED = object()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a result set, with the constants among them."""
+    """The columns of a result set, including its constants."""
 
     columns: tuple[ResultColumn, ...]
     constants: tuple[object, ...]
@@ -40,7 +40,7 @@ class Layout:
 
 @lru_cache(maxsize=512)
 def layout(specification: str) -> Layout:
-    """The columns and constants which `specification` spells out.
+    """The columns and constants that `specification` declares.
 
     Raises:
         ValueError: a part of the text is no column; the message shows it.
@@ -60,7 +60,7 @@ def layout(specification: str) -> Layout:
 
 
 def columns(specification: str) -> tuple[ResultColumn, ...]:
-    """The columns alone."""
+    """Only the columns."""
     return layout(specification).columns
 
 
@@ -71,5 +71,5 @@ def _constant(text: str) -> object:
 
 
 def column_type(text: str) -> SqlType:
-    """A system column's type; its strings have the server's default collation."""
+    """The type of a system column; its strings have the server's default collation."""
     return parse_type(text, collation=collation_named(_COLLATION))

@@ -26,7 +26,7 @@ _UNKNOWN = "nvarchar(4000)"
 
 @dataclass(frozen=True, slots=True)
 class TableType:
-    """A table type, for parameters that hold rows."""
+    """A table type, for parameters with rows."""
 
     database: str
     schema: str
@@ -117,7 +117,7 @@ class _Hints:
                     self.pairs.append((value.name, column.type))
 
     def _execute(self, statement: st.Execute) -> None:
-        """Arguments have the types of the procedure's parameters, by place or by name."""
+        """Arguments have the types of the procedure's parameters, matched by position or by name."""
         wanted = self._parameters(statement)
         names = {name.casefold(): type_ for name, type_ in wanted}
         for place, argument in enumerate(statement.arguments):
@@ -131,7 +131,7 @@ class _Hints:
                 self.pairs.append((argument.value.name, type_))
 
     def _parameters(self, statement: st.Execute) -> list[tuple[str, Type]]:
-        """Names and types of a procedure's parameters; none when there is no such procedure."""
+        """Names and types of a procedure's parameters; none if there is no such procedure."""
         session = self.names.session
         assert not isinstance(statement.procedure, str)
         found = self.names.find(statement.procedure)

@@ -41,4 +41,4 @@ PROPERTIES: dict[str, str | int | None] = {
     "sqlsortordername": "nocase_iso",
     "suspendeddatabasecount": 0,
 }
-"""SERVERPROPERTY by lower-case name, but for the server's own; a name that is nowhere gives NULL."""
+"""SERVERPROPERTY values by lower-case name, except those of the server itself; unknown names give NULL."""

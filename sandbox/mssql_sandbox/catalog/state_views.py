@@ -31,7 +31,7 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
 
 
 def check(session: Session, database: Database, name: str) -> None:
-    """Refuse a view of state to those without the permission; `name` is lower-case, with its schema.
+    """Refuse a state view to sessions without the permission; `name` is lower-case, with its schema.
 
     Raises:
         SqlError: 297, after a message with the permission's name.

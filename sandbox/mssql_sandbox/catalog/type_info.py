@@ -61,7 +61,7 @@ def _number(name: str, code: int, precision: int, usertype: int, **differences: 
 def _other(
     name: str, code: int, precision: int, usertype: int = 0, *, quotes: str | None = None, **differences: object
 ) -> list[TypeInfo]:
-    """A type which is no number; `quotes` is the prefix of its literals."""
+    """A type that is not numeric; `quotes` is the prefix of its literals."""
     suffix = "'" if quotes and quotes.endswith("'") else None
     row = TypeInfo(
         name, code, precision, quotes, suffix, None, 1, 0, 2, None, 0, None, name, None, None, code, None, None, None,
@@ -133,7 +133,7 @@ _TYPES_OF_2008 = frozenset({"date", "time", "datetime2", "datetimeoffset"})
 
 
 def _as_odbc2(row: TypeInfo) -> TypeInfo:
-    """ODBC 2: its own codes of date and time, decimal digits instead of bits for floating point numbers."""
+    """ODBC 2: its own codes of dates and times, decimal digits instead of bits for floating-point numbers."""
     codes = {91: 9, 93: 11}
     if row.type_name in ("float", "real"):
         return replace(row, precision=15 if row.type_name == "float" else 7, num_prec_radix=10)

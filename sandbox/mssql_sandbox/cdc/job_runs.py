@@ -17,7 +17,7 @@ KEPT = 100
 """Lines of history per job: Agent's own default."""
 FAILED, SUCCEEDED, CANCELED, IN_PROGRESS = 0, 1, 3, 4
 JobKey = tuple[int, JobType]
-"""Id of the database, and which of its two jobs."""
+"""The id of the database, and the job type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What all capture jobs, or all cleanup jobs, have in common; the schedule is `freq_type` and so on."""
+    """What all capture jobs, or all cleanup jobs, share; the schedule is `freq_type` and so on."""
 
     description: str
     category_id: int
@@ -108,7 +108,7 @@ class JobRuns:
         return list(self._history.get(key, ()))
 
     def begin(self, key: JobKey, now: int) -> None:
-        """A job starts: the capture job's first step is done at once."""
+        """Record the start of a job; the first step of the capture job is done at once."""
         self.activity[key] = Activity(now)
         if key[1] == "capture":
             message = (
@@ -123,7 +123,7 @@ class JobRuns:
         self._add(key, len(KINDS[key[1]].steps), number, severity, message, FAILED if failed else IN_PROGRESS, now)
 
     def end(self, key: JobKey, now: int, *, status: int) -> None:
-        """A job has ended, or was stopped."""
+        """Record the end of a job, or its stop."""
         running = self.activity.get(key)
         if running is None or running.stopped is not None:
             return
@@ -135,7 +135,7 @@ class JobRuns:
         self._add(key, 0, 0, 0, f"{said}  {last}", status, running.requested)
 
     def forget(self, key: JobKey) -> None:
-        """A job was dropped."""
+        """Remove a dropped job."""
         for known in (self.created, self.activity, self._history):
             known.pop(key, None)
 

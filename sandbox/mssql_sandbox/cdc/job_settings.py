@@ -44,7 +44,7 @@ def defaults(version: ProductVersion) -> dict[JobType, JobSettings]:
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """The arguments of `sp_cdc_add_job` and `sp_cdc_change_job`; None means default or leave."""
+    """The arguments of `sp_cdc_add_job` and `sp_cdc_change_job`; None means the default, or unchanged."""
 
     maxtrans: int | None = None
     maxscans: int | None = None
@@ -69,7 +69,7 @@ def check_job_type(job_type: object, *, procedure: str) -> JobType:
 
 
 def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> None:
-    """Refuse settings of the other job and values out of range (22996, 22995, 22990, 22991, 22970, 22994, 22850)."""
+    """Refuse settings of the other job type and wrong values (22996, 22995, 22990, 22991, 22970, 22994, 22850)."""
     capture_only = (change.maxtrans, change.maxscans, change.continuous, change.pollinginterval)
     if job_type == "cleanup" and any(value is not None for value in capture_only):
         raise cdc_error(22996, procedure=procedure)

@@ -25,7 +25,7 @@ class WrapperColumn:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """What a wrapper shows: `columns` of the instance and a bit `<name>_uflag` for each name of `flags`."""
+    """The columns of a wrapper: `columns` of the instance and a bit `<name>_uflag` for each name of `flags`."""
 
     instance: str
     columns: Sequence[WrapperColumn]

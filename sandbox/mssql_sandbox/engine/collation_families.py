@@ -42,7 +42,7 @@ FAMILIES: dict[str, tuple[int, int]] = {
     for text in _BY_VERSION.values()
     for name, lcid, code_page in (family.split(":") for family in text.split())
 }
-"""Locale and code page of the families of Windows' collations."""
+"""Locale and code page of the families of Windows collations."""
 SQL_FAMILIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "SQL_Latin1_General_CP1": (0x0409, 1252, {"CS_AS": 51, "CI_AS": 52, "CI_AI": 54}),
     "SQL_Latin1_General_Pref_CP1": (0x0409, 1252, {"CI_AS": 53}),
@@ -79,4 +79,4 @@ SQL_FAMILIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "SQL_Latvian_CP1257": (0x0426, 1257, {"CS_AS": 157, "CI_AS": 158}),
     "SQL_Lithuanian_CP1257": (0x0427, 1257, {"CS_AS": 159, "CI_AS": 160}),
 }
-"""Locale of the national text, code page, and the sort order by the rules of comparison [doc: fn_helpcollations]."""
+"""Locale of the national text, code page, and sort order [doc: fn_helpcollations]."""

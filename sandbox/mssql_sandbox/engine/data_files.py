@@ -19,12 +19,12 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 _NAMED_PAGES = {"ACP": "cp1252", "OEM": "cp437", "RAW": "cp1252", "65001": "utf-8-sig", "1200": "utf-16"}
 _DENIED = "5(Access is denied.)"
 CUT_SHORT = "\udfff"
-"""Ends the only field of a row that the end of the file has cut short."""
+"""Ends the only field of a row that is truncated by the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """How the text of a data file is laid out; terminators as written, escapes included."""
+    """The layout of a data file's text; terminators as written, with escapes."""
 
     fields: int
     field_terminator: str = "\\t"
@@ -74,7 +74,7 @@ def decoded(content: bytes, page: str) -> str:
 
 
 def is_text(field: str) -> bool:
-    """Whether all bytes of a field were text of the code page."""
+    """Whether all bytes of a field were valid text in the code page."""
     return not any("\udc80" <= sign <= "\udcff" for sign in field)
 
 
@@ -89,7 +89,7 @@ def unescaped(terminator: str) -> str:
 
 
 def row_end(terminator: str) -> re.Pattern[str]:
-    r"""What ends a row. A written `\n` stands for a line end, with or without its carriage return; 0x0a does not."""
+    r"""The terminator of a row. A written `\n` matches a line end with or without carriage return; 0x0a does not."""
     plain = re.escape(unescaped(terminator))
     if terminator.endswith("\\n") and not terminator.endswith("\\r\\n"):
         plain = plain.removesuffix(re.escape("\n")) + "\r?\n"
@@ -97,7 +97,7 @@ def row_end(terminator: str) -> re.Pattern[str]:
 
 
 def rows(text: str, form: FileForm) -> Iterator[list[str]]:
-    """The rows of a file as fields; a last row that the file's end cuts short is one field with `CUT_SHORT`."""
+    """The rows of a file as fields; a last row truncated by the end of the file is one field with `CUT_SHORT`."""
     field_end, width = unescaped(form.field_terminator), len(unescaped(form.field_terminator))
     end, size, inner = row_end(form.row_terminator), len(text), form.fields - 1
     place = 0

@@ -22,7 +22,7 @@ ZERO_LSN = bytes(10)
 
 
 def lsn_bytes(lsn: int) -> bytes:
-    """The 10 bytes of an LSN kept as an 80-bit integer."""
+    """The 10 bytes of an LSN stored as an 80-bit integer."""
     return lsn.to_bytes(10, "big")
 
 
@@ -69,14 +69,14 @@ class DdlChange:
 
 @dataclass(slots=True)
 class InstanceEnabled:
-    """The enabling of a capture instance: it changes no row, but capture meets its transaction in the log."""
+    """The start of a capture instance: it changes no row, but capture sees its transaction in the log."""
 
     table_id: int
     lsn: bytes
 
 
 LogEntry = RowChange | DdlChange | InstanceEnabled
-"""What capture reads of a transaction."""
+"""The entries that capture reads of a transaction."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class CommittedTransaction:
 
 @dataclass(slots=True)
 class LogPart:
-    """What one transaction has written to one database's log so far."""
+    """The entries that one transaction has written to one database's log so far."""
 
     log: Log
     transaction_id: int
@@ -121,7 +121,7 @@ class LogPart:
         self.entries.append(DdlChange(table_id, kind, command, lsn, time, column, details))
 
     def instance_enabled(self, table_id: int) -> bytes:
-        """Log that a capture instance of the table begins here; the record's LSN."""
+        """Log that a capture instance of the table begins here; returns the record's LSN."""
         lsn = lsn_bytes(self.log.append())
         self.entries.append(InstanceEnabled(table_id, lsn))
         return lsn
@@ -131,14 +131,14 @@ class LogPart:
         return len(self.entries)
 
     def undo_to(self, mark: int) -> None:
-        """Forget the entries after `mark`: capture does not see what was rolled back."""
+        """Discard the entries after `mark`: capture does not see what was rolled back."""
         undone = len(self.entries) - mark
         del self.entries[mark:]
         self.log.grow(undone)
 
 
 class Log:
-    """LSN source and committed transactions, in commit order, that capture has still to read."""
+    """LSN source and committed transactions, in commit order, that capture has not read yet."""
 
     def __init__(self) -> None:
         self.capturing = False
@@ -215,7 +215,7 @@ class Log:
 
     @property
     def end_position(self) -> int:
-        """The position behind the newest committed transaction."""
+        """The position after the newest committed transaction."""
         return self._first + len(self._committed)
 
     def read(self, position: int, limit: int) -> list[CommittedTransaction]:
@@ -227,7 +227,7 @@ class Log:
         return [self._committed[i] for i in range(start, min(start + limit, len(self._committed)))]
 
     def pending(self) -> Iterator[CommittedTransaction]:
-        """All transactions that are still kept, oldest first."""
+        """All transactions that are kept, oldest first."""
         return iter(tuple(self._committed))
 
     def truncate(self, position: int) -> None:
@@ -237,11 +237,11 @@ class Log:
             self._first += 1
 
     def stop_capturing(self) -> None:
-        """Keep no further records, and forget those kept: change data capture was disabled."""
+        """Stop keeping records, and discard those kept: change data capture was disabled."""
         self.capturing = False
         self.truncate(self.end_position)
 
     @property
     def oldest_active_lsn(self) -> bytes | None:
-        """BEGIN LSN of the oldest transaction that has written and is still open."""
+        """BEGIN LSN of the oldest open transaction that has written."""
         return min((part.begin_lsn for part in self.active.values()), default=None)

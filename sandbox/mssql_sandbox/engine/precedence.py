@@ -147,7 +147,7 @@ def decimal_result(operator: Operator, left: SqlType, right: SqlType) -> SqlType
         precision = min(p1 - s1, p2 - s2) + scale
     if precision > _MAX_PRECISION:
         if operator in {"*", "/"}:
-            # Whole digits win over the scale, down to six digits of scale.
+            # Integer digits take precedence over the scale, down to six digits of scale.
             scale = max(_MAX_PRECISION - (precision - scale), min(scale, 6))
         else:
             scale = min(scale, max(0, _MAX_PRECISION - max(p1 - s1, p2 - s2)))
@@ -168,7 +168,7 @@ def concatenation(left: SqlType, right: SqlType) -> SqlType:
 
 
 def is_implicit(source: SqlType, target: SqlType) -> bool:
-    """Whether the conversion happens without CAST (sys documentation's conversion chart)."""
+    """Whether the conversion is implicit (conversion chart of the documentation)."""
     pair = (source.name, target.name)
     if source.name == "sql_variant":
         return target.name == "sql_variant"

@@ -18,7 +18,7 @@ AZURE_ENGINE = 5
 
 @dataclass(frozen=True, slots=True)
 class CaptureDefaults:
-    """How change data capture is set up: defaults of its jobs, and the columns of its tables."""
+    """The setup of change data capture: defaults of its jobs, and the columns of its tables."""
 
     maxtrans: int = 500
     maxscans: int = 10
@@ -28,7 +28,7 @@ class CaptureDefaults:
     scan_maxtrans: int = 500
     scan_maxscans: int = 10
     command_id: bool = True
-    """Whether change tables have `__$command_id`: service packs of 2012 to 2016 brought it."""
+    """Whether change tables have `__$command_id`, which service packs of 2012 to 2016 introduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ProductVersion:
     compatibility_level: int = 160
     database_version: int = 957
     view_state: str = "PERFORMANCE STATE"
-    """What the permission for performance views ends with: `VIEW DATABASE STATE` up to 2019."""
+    """The last words of the permission for performance views: `VIEW DATABASE STATE` up to 2019."""
     capture: CaptureDefaults = CaptureDefaults()
 
     @property
@@ -63,13 +63,13 @@ class ProductVersion:
 
     @property
     def update_reference(self) -> str | None:
-        """The article of the newest update."""
+        """The knowledge base article of the newest update."""
         found = re.search(r"KB\d+", self.update)
         return found[0] if found is not None else None
 
     @property
     def is_azure(self) -> bool:
-        """Whether it is Azure SQL Database: one database to a connection, no Agent."""
+        """Whether it is Azure SQL Database: one database per connection, no Agent."""
         return self.engine_edition == AZURE_ENGINE
 
     @property
@@ -136,7 +136,7 @@ _COLUMN_VIEWS = (
 
 
 def _of_columns(*names: str) -> tuple[str, ...]:
-    """Columns of the views that show all there is of a column."""
+    """Columns of the views that show all properties of a column."""
     return tuple(f"{view}.{name}" for view in _COLUMN_VIEWS for name in names)
 
 
@@ -190,7 +190,7 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     )),
 )  # fmt: skip
 SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType({name: since for since, names in _BROUGHT for name in names})
-"""Functions (bare names), system objects and their columns (with schema), and the build from which on they exist."""
+"""Functions (bare names), system objects and their columns (with schema), and the build that introduced them."""
 NOT_IN_AZURE = frozenset({"sys.dm_server_services", "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job"})
 """[doc] for the services; [?] for the procedures of Agent jobs."""
 
@@ -210,7 +210,7 @@ def require_function(version: ProductVersion, name: str) -> None:
 
 
 def refuse_other_database(version: ProductVersion, name: str) -> None:
-    """Azure SQL Database: no object of another database can be named.
+    """Azure SQL Database: objects of other databases cannot be named.
 
     Raises:
         SqlError: 40515.

@@ -35,12 +35,12 @@ class Replica:
         return self.active and self._is_reader(spid)
 
     def follow(self, lag_seconds: float) -> None:
-        """Show commits once they are `lag_seconds` old; what is shown already stays."""
+        """Show commits once they are `lag_seconds` old; commits already shown stay visible."""
         self._pin()
         self.lag_seconds = lag_seconds
 
     def freeze(self) -> None:
-        """Stop where it is."""
+        """Stop following."""
         self._pin()
         self._advance()
         self.lag_seconds = None
@@ -53,13 +53,13 @@ class Replica:
         self._commits.clear()
 
     def sequence(self) -> int:
-        """The number of the newest commit which the secondary shows."""
+        """The number of the newest commit that the secondary shows."""
         self._advance()
         assert self._pinned is not None, "asked only while active"
         return self._pinned
 
     def committed(self, sequence: int) -> None:
-        """A commit of the primary."""
+        """Record a commit of the primary."""
         if self._pinned is not None:
             self._commits.append((self._clock.now_ns(), sequence))
             self._advance()
@@ -69,7 +69,7 @@ class Replica:
             self._pinned = self._manager.take_snapshot()
 
     def _advance(self) -> None:
-        """Move on to the newest commit that is old enough; row versions before it may go."""
+        """Advance to the newest commit that is old enough, and release older row versions."""
         if self.lag_seconds is None or self._pinned is None:
             return
         horizon = self._clock.now_ns() - int(self.lag_seconds * 1_000_000_000)

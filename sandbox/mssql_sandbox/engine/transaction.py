@@ -31,7 +31,7 @@ class CommitOrder(Snapshots, Protocol):
 
     @property
     def snapshots_in_use(self) -> bool:
-        """Whether a snapshot is being read, so that commits must keep old row versions."""
+        """Whether a snapshot is in use, so that commits must keep old row versions."""
         ...
 
     def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:
@@ -111,9 +111,9 @@ class Transaction:
         self._statement_snapshots.append(None)
 
     def end_statement(self) -> None:
-        """Close the scope of a statement that succeeded: its short locks and its snapshot are given back.
+        """Close the scope of a statement that succeeded: release its short locks and its snapshot.
 
-        Nothing happens when the statement itself has ended the transaction.
+        Nothing happens if the statement itself has ended the transaction.
         """
         if not self._statement:
             return
@@ -123,19 +123,19 @@ class Transaction:
         self._close_scope()
 
     def undo_statement(self) -> None:
-        """Undo what the statement did and close its scope; locks taken for the transaction stay."""
+        """Undo the statement and close its scope; locks taken for the transaction stay."""
         if not self._statement:
             return
         self._undo_to(*self._statement.pop())
         self._close_scope()
 
     def exchange(self, scopes: StatementScopes) -> None:
-        """Let another request's scopes be the open ones, and those that are open now be kept there."""
+        """Make another request's scopes the current ones, and save those that are open now."""
         self._statement, scopes.statements = scopes.statements, self._statement
         self._statement_snapshots, scopes.snapshots = scopes.snapshots, self._statement_snapshots
 
     def _settle_variables(self, position: int) -> None:
-        """What a statement did to table variables stays, whatever becomes of the transaction."""
+        """Changes of a statement to table variables stay, whatever happens to the transaction."""
         kept = []
         for entry in self.undo[position:]:
             table, rowid, version = entry
@@ -195,7 +195,7 @@ class Transaction:
         return part
 
     def on_undo(self, action: Callable[[], object]) -> None:
-        """Register how to take a non-row change (DDL) back; actions run newest first."""
+        """Register the undo of a non-row change (DDL); actions run newest first."""
         self.undo.append((action, None, None))
 
     # -- savepoints and end -----------------------------------------------------------------------------------------
@@ -210,9 +210,9 @@ class Transaction:
         return any(name.lower() == savepoint.name for savepoint in self.savepoints)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TRANSACTION to a savepoint; error 6401 if there is none of this name.
+        """ROLLBACK TRANSACTION to a savepoint; error 6401 if none has this name.
 
-        Locks acquired beyond the savepoint are given back; those converted since stay as they are [doc].
+        Locks acquired after the savepoint are released; those converted since stay as they are [doc].
         """
         for number in range(len(self.savepoints) - 1, -1, -1):
             savepoint = self.savepoints[number]
@@ -225,7 +225,7 @@ class Transaction:
         raise error(6401, name=name)
 
     def commit(self) -> None:
-        """Make all changes visible at once, in one place of the commit order, and write the COMMIT records."""
+        """Make all changes visible at once, at one point of the commit order, and write the COMMIT records."""
         if self.doomed:
             raise error(3930)
         if self.undo:

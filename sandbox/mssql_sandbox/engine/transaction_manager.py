@@ -47,13 +47,13 @@ class TransactionManager:
         return transaction
 
     def take_snapshot(self) -> int:
-        """A snapshot of everything committed so far; must be given back with `drop_snapshot`."""
+        """A snapshot of everything committed so far; release it with `drop_snapshot`."""
         sequence = self.sequence
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
         return sequence
 
     def share_snapshot(self, sequence: int) -> None:
-        """One more user of a snapshot not older than one in use; must be given back with `drop_snapshot`."""
+        """Another user of a snapshot not older than one in use; release it with `drop_snapshot`."""
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
 
     def drop_snapshot(self, sequence: int) -> None:

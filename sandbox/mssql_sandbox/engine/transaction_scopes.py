@@ -17,11 +17,11 @@ class Snapshots(Protocol):
         ...
 
     def share_snapshot(self, sequence: int) -> None:
-        """One more user of a snapshot."""
+        """Another user of a snapshot."""
         ...
 
     def drop_snapshot(self, sequence: int) -> None:
-        """Give a snapshot back."""
+        """Release a snapshot."""
         ...
 
 
@@ -37,7 +37,7 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A place to return to: lengths of the undo list and of the log parts, and the locks held there."""
+    """A position to return to: lengths of the undo list and of the log parts, and the locks held there."""
 
     name: str
     position: int
@@ -46,7 +46,7 @@ class Savepoint:
 
 
 class StatementScopes:
-    """The statement scopes that one request has open in a transaction which other requests share (MARS)."""
+    """The statement scopes of one request in a transaction shared with other requests (MARS)."""
 
     __slots__ = ("snapshots", "statements")
 
@@ -56,11 +56,11 @@ class StatementScopes:
 
     @property
     def depth(self) -> int:
-        """How many scopes are open: a statement, and what its triggers run."""
+        """The number of open scopes: a statement, and those of its triggers."""
         return len(self.statements)
 
     def drop(self, manager: Snapshots) -> None:
-        """Give back what is left when the request has ended without its statements."""
+        """Release what is left if the request has ended without its statements."""
         for snapshot in self.snapshots:
             if snapshot is not None:
                 manager.drop_snapshot(snapshot)

@@ -15,7 +15,7 @@ ViewMode = Literal["dirty", "committed", "snapshot", "held"]
 
 
 class Version:
-    """A row's state (None = deleted) by one writer, with what it replaced.
+    """A row's state (None = deleted) by one writer, with the state that it replaced.
 
     `transaction` is the writer until it commits; then `sequence` is its number in the commit order.
     """
@@ -33,18 +33,18 @@ Slot = tuple | Version | None
 
 
 class VersionedRows(Protocol):
-    """Rows whose versions a transaction publishes, frees or takes back."""
+    """The rows whose versions a transaction publishes, frees or removes."""
 
     def publish(self, rowids: list[int], oldest: int) -> None:
-        """Settle just committed rows when no snapshot is in use."""
+        """Settle just committed rows if no snapshot is in use."""
         ...
 
     def collapse(self, rowid: int, oldest: int) -> None:
-        """Forget the versions of a row that no snapshot from `oldest` on can see."""
+        """Discard the versions of a row that no snapshot from `oldest` on can see."""
         ...
 
     def undo_version(self, rowid: int, version: Version) -> None:
-        """Take an uncommitted version back."""
+        """Remove an uncommitted version."""
         ...
 
 
@@ -54,7 +54,7 @@ def newest(slot: Slot) -> tuple | None:
 
 
 def committed_before(slot: Slot, sequence: int, own: LockOwner | None) -> tuple | None:
-    """The row as a snapshot taken at `sequence` sees it; a transaction's own changes count."""
+    """The row as a snapshot taken at `sequence` sees it, including the transaction's own changes."""
     while type(slot) is Version:
         if slot.transaction is None:
             if slot.sequence <= sequence:

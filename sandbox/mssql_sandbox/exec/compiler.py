@@ -26,7 +26,7 @@ from mssql_sandbox.tsql import ast
 
 EMPTY = Scope((), str)
 DEFAULT = object()
-"""Value of an argument that is the word DEFAULT."""
+"""Value of an argument that is the keyword DEFAULT."""
 
 
 class Compiler:
@@ -49,11 +49,11 @@ class Compiler:
 
     @property
     def fold(self) -> Callable[[str], object]:
-        """Names are the same when their folded forms are."""
+        """Names are equal if their folded forms are."""
         return self.collation.key
 
     def type_of(self, node: ast.TypeName, *, cast: bool = False, ordinal: int = 1) -> SqlType:
-        """The type that is written; alias types of the database are looked up. 2715 when there is none."""
+        """The written type; alias types of the database are looked up. 2715 if there is none."""
         collation = collation_named(node.collation) if node.collation else self.collation
         try:
             return t.make_type(node.name[-1], *node.arguments, collation=collation, cast=cast, ordinal=ordinal)
@@ -69,7 +69,7 @@ class Compiler:
         raise SqlError(2715, f"Column, parameter, or variable #{ordinal}: Cannot find data type {shown}.", state=6)
 
     def table_type(self, node: ast.TypeName) -> Any:
-        """The definition behind a table type's name; None when the name means anything else."""
+        """The definition of a table type; None if the name is not one."""
         if len(node.name) == 1 and node.name[0].lower() in TYPES:
             return None
         found = self.names.find(node.name)
@@ -110,7 +110,7 @@ def _near(node: ast.Expression) -> str:
 
 
 def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
-    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the mark above)."""
+    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the marker above)."""
     if isinstance(node, ast.Literal) and node.kind == "default":
         return replace(NULL, value=DEFAULT)
     return compiler.value(node, scope)

@@ -49,7 +49,7 @@ def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
 
 
 def consequences(session: SessionState, failure: SqlError) -> Steps:
-    """What an unhandled error ends: only the statement, the batch, the transaction too."""
+    """What an unhandled error ends: the statement, the batch, or also the transaction."""
     if failure.severity <= 10:
         return None
     raised = getattr(failure, "raised", False)
@@ -71,7 +71,7 @@ def roll_back(session: SessionState) -> Steps:
 
 
 def doom(session: SessionState, failure: SqlError) -> None:
-    """What a caught error does to the open transaction: some leave it only fit for a rollback."""
+    """The effect of a caught error on the open transaction: some errors doom it."""
     current = session.transactions.current
     raised = getattr(failure, "raised", False)
     if current is not None and (aborts_batch(failure) or (session.options.xact_abort and not raised)):

@@ -34,7 +34,7 @@ def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[
 
 
 class FunctionRunner:
-    """Runs the body of a function to its RETURN, without waiting for anything."""
+    """Runs the body of a function to its RETURN, without waiting."""
 
     def __init__(self, session: SessionState, found: SchemaObject) -> None:
         node = found.definition.node
@@ -52,7 +52,7 @@ class FunctionRunner:
         self.routine: Routine = self._make()
 
     def run(self, context: Context, values: list[Any]) -> Any:
-        """The returned value. A function may not wait, so a missing lock is an error here."""
+        """The returned value. A function cannot wait, so an unavailable lock is an error here."""
         session = self.session
         routine = self._make() if self.routine.active else self.routine
         if session.nest_level >= MAX_NESTING:

@@ -13,7 +13,7 @@ _OWNER = ("OWNER", "SELF")
 
 
 def login_of(session: SessionState, kind: str, name: str) -> str:
-    """The login that a user or login name stands for; 15517 for an unknown user."""
+    """The login of a user or login name; 15517 for an unknown user."""
     if kind == "login":
         return name
     principal = session.current_database.principals.get(name)

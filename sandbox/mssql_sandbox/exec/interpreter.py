@@ -33,7 +33,7 @@ def run_batch(frame: Frame) -> Steps:
 
 
 def run_inside(frame: Frame) -> Steps:
-    """Run a routine's statements as a part of what runs already, one level deeper."""
+    """Run a routine's statements as a part of the running one, one level deeper."""
     session, routine = frame.session, frame.routine
     session.nest_level += 1
     routine.active = True
@@ -70,7 +70,7 @@ def _label(statements: Sequence[st.Statement], label: str) -> int | None:
 
 
 def run_one(frame: Frame, node: st.Statement) -> Steps:
-    """Run one statement; outside TRY its errors are reported here and decide what happens next."""
+    """Run one statement; outside TRY its errors are reported here and determine what follows."""
     session = frame.session
     options = session.options
     if (options.noexec or options.parseonly) and not isinstance(node, st.SetOption):

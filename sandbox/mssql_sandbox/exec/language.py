@@ -21,6 +21,6 @@ class Language:
     plan_query: Callable[..., Any]
     statements: Mapping[type, Callable[..., Any]]
     descriptions: Mapping[type, Callable[..., Any]]
-    """What statements do while SET FMTONLY is ON, where they do anything."""
+    """What statements do while SET FMTONLY is ON, if anything."""
     procedures: Mapping[str, Callable[..., Any]]
-    """Procedures with a number of their own on the wire, by bare name in lower case."""
+    """Procedures with a number on the wire, by bare name in lower case."""

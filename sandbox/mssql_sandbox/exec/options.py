@@ -15,12 +15,12 @@ FLAGS = {
 }  # fmt: skip
 """Options that are ON or OFF: attribute and bit in @@OPTIONS."""
 ARITHMETIC_ERRORS = frozenset({220, 232, 8115, 8134})
-"""Overflow and division by zero: what they do depends on ARITHABORT and ANSI_WARNINGS."""
+"""Overflow and division by zero: their effect depends on ARITHABORT and ANSI_WARNINGS."""
 
 
 @dataclass(slots=True)
 class SessionOptions:
-    """Values as after login."""
+    """Values after login."""
 
     nocount: bool = False
     xact_abort: bool = False
@@ -53,7 +53,7 @@ class SessionOptions:
         return not self.ansi_warnings and not self.arithabort
 
     def compiled_in(self) -> tuple[bool, ...]:
-        """The options that compiled statements have looked at."""
+        """The options that compiled statements have used."""
         return self.ansi_warnings, self.arithabort, self.arithignore, self.concat_null, self.ansi_nulls
 
     def bits(self) -> int:

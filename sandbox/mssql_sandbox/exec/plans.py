@@ -17,11 +17,11 @@ SLICE = 1000
 
 
 class Operator(Protocol):
-    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) of the rows' order."""
+    """A plan: fields of its rows, and how to open it. `order` lists (position, descending) of the rows' order."""
 
     fields: Sequence[Field]
     order: Sequence[tuple[int, bool]]
 
     def open(self, context: Context) -> Slices:
-        """Start over and give the slices."""
+        """Restart and return the slices."""
         ...

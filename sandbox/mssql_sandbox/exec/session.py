@@ -72,7 +72,7 @@ class Session(DrivenSession):
         return None
 
     def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
-        """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), the catalogue's or a user's."""
+        """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), a system or a user's procedure."""
         return self._drive(remote.call(self, name, parameters))
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
@@ -80,7 +80,7 @@ class Session(DrivenSession):
         return self._drive(self.transactions.request(request))
 
     def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
-        """Store the rows that an INSERT BULK statement has announced."""
+        """Store the rows that an INSERT BULK statement announced."""
         return self._drive(self._bulk_load(data))
 
     def _bulk_load(self, data: BulkData) -> Steps:
@@ -104,7 +104,7 @@ class Session(DrivenSession):
         self.transactions.current, self.transactions.count = kept, count
 
     def kill(self) -> None:
-        """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut.
+        """Called by another session: the request stops, the transaction is rolled back, the connection is closed.
 
         A waiting request fails with error 596, which ends its connection.
         """
@@ -125,7 +125,7 @@ class Session(DrivenSession):
     # ---- routines ---------------------------------------------------------------------------------------------
 
     def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
-        """The compiled batch of a text, kept per session while nothing about it changes."""
+        """The compiled batch of a text, kept per session until something it depends on changes."""
         full = (text, key, self.current_database.name, self.options.quoted_identifier)
         found = self._kept_routine(full)
         if found is not None:
@@ -138,7 +138,7 @@ class Session(DrivenSession):
         return routine
 
     def _shared_routine(self, sql: str) -> tuple[Routine, tuple[Any, ...]]:
-        """The routine of a batch; changes that differ in literals only share one, with the literals as values."""
+        """The routine of a batch; changes that differ only in literals share one, with the literals as values."""
         quoted_identifier = self.options.quoted_identifier
         found = self._parameteriser.read(sql, quoted_identifier=quoted_identifier)
         if found is None:

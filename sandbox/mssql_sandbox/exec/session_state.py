@@ -27,7 +27,7 @@ _FIRST_SPID = 51
 
 
 class TriggerLevel:
-    """What a running trigger sees."""
+    """The state of a running trigger."""
 
     __slots__ = ("columns", "deleted", "inserted", "trigger")
 
@@ -146,7 +146,7 @@ class SessionState:
         return len(self.trigger_stack)
 
     def trigger_columns(self) -> tuple[str, ...]:
-        """Columns that the statement behind the running trigger has set."""
+        """Columns that the triggering statement has set."""
         return self.trigger_stack[-1].columns if self.trigger_stack else ()
 
     def default_schema(self, database: Database) -> str:
@@ -160,7 +160,7 @@ class SessionState:
         return "dbo"
 
     def note_identity(self, value: int | Decimal) -> None:
-        """Remember the identity value just given."""
+        """Store the last identity value."""
         self.last_identity = self.scope_identity = Decimal(value)
 
     def statement_text(self, node: Statement) -> str:
@@ -173,10 +173,10 @@ class SessionState:
         return Done(shown, command, self.transactions.current is not None, frame.events_in_procedure, error)
 
     def ended(self, frame: InProcedure, command: str = "select") -> Iterator[Done]:
-        """The end of a statement without rows and count; modules keep it to themselves under NOCOUNT.
+        """The end of a statement without rows and count; under NOCOUNT modules do not report it.
 
-        Every statement but the declaration of variables ends so, each test of IF and WHILE too [doc: MS-TDS 2.2.7.6,
-        SET NOCOUNT; wire: go-mssqldb's own tests count them].
+        Every statement except the declaration of variables ends this way, as does each test of IF and WHILE
+        [doc: MS-TDS 2.2.7.6, SET NOCOUNT; wire: go-mssqldb's own tests count them].
         """
         if not (frame.events_in_procedure and self.options.nocount):
             yield self.done(frame, None, command)
@@ -186,7 +186,7 @@ class SessionState:
         raise NotImplementedError
 
     def breathe(self) -> Steps:
-        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        """Let other tasks run once in a while, and notice an attention, in loops without events."""
         raise NotImplementedError
 
 

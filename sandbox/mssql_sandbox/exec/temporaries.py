@@ -12,7 +12,7 @@ from mssql_sandbox.errors import error
 
 
 class TemporaryTables:
-    """Own tables by name; procedures drop tables of theirs when they end, the session all when it ends."""
+    """Own tables by name; a procedure drops its tables when it ends, the session all when it ends."""
 
     __slots__ = ("_database", "_own", "_shared")
 
@@ -44,7 +44,7 @@ class TemporaryTables:
         return item
 
     def add_shared(self, item: Table) -> None:
-        """Remember a `##` table that this session has made."""
+        """Remember a `##` table that this session has created."""
         self._shared.append(item)
 
     def drop(self, name: str, transaction: Transaction) -> None:
@@ -55,7 +55,7 @@ class TemporaryTables:
             transaction.on_undo(lambda: self._keep(key, item))
 
     def drop_all(self) -> None:
-        """Forget own tables and drop shared ones, as the end of the session does."""
+        """Remove own tables and drop shared ones, at the end of the session."""
         for key in list(self._own):
             self._forget(key)
         transaction = self._database.server.transactions.begin(spid=0)
@@ -67,7 +67,7 @@ class TemporaryTables:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """The run of a procedure: own tables that it makes are gone afterwards."""
+        """The run of a procedure: own tables that it creates are dropped afterwards."""
         before = set(self._own)
         try:
             yield

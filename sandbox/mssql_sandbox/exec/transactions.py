@@ -35,7 +35,7 @@ class TransactionOwner(Protocol):
 
 
 class SessionTransactions:
-    """The open transaction of a session, if any, and how often BEGIN was said."""
+    """The open transaction of a session, if any, and the nesting level of BEGIN."""
 
     __slots__ = ("_session", "count", "current", "isolation")
 
@@ -59,7 +59,7 @@ class SessionTransactions:
             yield EnvChange("begin", new=self.current.id)
 
     def commit(self) -> Iterator[EnvChange]:
-        """COMMIT: the outermost one makes the changes visible. 3902 without a transaction, 3930 when doomed."""
+        """COMMIT: the outermost one makes the changes visible. 3902 without a transaction, 3930 if doomed."""
         if self.current is None:
             raise error(3902)
         if self.count > 1:
@@ -93,7 +93,7 @@ class SessionTransactions:
         self.current.save(name)
 
     def set_isolation(self, level: Isolation) -> None:
-        """SET TRANSACTION ISOLATION LEVEL, for what follows in the running transaction too; 3951 into snapshot."""
+        """SET TRANSACTION ISOLATION LEVEL, also for the rest of the running transaction; 3951 into snapshot."""
         if (
             level is Isolation.SNAPSHOT
             and self.current is not None
@@ -143,7 +143,7 @@ class SessionTransactions:
             yield from self.begin("implicit_transaction")
 
     def run(self, work: Callable[[Transaction], T], then: Callable[[T], Steps] | None = None) -> StepsTo[T]:
-        """Run `work` as one statement: atomic, started over after waiting for a lock, committed if alone.
+        """Run `work` as one statement: atomic, restarted after a wait for a lock, committed if it is alone.
 
         `then` runs with the result inside the same statement (triggers). The generator's value is what `work` returned.
         """
@@ -180,7 +180,7 @@ class SessionTransactions:
             return result
 
     def _then(self, transaction: Transaction, steps: Steps, *, own: bool) -> Steps:
-        """Run what belongs to a statement, inside its transaction; @@TRANCOUNT is at least 1 meanwhile."""
+        """Run the work of a statement inside its transaction; @@TRANCOUNT is at least 1 meanwhile."""
         if own:
             self.current, self.count = transaction, 1
         try:

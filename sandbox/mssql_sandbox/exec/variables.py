@@ -76,7 +76,7 @@ def check_readonly(name: str, *, readonly: bool) -> None:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """All syntax nodes within a node, itself first, in the order of writing; modules' bodies are their own world."""
+    """All syntax nodes within a node, itself first, in textual order; bodies of modules are excluded."""
     waiting = [node]
     while waiting:
         found = waiting.pop()

@@ -15,11 +15,11 @@ ROW, NBC_ROW = b"\xd1", b"\xd2"
 _HEADS = 4096
 
 BlockEncoder = Callable[[Sequence[tuple]], bytes]
-"""The bytes of at least one row. A NULL in a column that was not said to have any is an error of some kind."""
+"""The bytes of at least one row. A NULL in a column that was declared without NULLs raises an exception."""
 
 
 class NullHeads(dict[tuple[bool, ...], bytes]):
-    """Which of the columns that have NULLs are NULL -> token and bitmap in front of the row; filled in as used."""
+    """Which of the nullable columns are NULL -> token and bitmap before the row; filled as used."""
 
     def __init__(self, width: int, places: Sequence[int]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class NullHeads(dict[tuple[bool, ...], bytes]):
 
 
 class BlockSource:
-    """Writes the source of a block encoder: pieces of rows, of which runs of fixed width share one struct."""
+    """Writes the source of a block encoder: pieces of rows, in which runs of fixed width share one struct."""
 
     def __init__(self, schema: Sequence[SqlType], nullable: frozenset[int]) -> None:
         self._width = len(schema)
@@ -56,7 +56,7 @@ class BlockSource:
 
     @property
     def heads(self) -> NullHeads:
-        """What stands in front of rows when columns have NULLs."""
+        """The bytes before rows if columns have NULLs."""
         return NullHeads(self._width, self._nullable)
 
     def text(self) -> str:

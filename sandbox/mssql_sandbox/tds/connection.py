@@ -59,7 +59,7 @@ class Connection:
         self._mars = False
 
     async def serve(self) -> None:
-        """Talk to the client until it leaves or misbehaves; never raises for anything a client did."""
+        """Talk to the client until it leaves or misbehaves; never raises for anything that a client does."""
         try:
             async with asyncio.timeout(self._settings.login_seconds):
                 session = await self._establish()
@@ -132,7 +132,7 @@ class Connection:
         )
         self._channel.packets.add(welcome)
         self._channel.finish_now()
-        # The size holds from the next message on.
+        # The size applies from the next message on.
         self._channel.packets.size = login.negotiated_packet_size
         self._channel.allow_messages(self._settings.message_limit)
         return session

@@ -58,7 +58,7 @@ class Conversation:
         self._attention = False
 
     async def run(self) -> bool:
-        """Answer until the client leaves (False) or the connection cannot go on (True).
+        """Answer until the client leaves (False) or the connection must end (True).
 
         Raises:
             ProtocolError: what came is no request.
@@ -98,7 +98,7 @@ class Conversation:
                 return
 
     async def _answer(self, session: Session, message: Message) -> bool:
-        """Answer a request; True when the connection has to end."""
+        """Answer a request; True if the connection must end."""
         response = Response(
             self._channel.packets,
             server_name=self._server_name,
@@ -112,7 +112,7 @@ class Conversation:
         cut = await self._channel.finish_faulty() if self._channel.faulty else self._channel.finish_now()
         self._outstanding -= 1
         if self._attention:
-            # The answer to the request ends first; the attention has a message of its own.
+            # The answer to the request ends first; the attention has a separate message.
             self._attention = False
             self._acknowledge(session)
         await self._channel.drain()
@@ -126,7 +126,7 @@ class Conversation:
         self._channel.finish_now()
 
     async def _execute(self, session: Session, message: Message, response: Response) -> bool:
-        """Run the request into the response; True when the connection cannot go on."""
+        """Run the request into the response; True if the connection must end."""
         if message.ignored:
             return False
         try:

@@ -37,7 +37,7 @@ def login_accepted(
 
 
 def login_refused(login: Login, reason: SqlError, *, server_name: str) -> bytes:
-    """The reason, followed by 18456 where the reason is another (4060: no such database)."""
+    """The reason, followed by 18456 if the reason is another error (4060: no such database)."""
     messages = [(reason.number, reason.state, reason.severity, reason.message)]
     if reason.number != LOGIN_FAILED:
         messages.append((LOGIN_FAILED, 1, 14, f"Login failed for user '{login.user}'."))

@@ -44,7 +44,7 @@ class RpcCall:
 
 
 def read_headers(reader: Reader) -> int:
-    """Pass over ALL_HEADERS; the transaction descriptor it carries, 0 for none."""
+    """Skip ALL_HEADERS; returns the transaction descriptor in it, 0 for none."""
     start = reader.position
     total = reader.u32()
     if not 4 <= total <= reader.remaining + 4:
@@ -134,7 +134,7 @@ def _declared_type(reader: Reader) -> tuple[SqlType, ValueReader]:
 
 @functools.lru_cache(maxsize=4096)
 def _known_type(declaration: bytes) -> tuple[SqlType, ValueReader]:
-    """A type by its bytes: clients declare the same few with each call."""
+    """A type by its bytes: clients declare the same few types with each call."""
     wire = read_type_info(Reader(declaration))
     return wire.type, value_reader(wire)
 

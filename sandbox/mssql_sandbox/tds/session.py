@@ -12,17 +12,17 @@ class Session(Protocol):
     """One logged-in client; runs one request at a time and reports by events."""
 
     on_kill: Callable[[], None] | None
-    """Set by the connection: what a KILL of the session has to call, from the event loop's thread."""
+    """Set by the connection: called by a KILL of the session, on the event loop's thread."""
 
     connection: ConnectionFacts
-    """Set by the connection: how the client has come."""
+    """Set by the connection: how the client is connected."""
 
     open_lane: "Callable[[], Lane] | None"
-    """What opens one of several streams of requests that may run at the same time (MARS)."""
+    """Opens one of several concurrent streams of requests (MARS)."""
 
     @property
     def spid(self) -> int:
-        """The number by which the server knows the session."""
+        """The server's number of the session."""
         ...
 
     @property
@@ -52,11 +52,11 @@ class Session(Protocol):
         ...
 
     def reset(self, *, keep_transaction: bool) -> None:
-        """Bring the session back to the state after login."""
+        """Reset the session to the state after login."""
         ...
 
     def cancel(self) -> None:
-        """End waits; the request under way stops soon."""
+        """End waits; the running request stops soon."""
         ...
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Session(Protocol):
 
 
 class Lane(Session, Protocol):
-    """What a MARS client has in each of its SMP sessions."""
+    """A MARS client's session in each of its SMP sessions."""
 
     def enlist(self, descriptor: int) -> None:
         """Set the transaction of the next request, 0 for none."""

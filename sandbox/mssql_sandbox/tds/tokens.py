@@ -17,7 +17,7 @@ from mssql_sandbox.tds.wire import b_varbyte, b_varchar, us_varchar
 
 
 class DoneToken(enum.IntEnum):
-    """The three tokens that end something."""
+    """The three tokens that end a statement, a procedure or a statement in a procedure."""
 
     DONE = 0xFD
     DONEPROC = 0xFE
@@ -91,7 +91,7 @@ def message(
 
 
 def environment(kind: EnvironmentType, new: bytes, old: bytes) -> bytes:
-    """ENVCHANGE with values that already carry their lengths."""
+    """ENVCHANGE with values that include their lengths."""
     body = bytes((kind,)) + new + old
     return struct.pack("<BH", _ENVCHANGE, len(body)) + body
 
@@ -145,7 +145,7 @@ def _user_type(type_: SqlType) -> int:
 
 
 def _table_name(parts: Sequence[str]) -> bytes:
-    # mssql-jdbc takes one to four parts; an expression has no table and gets one empty part.
+    # mssql-jdbc accepts one to four parts; an expression has no table and gets one empty part.
     parts = parts[-4:] or ("",)
     return bytes((len(parts),)) + b"".join(map(us_varchar, parts))
 
@@ -157,7 +157,7 @@ def order(columns: Iterable[int]) -> bytes:
 
 
 def sources(found: Sources) -> bytes:
-    """TABNAME and COLINFO: the base tables of a cursor's columns; TABNAME is left out where there are none."""
+    """TABNAME and COLINFO: the base tables of a cursor's columns; no TABNAME without base tables."""
     names = b"".join(map(_table_name, found.tables))
     columns = bytearray()
     for number, column in enumerate(found.columns, 1):

@@ -9,21 +9,21 @@ from mssql_sandbox.tsql.words import CALLABLE_RESERVED, NILADIC
 _CONVERSIONS = frozenset({"CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT", "PARSE", "TRY_PARSE"})
 _XML_METHODS = frozenset({"value", "query", "exist", "nodes", "modify"})
 _METHODS = _XML_METHODS | {"getancestor", "getdescendant", "getlevel", "isdescendantof", "tostring"}
-"""Behind a column that is qualified these are its methods: functions of other databases hardly bear such names."""
+"""After a qualified column these are its methods; functions of other databases rarely have such names."""
 _NESTABLE = frozenset({"SELECT", "WITH", "VALUES"})
 
 
 class CallParser(TypeParser):
-    """Adds names and calls; the query and expression families fill in what they own."""
+    """Adds names and calls; the query and expression families provide the rest."""
 
     __slots__ = ()
 
     def expression(self) -> ast.Expression:
-        """Any expression (given by `ExpressionParser`)."""
+        """Any expression (provided by `ExpressionParser`)."""
         raise NotImplementedError
 
     def query(self) -> ast.Query:
-        """A query expression (given by `QueryParser`)."""
+        """A query expression (provided by `QueryParser`)."""
         raise NotImplementedError
 
     def expressions(self) -> tuple[ast.Expression, ...]:
@@ -45,7 +45,7 @@ class CallParser(TypeParser):
         return ahead == 1 or self._closes_as_query(ahead)
 
     def _closes_as_query(self, ahead: int) -> bool:
-        """For `((SELECT …) + 1)` against `((SELECT …) UNION …)`: what follows the inner parenthesis decides."""
+        """For `((SELECT …) + 1)` against `((SELECT …) UNION …)`: the token after the inner parenthesis decides."""
         depth, position = 1, ahead
         while depth and self.peek(position).kind != "e":
             depth += {"(": 1, ")": -1}.get(self.peek(position).text, 0)
@@ -96,7 +96,7 @@ class CallParser(TypeParser):
         return ast.ColumnRef(parts, line)
 
     def mutation(self, target: ast.Expression, method: str) -> ast.Expression:
-        """`target.method(…)` of SET, the method's name read: only modify() changes what it belongs to."""
+        """`target.method(…)` of SET, after the method's name: only modify() changes its target."""
         if method.lower() != "modify":
             text = (
                 f"Incorrect use of the XML data type method '{method}'. A mutator method is expected in this context."
@@ -145,7 +145,7 @@ class CallParser(TypeParser):
         return ast.Function(name, arguments, distinct, star, over, within, ignore_nulls, line)
 
     def _trim_arguments(self) -> tuple[ast.Expression, ...]:
-        """`x`, `chars FROM x`, `LEADING chars FROM x`: given on as (x, chars, side)."""
+        """`x`, `chars FROM x`, `LEADING chars FROM x`: passed on as (x, chars, side)."""
         side = self.accept_one("LEADING", "TRAILING", "BOTH")
         first = self.expression()
         if self.accept("FROM"):

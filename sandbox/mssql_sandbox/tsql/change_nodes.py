@@ -138,7 +138,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Execute(Statement):
-    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable that holds one."""
+    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable with one."""
 
     procedure: Name | str
     arguments: tuple[Argument, ...] = ()

@@ -18,11 +18,11 @@ class ChangeParser(BulkParser):
     __slots__ = ()
 
     def execute_statement(self) -> st.Statement:
-        """EXECUTE (given by `ModuleParser`)."""
+        """EXECUTE (provided by `ModuleParser`)."""
         raise NotImplementedError
 
     def cursor_name(self) -> str:
-        """A cursor (given by `ControlParser`)."""
+        """A cursor (provided by `ControlParser`)."""
         raise NotImplementedError
 
     def target(self) -> ast.Name:

@@ -13,12 +13,12 @@ _INDEX_WORDS = ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "COLUMNSTORE")
 
 
 class CreationParser(DocumentParser):
-    """Adds CREATE and ALTER of anything."""
+    """Adds CREATE and ALTER of all kinds."""
 
     __slots__ = ()
 
     def create(self) -> st.Statement:
-        """CREATE anything."""
+        """CREATE."""
         start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("CREATE")
         form: st.ModuleForm = "create"
@@ -55,7 +55,7 @@ class CreationParser(DocumentParser):
         return st.Maintenance("create statistics", (name,), line=line)
 
     def _require_first(self, kind: str, *, first: bool) -> None:
-        """Error 111: a module is the first, and so the only, statement of its batch."""
+        """Error 111: a module must be the first, and therefore the only, statement of its batch."""
         if not first:
             word = "CREATE/ALTER PROCEDURE" if kind == "procedure" else f"CREATE {kind.upper()}"
             raise self.error(111, f"'{word}' must be the first statement in a query batch.", self.peek(-1))
@@ -66,7 +66,7 @@ class CreationParser(DocumentParser):
         return self.principal(action, self.expect_one("LOGIN", "USER", "ROLE").lower(), line)
 
     def alter(self) -> st.Statement:
-        """ALTER anything."""
+        """ALTER."""
         start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("ALTER")
         if self.text in _MODULES:
@@ -83,7 +83,7 @@ class CreationParser(DocumentParser):
         return reader(self, line)
 
     def drop_statement(self) -> st.Statement:
-        """DROP anything."""
+        """DROP."""
         line = self.line()
         if self.accept("DROP", "XML"):
             return self.xml_object("drop", line)
@@ -92,7 +92,7 @@ class CreationParser(DocumentParser):
         return self.drop()
 
     def refuse_change(self, _line: int) -> st.Statement:
-        """ALTER AUTHORIZATION and ALTER PARTITION, which the sandbox has not."""
+        """ALTER AUTHORIZATION and ALTER PARTITION, which the sandbox does not support."""
         raise self.unsupported(f"ALTER {self.peek(-1).text}")
 
 

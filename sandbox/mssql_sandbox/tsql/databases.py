@@ -77,13 +77,13 @@ class DatabaseParser(ControlParser):
     __slots__ = ()
 
     def create(self) -> st.Statement:
-        """CREATE anything (given by `Parser`)."""
+        """CREATE (provided by `Parser`)."""
         raise NotImplementedError
 
     # ---- databases --------------------------------------------------------------------------------------
 
     def create_database(self, line: int) -> st.Statement:
-        """CREATE DATABASE name …; CREATE DATABASE has been read. Files count for FOR ATTACH only."""
+        """CREATE DATABASE name …; CREATE DATABASE has been read. Files matter for FOR ATTACH only."""
         name = self.identifier()
         collation = ""
         filegroups: list[str] = []
@@ -120,7 +120,7 @@ class DatabaseParser(ControlParser):
         return name
 
     def _file(self) -> str:
-        """A file specification; the path of the file."""
+        """A file specification; returns the path of the file."""
         found = _PATH.search(self.skip_parentheses())
         return "" if found is None else found["path"].replace("''", "'")
 
@@ -158,7 +158,7 @@ class DatabaseParser(ControlParser):
         return st.Maintenance("scoped configuration", (self.source.text[start : self.peek(-1).end],), line=line)
 
     def _files(self, database: str, action: str, line: int) -> st.Statement:
-        """ADD | REMOVE | MODIFY of files and filegroups, MODIFY NAME. Files themselves are nothing here."""
+        """ADD | REMOVE | MODIFY of files and filegroups, MODIFY NAME. Files themselves are ignored."""
         if action == "modify" and self.accept("NAME"):
             self.expect("=")
             return st.AlterDatabase(database, new_name=self.identifier(), line=line)

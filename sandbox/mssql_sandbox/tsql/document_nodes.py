@@ -11,7 +11,7 @@ from mssql_sandbox.tsql.flow_nodes import Statement
 
 @dataclass(frozen=True, slots=True)
 class XmlSchemaCollection(Statement):
-    """CREATE | ALTER … ADD | DROP XML SCHEMA COLLECTION; `text` holds the schemas."""
+    """CREATE | ALTER … ADD | DROP XML SCHEMA COLLECTION; `text` contains the schemas."""
 
     action: OneOf["create", "alter", "drop"]
     name: Name
@@ -20,7 +20,7 @@ class XmlSchemaCollection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateXmlIndex(Statement):
-    """CREATE [PRIMARY] XML INDEX; a secondary one names its primary index and what it is for."""
+    """CREATE [PRIMARY] XML INDEX; a secondary one names its primary index and its purpose."""
 
     name: str
     table: Name

@@ -12,7 +12,7 @@ _Action = OneOf["create", "alter", "drop"]
 
 
 class DocumentParser(AdministrationParser):
-    """Adds what XML and full-text search define."""
+    """Adds XML and full-text definitions."""
 
     __slots__ = ()
 

@@ -43,7 +43,7 @@ class ExecuteParser(AlterTableParser):
         return self.procedure_call(procedure, result, line)
 
     def procedure_call(self, procedure: ast.Name | str, result: str, line: int) -> st.Statement:
-        """Arguments of a call whose procedure has been read."""
+        """Arguments of a call, after the procedure."""
         if self.accept(";"):
             if self.token.kind == "i":
                 self.advance()
@@ -86,7 +86,7 @@ class ExecuteParser(AlterTableParser):
         return st.Argument(name, value, output)
 
     def constant(self) -> ast.Expression:
-        """Constants and variables only: an argument is no expression."""
+        """Constants and variables only: an argument is not an expression."""
         return self._prefix()
 
     def _execute_as(self, line: int) -> st.Statement:

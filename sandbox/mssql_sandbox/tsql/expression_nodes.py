@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Expression:
-    """Anything that has a value or a truth value."""
+    """Anything with a value or a truth value."""
 
     __slots__ = ()
 
@@ -90,7 +90,7 @@ class Binary(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Expression):
-    """`= <> < <= > >=` (`!=`, `!<`, `!>` are written in these)."""
+    """`= <> < <= > >=` (`!=`, `!<`, `!>` are normalised to these)."""
 
     operator: str
     left: Expression
@@ -255,7 +255,7 @@ class MethodCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class FullText(Expression):
-    """CONTAINS | FREETEXT (…): read, as modules name it, and refused when a statement is compiled."""
+    """CONTAINS | FREETEXT (…): parsed, because modules use it, and refused when a statement is compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ _LITERALS: dict[str, ast.LiteralKind] = {
     "s": "string",
     "n": "nstring",
 }
-# Binding powers, T-SQL's own order: & | ^ bind like + and -.
+# Binding powers in T-SQL's order: & | ^ bind like + and -.
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _SIGN = range(1, 8)
 _ADDITIVE = ("+", "-", "&", "|", "^", "||", "<<", ">>")
 _ARITHMETIC = dict.fromkeys(_ADDITIVE, _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
 _SHIFTS = {"<<": "LEFT_SHIFT", ">>": "RIGHT_SHIFT"}
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-# Calls whose arguments are no plain list.
+# Calls whose arguments are not a plain list.
 _OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
@@ -238,7 +238,7 @@ class ExpressionParser(CallParser):
         return found
 
     def _odbc_function(self) -> ast.Expression:
-        """`name(arguments)` under ODBC's names, reserved words among them; else any expression."""
+        """`name(arguments)` under ODBC's names, including reserved words; else any expression."""
         if self.token.kind != "w" or self.peek().text != "(" or self.text in _OWN_SYNTAX:
             return self.expression()
         token = self.token

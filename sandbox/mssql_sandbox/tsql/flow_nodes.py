@@ -10,7 +10,7 @@ from mssql_sandbox.tsql.ast import Expression, Name, Query, TypeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Common to all statements: the line, and where the text begins and ends (known for ALTER TABLE only)."""
+    """Common to all statements: the line, and the start and end of the text (set for ALTER TABLE only)."""
 
     line: int = 0
     start: int = field(default=0, compare=False)

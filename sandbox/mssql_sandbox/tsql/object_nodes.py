@@ -63,7 +63,7 @@ class CreateDatabase(Statement):
 class AlterDatabase(Statement):
     """ALTER DATABASE name SET options | COLLATE c | MODIFY NAME = n | a filegroup; an empty name is CURRENT.
 
-    `filegroup` is what happens (add, remove, modify; use: a file is put there) and the name.
+    `filegroup` is the action (add, remove, modify; use: a file is added to it) and the name.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Permission(Statement):
     securable: Name
     principals: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    """The columns of the table which the permissions are limited to."""
+    """The columns of the table that the permissions are limited to."""
 
 
 @dataclass(frozen=True, slots=True)

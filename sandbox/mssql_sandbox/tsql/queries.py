@@ -15,7 +15,7 @@ class QueryParser(TailParser):
     __slots__ = ()
 
     def query(self) -> ast.Query:
-        """A query expression with everything that may surround it."""
+        """A query expression with WITH, ORDER BY, FOR and OPTION."""
         return self.query_after_with(self.common_tables() if self.text == "WITH" else ())
 
     def query_after_with(self, ctes: tuple[ast.CommonTable, ...]) -> ast.Query:
@@ -38,7 +38,7 @@ class QueryParser(TailParser):
         return ast.Query(body, ctes, order, offset, fetch, for_clause, options)
 
     def common_tables(self) -> tuple[ast.CommonTable, ...]:
-        """WITH name [(columns)] AS (query), and more of them after commas."""
+        """WITH name [(columns)] AS (query), with more of them after commas."""
         self.expect("WITH")
         if self.text == "XMLNAMESPACES":
             raise self.unsupported("XMLNAMESPACES")
@@ -117,7 +117,7 @@ class QueryParser(TailParser):
         return ast.Select(tuple(items), distinct, top, into, source, where, group_by, having, sets, windows)
 
     def _windows(self) -> tuple[tuple[str, ast.Over], ...]:
-        """The WINDOW clause: names and what they stand for."""
+        """The WINDOW clause: names and their windows."""
         self.expect("WINDOW")
         found = []
         while True:
@@ -157,7 +157,7 @@ class QueryParser(TailParser):
         return ast.SelectItem(expression, self.column_alias())
 
     def column_alias(self) -> str:
-        """[AS] alias; empty when there is none."""
+        """[AS] alias; empty if there is none."""
         if self.accept("AS"):
             if self.token.kind in ("s", "n"):
                 return str(self.advance().value)
@@ -167,6 +167,6 @@ class QueryParser(TailParser):
         return self.identifier() if self.at_name() and not self.starts_statement() else ""
 
     def starts_statement(self) -> bool:
-        """Whether an unreserved word opens a statement here, so that it is no alias."""
+        """Whether an unreserved word opens a statement here and so is no alias."""
         opens = self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
         return opens or self.at_label()

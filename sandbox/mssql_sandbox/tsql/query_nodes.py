@@ -11,7 +11,7 @@ from mssql_sandbox.tsql.patterns import CELLS
 
 
 class TableSource:
-    """Anything that can stand in FROM."""
+    """Any source in FROM."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class SetOperation(QueryBody):
     right: QueryBody
 
     def chain(self) -> tuple[QueryBody, list[tuple[SetOperator, QueryBody]]]:
-        """The leftmost operand, and what is combined with it step by step: a long chain is no deep nesting."""
+        """The leftmost operand, and the operands combined with it in turn: a long chain is not deeply nested."""
         steps: list[tuple[SetOperator, QueryBody]] = []
         first: QueryBody = self
         while isinstance(first, SetOperation):
@@ -87,7 +87,7 @@ class Values(QueryBody):
 
 @dataclass(frozen=True, slots=True)
 class LiteralRows(QueryBody):
-    """VALUES of two or more rows that hold nothing but literals, as text: `INSERT` reads them column by column."""
+    """VALUES of two or more rows of literals only, as text: `INSERT` reads them column by column."""
 
     text: str
 
@@ -174,7 +174,7 @@ class FunctionTable(TableSource):
 
 @dataclass(frozen=True, slots=True)
 class FullTextTable(TableSource):
-    """CONTAINSTABLE | FREETEXTTABLE (…): read, as modules name it, and refused when a statement is compiled."""
+    """CONTAINSTABLE | FREETEXTTABLE (…): parsed, because modules use it, and refused when a statement is compiled."""
 
     alias: str
 

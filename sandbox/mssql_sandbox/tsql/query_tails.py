@@ -35,7 +35,7 @@ _HINTS = frozenset(
         "IGNORE_NONCLUSTERED_COLUMNSTORE_INDEX",
     ]
 )
-"""First words of query hints; all but MAXRECURSION are about plans, of which there are none here."""
+"""First words of query hints; all but MAXRECURSION concern query plans and have no effect."""
 
 
 class TailParser(GroupingParser):
@@ -44,7 +44,7 @@ class TailParser(GroupingParser):
     __slots__ = ()
 
     def for_clause(self) -> ast.ForClause | None:
-        """FOR JSON | BROWSE with its options; None when another FOR stands here (that of a cursor)."""
+        """FOR JSON | BROWSE with its options; None for another FOR (that of a cursor)."""
         if self.text != "FOR" or self.peek().text not in ("XML", "JSON", "BROWSE"):
             return None
         self.expect("FOR")
@@ -65,7 +65,7 @@ class TailParser(GroupingParser):
         return ast.ForClause("JSON", mode, tuple(options))  # type: ignore[arg-type]
 
     def option_clause(self) -> tuple[tuple[str, int | None], ...]:
-        """OPTION (hint [number], …): checked for form, kept as words."""
+        """OPTION (hint [number], …): the form is checked, the words are kept."""
         self.expect("OPTION", "(")
         if self.text not in _HINTS:
             self.fail()

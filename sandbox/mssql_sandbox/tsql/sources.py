@@ -17,15 +17,15 @@ class SourceParser(ExpressionParser):
     __slots__ = ()
 
     def values(self) -> ast.Values:
-        """VALUES (given by `QueryParser`)."""
+        """VALUES (provided by `QueryParser`)."""
         raise NotImplementedError
 
     def change(self) -> Any:
-        """A statement that changes rows (given by `ChangeParser`)."""
+        """A statement that changes rows (provided by `ChangeParser`)."""
         raise NotImplementedError
 
     def table_sources(self) -> ast.TableSource:
-        """What follows FROM: sources with commas are cross joins."""
+        """The rest of FROM: sources with commas are cross joins."""
         left = self._joined()
         while self.accept(","):
             left = ast.Join("CROSS", left, self._joined())
@@ -166,7 +166,7 @@ class SourceParser(ExpressionParser):
         return self.peek().text in TABLE_HINTS and self.peek(2).text in (")", ",")
 
     def table_hints(self) -> tuple[str, ...]:
-        """WITH (hints), or the old form without WITH; upper case."""
+        """WITH (hints), or the old form without WITH; in upper case."""
         if self.at("WITH", "("):
             self.advance()
         elif not (self.text == "(" and self._old_style_hints()):

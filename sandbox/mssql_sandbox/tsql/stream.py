@@ -34,7 +34,7 @@ class TokenStream:
         return token
 
     def expand_rows(self) -> None:
-        """Put the single tokens of rows of literals in the place of their one token."""
+        """Replace the token of rows of literals by their single tokens."""
         token = self.token
         single = tokenize(
             self.source, quoted_identifier=self._quoted_identifier, start=token.start, end=token.end, rows=False
@@ -43,15 +43,15 @@ class TokenStream:
         self.back_to(self._position)
 
     def peek(self, ahead: int = 1) -> Token:
-        """A later token (the end token when there is none)."""
+        """A later token (the end token if there is none)."""
         return self._tokens[min(self._position + ahead, len(self._tokens) - 1)]
 
     def mark(self) -> int:
-        """A place to come back to."""
+        """A position to return to."""
         return self._position
 
     def back_to(self, mark: int) -> None:
-        """Go back to a mark."""
+        """Return to a mark."""
         self._position = mark
         self.token = self._tokens[mark]
         self.text = self.token.text
@@ -107,7 +107,7 @@ class TokenStream:
         return SqlError(number, message, severity=15, line=self.line(token))
 
     def unsupported(self, option: str) -> SqlError:
-        """Error 40517 for syntax that SQL Server has and the sandbox has not."""
+        """Error 40517 for syntax of SQL Server that the sandbox does not support."""
         return self.error(40517, MESSAGES[40517].text.format(option=option))
 
     def line(self, token: Token | None = None) -> int:
@@ -119,7 +119,7 @@ class TokenStream:
         return self.token.kind == "q" or (self.token.kind == "w" and self.text not in RESERVED)
 
     def at_label(self) -> bool:
-        """Whether a label is next: a name and a colon, which belong to no statement before them."""
+        """Whether a label is next: a name and a colon."""
         return self.peek().text == ":" and self.at_name()
 
     def identifier(self) -> str:
@@ -135,7 +135,7 @@ class TokenStream:
         return self.identifier()
 
     def name(self) -> Name:
-        """A name of one to four parts; left-out inner parts are empty."""
+        """A name of one to four parts; omitted inner parts are empty."""
         parts = [self.identifier() if self.text != "." else ""]
         while self.text == ".":
             self.advance()
@@ -148,7 +148,7 @@ class TokenStream:
         return tuple(parts)
 
     def part(self) -> str:
-        """A part of a name after a dot: reserved words are not taken as names even there."""
+        """A part of a name after a dot: reserved words are not accepted there either."""
         if self.token.kind == "w" and self.text.startswith("$"):
             return str(self.advance().value)
         return self.identifier()
@@ -185,7 +185,7 @@ class TokenStream:
         return -number if negative else number
 
     def skip_parentheses(self) -> str:
-        """Take a balanced pair of parentheses and give the text within."""
+        """Take a balanced pair of parentheses and return the text within."""
         start = self.token
         self.expect("(")
         depth = 1

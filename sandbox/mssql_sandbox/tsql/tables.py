@@ -26,7 +26,7 @@ _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
 
 
 class TableParser(IndexParser):
-    """Adds what stands between the parentheses of CREATE TABLE, and the statements around it."""
+    """Adds the contents of the parentheses of CREATE TABLE, and the statements around it."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class TableParser(IndexParser):
         return replace(column, constraints=tuple(constraints)), indexes
 
     def _column_property(self, column: st.ColumnDefinition) -> st.ColumnDefinition | None:
-        """The column with the property that stands next, or None when none stands there."""
+        """The column with the next property, or None if there is none."""
         if self.text == "COLUMN_SET":
             raise self.unsupported("COLUMN_SET")
         for words, changes in _COLUMN_FLAGS.items():

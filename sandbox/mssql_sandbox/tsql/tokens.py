@@ -49,7 +49,7 @@ _OPERATORS = {"!=": "<>", "!<": ">=", "!>": "<="}
 
 
 class Source:
-    """The text of a batch and the way from an offset to a line."""
+    """The text of a batch, and the lines of its offsets."""
 
     __slots__ = ("_starts", "text")
 

@@ -3,5 +3,5 @@
 from mssql_sandbox.catalog.functions import hexadecimal, objects, places, principals, properties
 
 SYSTEM_FUNCTIONS = hexadecimal.FUNCTIONS
-"""Functions of schema `sys`, which `dbo` of master knows as well."""
+"""Functions of the schema `sys` that are also available as `dbo` functions in master."""
 FUNCTIONS = (*objects.FUNCTIONS, *places.FUNCTIONS, *principals.FUNCTIONS, *properties.FUNCTIONS)

@@ -53,7 +53,7 @@ _COLLATION_VERSIONS = (80, 90, 100, 140, 160)
 
 
 def _comparison_style(collation: Collation) -> int:
-    """What comparisons ignore: case 1, accents 2, types of kana 65536, width 131072 [doc: COLLATIONPROPERTY]."""
+    """What comparisons ignore: case 1, accents 2, kana types 65536, width 131072 [doc: COLLATIONPROPERTY]."""
     sensitive = (collation.case_sensitive, collation.accent_sensitive, collation.kana_sensitive,
                  collation.width_sensitive)  # fmt: skip
     return sum(bit for given, bit in zip(sensitive, (1, 2, 65536, 131072), strict=True) if not given)

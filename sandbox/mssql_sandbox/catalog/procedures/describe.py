@@ -50,7 +50,7 @@ _TABLE_TYPE, _SYNTAX = 243, 15
 
 
 def _tds(type_: SqlType) -> tuple[int, int]:
-    """The wire's type id and length; 65535 for (max)."""
+    """The type id and length on the wire; 65535 for (max)."""
     length = max_length(type_)
     return _TDS[type_.name], 65535 if length < 0 else 17 if type_.name in ("decimal", "numeric") else length
 
@@ -129,7 +129,7 @@ async def _first_result_set(call: Call) -> AsyncIterator[Event]:
 
 
 def _undetermined(failure: SqlError) -> SqlError:
-    """What follows the reason: 11501 when the text does not compile at all, else 11529."""
+    """The error after the reason: 11501 if the text does not compile at all, else 11529."""
     if failure.severity == _SYNTAX:
         return SqlError(11501, "The batch could not be analyzed because of compile errors.")
     return SqlError(

@@ -38,7 +38,7 @@ _STATUS = column_type("int")
 
 
 def _modules(call: Call, name: str, owner: str) -> list[SchemaObject]:
-    """Procedures and functions of the current database whose names fit."""
+    """Procedures and functions of the current database whose names match."""
     patterns = call.arguments.get("fusepattern") in (None, 1)
     fits_name = name_test(call.text(name), patterns=patterns)
     fits_owner = name_test(call.text(owner), patterns=patterns)

@@ -38,7 +38,7 @@ _TYPES = ("TABLE", "VIEW", "SYSTEM TABLE")
 
 
 def _wanted_types(text: str | None) -> set[str]:
-    """The types of a list such as `'TABLE','VIEW'`; none or an empty one means all."""
+    """The types of a list such as `'TABLE','VIEW'`; a missing or empty list means all."""
     if not text:
         return set(_TYPES)
     return {part.strip().strip("'").upper() for part in text.split(",")}

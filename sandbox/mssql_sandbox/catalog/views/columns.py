@@ -30,7 +30,7 @@ _COLUMN_REST = (
     "vector_base_type_desc nvarchar(10)? = NULL"
 )
 COLUMN = _COLUMN + _COLUMN_REST
-"""The columns of `sys.columns` and its relatives."""
+"""The columns of `sys.columns` and related views."""
 
 
 def type_ids(type_: SqlType, database: Database | None = None) -> tuple[int, int]:
@@ -94,7 +94,7 @@ def user_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def shown_column(database: Database, object_id: int, shown: Column | ResultColumn, number: int) -> tuple:
-    """The row of `sys.columns` for a column that no table has, of a view or function.
+    """The row of `sys.columns` for a column of a view or function.
 
     A view's column over an identity column is one, though sys.identity_columns lists tables' only.
     """

@@ -62,7 +62,7 @@ def _files_of(database: Database) -> Iterator[tuple]:
 
 
 def _log_stats(scope: Scope, database_id: int | None) -> Iterator[list[tuple]]:
-    """`sys.dm_db_log_stats(database_id)`: one row, of the current database when the id is NULL or 0."""
+    """`sys.dm_db_log_stats(database_id)`: one row, for the current database if the id is NULL or 0."""
     server = scope.server
     database = scope.database if not database_id else server.database_by_id(database_id)
     if database is None:

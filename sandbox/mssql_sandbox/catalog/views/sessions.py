@@ -13,13 +13,13 @@ NOBODY = uuid.UUID(int=0)
 
 
 def sessions(scope: Scope) -> Iterator[Any]:
-    """The sessions which are connected, by number."""
+    """The connected sessions, by number."""
     for spid in sorted(scope.server.sessions):
         yield scope.server.sessions[spid]
 
 
 def open_transactions(scope: Scope, spid: int) -> int:
-    """How many transactions a session has open: at most one here."""
+    """The number of open transactions of a session: at most one here."""
     return sum(transaction.spid == spid for transaction in scope.server.transactions.active.values())
 
 
@@ -44,7 +44,7 @@ def _status(scope: Scope, session: Any) -> str:
 
 
 def _connections(scope: Scope) -> Iterator[tuple]:
-    """Connections of clients: sessions of the server's own have none."""
+    """Connections of clients; internal sessions have none."""
     for session in sessions(scope):
         client = session.connection
         yield (

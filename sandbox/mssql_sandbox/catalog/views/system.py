@@ -28,7 +28,7 @@ _Rows = Callable[[Scope], Iterable[tuple]]
 
 
 def listing(others: Sequence[SystemView]) -> tuple[SystemView, ...]:
-    """The views, over themselves and all others; ids are below zero and lasting."""
+    """The system views, including these; their ids are negative and stable."""
     shown: list[SystemView] = []
 
     def there(scope: Scope) -> Iterator[SystemView]:

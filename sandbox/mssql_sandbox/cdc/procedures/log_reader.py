@@ -21,7 +21,7 @@ _TRANSACTIONS = columns("xdesid binary(10)?, xact_seqno binary(10)?")
 
 
 def _capture(call: Call, *, procedure: str) -> DatabaseCapture:
-    """The capture of the current database, which makes its log one that is read; else error 18757 [doc]."""
+    """The capture of the current database, without which its log has no reader: error 18757 [doc]."""
     require_publisher(call)
     capture = service(call).capture(call.scope.database)
     if capture is None:
@@ -44,7 +44,7 @@ async def _repltrans(call: Call) -> AsyncIterator[Event]:
 async def _repldone(call: Call) -> AsyncIterator[Event]:
     """Mark transactions as read: all with `@reset = 1`, else those up to `@xact_seqno` [doc].
 
-    With `@reset = 0` and no LSN the place returns to the first that is not marked, where it is already.
+    With `@reset = 0` and no LSN the position returns to the first unmarked transaction, where it already is.
     """
     capture = _capture(call, procedure="sp_repldone")
     if service(call).agent.is_running(capture, "capture"):
@@ -61,7 +61,7 @@ async def _repldone(call: Call) -> AsyncIterator[Event]:
 
 
 async def _replflush(call: Call) -> AsyncIterator[Event]:
-    """Nothing to give back: a scan does not keep the log after it has ended."""
+    """Nothing to release: a scan does not hold the log after it has ended."""
     _capture(call, procedure="sp_replflush")
     return
     yield  # an async generator without events

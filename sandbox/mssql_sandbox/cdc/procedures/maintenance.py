@@ -22,14 +22,14 @@ _CAPTURE, _CLEANUP, _UPGRADE = "sp_MScdc_capture_job", "sp_MScdc_cleanup_job", "
 
 
 async def _settings(call: Call, job_type: JobType) -> JobSettings:
-    """The settings of the database's job, the server's defaults where there is none."""
+    """The settings of the database's job, or the server's defaults."""
     server, database = call.scope.server, call.scope.database
     job = await run(call, "sp_cdc_get_job_parameters", lambda work: JobTable(server, work).job(database, job_type))
     return job.settings if job is not None else defaults(server.version)[job_type]
 
 
 async def _capture_job(call: Call) -> AsyncIterator[Event]:
-    """Scan with the job's settings, for ever when it is continuous; what fails is followed by 22864."""
+    """Scan with the job's settings, endlessly if it is continuous; 22864 follows an error."""
     try:
         require_publisher(call)
         capture = require_capture(call, procedure=_CAPTURE)
@@ -53,7 +53,7 @@ async def _cleanup_job(call: Call) -> AsyncIterator[Event]:
 
 
 async def _upgrade(call: Call) -> AsyncIterator[Event]:
-    """Nothing is older than the server itself."""
+    """Nothing to upgrade: no object is older than the server."""
     require_owner(call, procedure=_UPGRADE)
     return
     yield  # an async generator without events

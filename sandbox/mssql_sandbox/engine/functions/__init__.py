@@ -41,7 +41,7 @@ UNSUPPORTED = frozenset({
     "BIT_COUNT", "CRYPT_GEN_RANDOM", "DATETRUNC", "DATE_BUCKET", "DIFFERENCE", "FORMAT", "GET_BIT", "JSON_ARRAY",
     "JSON_OBJECT", "JSON_PATH_EXISTS", "SET_BIT", "SOUNDEX",
 })  # fmt: skip
-"""Functions that SQL Server has and the sandbox has not."""
+"""Functions of SQL Server that the sandbox does not support."""
 
 
 def scalar(name: str) -> ScalarFunction:

@@ -86,12 +86,12 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def zone_offset(zone: ZoneInfo, ticks: int, *, utc: bool) -> int:
-    """Offset in minutes at a datetime2 tick count, which is UTC or the zone's local time.
+    """Offset in minutes at a datetime2 tick count, in UTC or in the zone's local time.
 
-    A local time that a clock change repeats has the offset from before the change; so has one that it skips.
+    A local time that a clock change repeats or skips has the offset from before the change.
     """
     when = datetime(1, 1, 1) + timedelta(microseconds=min(ticks, LAST_TICK) // 10)  # noqa: DTZ001 - zone follows
-    # Next to the ends of the calendar `zoneinfo` overflows; the neighbouring year has the same rules.
+    # At the ends of the calendar `zoneinfo` overflows; the neighbouring year has the same rules.
     when = when.replace(year=min(max(when.year, 2), 9998), tzinfo=zone)
     offset = zone.fromutc(when).utcoffset() if utc else when.utcoffset()
     return int((offset or timedelta()).total_seconds()) // 60
@@ -112,7 +112,7 @@ def _at_time_zone(call: Call) -> Callable[..., Any]:
             minutes = zone_offset(zone, utc, utc=True)
             if _shown(utc, minutes):
                 return utc, minutes
-            # The server clamps what the zone cannot show to the first or the last moment of UTC.
+            # The server clamps values that the zone cannot represent to the first or the last moment of UTC.
             return (0 if minutes < 0 else last), 0
         instant = utc - zone_offset(zone, utc, utc=False) * MINUTE_TICKS
         if not 0 <= instant <= LAST_TICK:

@@ -175,7 +175,7 @@ def _hashbytes(call: Call) -> Callable[..., Any]:
 
 
 def _checksum(*, folded: bool) -> Callable[[Call], Callable[..., Any]]:
-    """CHECKSUM by comparison keys (equal values, equal sums), BINARY_CHECKSUM by bytes; not SQL Server's own sums."""
+    """CHECKSUM by comparison keys (equal values, equal sums), BINARY_CHECKSUM by bytes; not SQL Server's sums."""
 
     def bind(call: Call) -> Callable[..., Any]:
         functions = []

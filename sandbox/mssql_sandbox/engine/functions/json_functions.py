@@ -26,7 +26,7 @@ def _text_of_float(text: str) -> Decimal:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, numbers exact; error 13609 for what is no JSON object or array."""
+    """The value of a JSON text, numbers exact; error 13609 for text that is not a JSON object or array."""
     try:
         return json.loads(text, parse_float=_text_of_float)
     except json.JSONDecodeError as failure:
@@ -144,7 +144,7 @@ def _json_modify(call: Call) -> Callable[..., Any]:
     numeric, kind = call.types[2].name in NUMBERS, call.types[2].name
 
     def made(new: Any) -> Any:
-        """What is put in: JSON as it is, where a function made it; text as text."""
+        """The value to insert: results of JSON functions as JSON, others as text."""
         if new is None:
             return None
         if 2 in call.json:

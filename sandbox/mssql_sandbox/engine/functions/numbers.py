@@ -30,7 +30,7 @@ registry = Registry()
 add = registry.add
 _WIDE = Context(prec=76)
 _MOST_DIGITS = 325
-"""Digits that a float has before the point, or after it."""
+"""The number of digits of a float before the point, or after it."""
 _FLOATS = Context(prec=2 * _MOST_DIGITS)
 
 

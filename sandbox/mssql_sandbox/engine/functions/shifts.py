@@ -28,7 +28,7 @@ def _as_number(value: Any, width: int) -> int:
 
 
 def _as_value(number: int, type_: SqlType, width: int) -> Any:
-    """Bits back to a value of the type: two's complement, or as many bytes."""
+    """Bits back to a value of the type: two's complement, or the same number of bytes."""
     if type_.name in ("binary", "varbinary"):
         return number.to_bytes(width // 8, "big")
     signed = type_.name not in ("bit", "tinyint") and number >> (width - 1)

@@ -127,7 +127,7 @@ def _str(call: Call) -> Callable[..., Any]:
 
 @add(".WRITE", 4, result=lambda call: call.types[0], null_if_null=False)
 def _write(call: Call) -> Callable[..., Any]:
-    """UPDATE … SET column.WRITE(part, offset, length): NULL offset appends, NULL part cuts off there."""
+    """UPDATE … SET column.WRITE(part, offset, length): a NULL offset appends, a NULL part truncates at the offset."""
     kept = call.types[0]
     if kept.length != MAX or kept.name not in {"varchar", "nvarchar", "varbinary"}:
         raise SqlError(258, f"Cannot call methods on {kept.name}.", severity=15)

@@ -49,7 +49,7 @@ def add_column(table: Table, transaction: Transaction, column: Column, fill: Cal
 
 
 def dependants(table: Table, name: str) -> list[tuple[str, str]]:
-    """(kind, name) of what keeps a column from being dropped, for message 5074 per item before error 4922."""
+    """(kind, name) of everything that prevents dropping a column, for message 5074 per item before error 4922."""
     found = [
         ("object" if index.constraint else "index", index.name)
         for index in table.indexes
@@ -82,7 +82,7 @@ def drop_column(table: Table, transaction: Transaction, name: str) -> Column:
 
 
 def alter_column(table: Table, transaction: Transaction, column: Column, convert: Callable[[Any], Any]) -> Column:
-    """Replace the column of the same name by `column`, converting its values with `convert`; the old column.
+    """Replace the column of the same name by `column`, converting its values with `convert`; returns the old column.
 
     Errors 4924, 515 when NOT NULL meets a NULL, and whatever `convert` raises.
     """

@@ -91,7 +91,7 @@ def text_index(table: Table) -> TextIndex | None:
 
 
 def keep_collections(database: Database, transaction: Transaction, kept: tuple[XmlCollection, ...]) -> None:
-    """Replace the list of collections, for as long as the transaction stands."""
+    """Replace the list of collections, undone by a rollback."""
     _keep(database.properties, _COLLECTIONS, transaction, kept)
 
 
@@ -106,7 +106,7 @@ def keep_catalogs(database: Database, kept: tuple[TextCatalog, ...]) -> None:
 
 
 def keep_text_index(table: Table, kept: TextIndex | None) -> None:
-    """Give a table its full-text index, or take it away."""
+    """Set or remove the full-text index of a table."""
     if kept is None:
         table.properties.pop(_FULLTEXT, None)
     else:

@@ -30,7 +30,7 @@ def add_index(table: Table, transaction: Transaction, index: Index) -> None:
 
 
 def drop_index(table: Table, transaction: Transaction, index: Index) -> None:
-    """Remove an index or key constraint. Error 3725 when a foreign key refers to it."""
+    """Remove an index or key constraint. Error 3725 if a foreign key references it."""
     for key in table.referenced_by:
         if references.candidate_key(table, key.referenced_columns) is index:
             raise error(3725, name=index.name, table=key.table.name, key=key.name)

@@ -24,7 +24,7 @@ def is_large_object(type_: SqlType) -> bool:
 
 
 def check_replicated_sizes(table: Table, row: tuple) -> None:
-    """Refuse a row of a tracked table when a captured large object exceeds the limit; -1 means none.
+    """Refuse a row of a tracked table if a captured large object exceeds the limit; -1 means no limit.
 
     Raises:
         SqlError: 7139, with the value's length in bytes.

@@ -16,7 +16,7 @@ _REMEMBERED = 4096
 
 
 class NameMap(Generic[T]):
-    """A dictionary whose keys are names under a collation; remembers the names as written."""
+    """A dictionary whose keys are names under a collation; keeps the names as written."""
 
     def __init__(self, collation: Collation) -> None:
         self.collation = collation
@@ -102,7 +102,7 @@ class SchemaObject:
 
     @property
     def listed_name(self) -> str:
-        """The name in the catalogue; temporary objects have another there."""
+        """The name in the catalogue, which differs for temporary objects."""
         return private_listing(self.name, self.object_id) if is_private(self.name) else self.name
 
 
@@ -118,7 +118,7 @@ class Schema:
 
 @dataclass(slots=True, eq=False)
 class Principal:
-    """A database user or role, with the roles it is a member of and what it was granted or denied."""
+    """A database user or role, with its roles, grants and denials."""
 
     name: str
     principal_id: int

@@ -19,7 +19,7 @@ Slice = tuple[list[Any], "array[int]"]
 
 
 class Top:
-    """Greater than every key; closes a prefix from above."""
+    """Greater than every key; the upper end of a prefix."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class SortedKeys:
         return self._count
 
     def build(self, entries: Iterable[tuple[Any, int]]) -> None:
-        """Replace everything by `entries`, which come sorted by key."""
+        """Replace all entries by `entries`, which are sorted by key."""
         self.__init__()
         iterator = iter(entries)
         while block := list(islice(iterator, _CHUNK)):
@@ -58,7 +58,7 @@ class SortedKeys:
             self._count += len(block)
 
     def add(self, key: Any, rowid: int) -> None:
-        """Insert an entry behind the entries of equal key."""
+        """Insert an entry after the entries of equal key."""
         self._count += 1
         maxes = self._maxes
         if not maxes:

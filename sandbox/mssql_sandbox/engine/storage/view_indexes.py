@@ -26,7 +26,7 @@ def view_indexes(view: SchemaObject) -> tuple[ViewIndex, ...]:
 
 
 def keep(view: SchemaObject, transaction: Transaction, indexes: tuple[ViewIndex, ...]) -> None:
-    """Give a view these indexes, unless the transaction is rolled back."""
+    """Set the indexes of a view, undone by a rollback."""
     before = view_indexes(view)
     transaction.on_undo(lambda: view.properties.__setitem__(_INDEXES, before))
     view.properties[_INDEXES] = indexes

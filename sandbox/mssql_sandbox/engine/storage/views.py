@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mssql_sandbox.engine.storage.table import Table
 
 ESCALATION = 5000
-"""Row locks of one view on one table after which the table is locked instead."""
+"""The number of row locks of one view on one table after which the table is locked instead."""
 _LOCKING = frozenset({"readcommittedlock", "repeatableread", "holdlock", "serializable", "updlock", "xlock",
                       "tablock", "tablockx", "readpast"})  # fmt: skip
 
@@ -61,7 +61,7 @@ class ReadView:
         return self.transaction.locks[table.resource].mode is not LockMode.SCH_M
 
     def resolve(self, table: Table, rowid: int, slot: Slot) -> tuple | None:
-        """The row as this view sees it, None if there is none; raises `MustWait` behind another writer."""
+        """The row as this view sees it, None if there is none; raises `MustWait` for another transaction's change."""
         mode = self.mode
         if mode == "snapshot":
             return committed_before(slot, self.sequence, self.transaction)
@@ -79,7 +79,7 @@ class ReadView:
         return slot.row
 
     def _wait(self, table: Table, rowid: int, writer: LockOwner) -> None:
-        """Queue behind the writer; returns only when locked rows are skipped."""
+        """Queue for the writer's row; returns only if locked rows are skipped."""
         if self.skip_locked:
             return
         duration: Duration = "transaction" if self.mode == "held" else "instant"
@@ -87,7 +87,7 @@ class ReadView:
         locks.acquire_from(writer, self.transaction, table.row_resource(rowid), self.row_mode, duration=duration)
 
     def _hold(self, table: Table, rowid: int) -> bool:
-        """Lock a committed row for the transaction; False when it is locked and locked rows are skipped."""
+        """Lock a committed row for the transaction; False if it is locked and locked rows are skipped."""
         if table.private:
             return True
         locks = self.transaction.manager.locks

@@ -14,7 +14,7 @@ from mssql_sandbox.engine.xml.tree import Document, Node
 
 
 class Untyped(str):
-    """xdt:untypedAtomic: takes the type of what it meets."""
+    """xdt:untypedAtomic: takes the type of the value it is combined with."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ def atomized(item: Item) -> Atomic:
 
 
 def converted(value: Atomic, kind: str) -> Atomic | None:
-    """A value as an xs: type, by its local name; None where it is no such value."""
+    """A value as an xs: type, by its local name; None if it has no such value."""
     if kind in _DECIMALS:
         number = number_of(value)
         if number is None or not math.isfinite(number):
@@ -59,7 +59,7 @@ def converted(value: Atomic, kind: str) -> Atomic | None:
 
 
 def number_of(value: Atomic) -> Decimal | float | None:
-    """A value as a number: Decimal where it is written without exponent."""
+    """A value as a number: Decimal if it is written without exponent."""
     if isinstance(value, bool):
         return Decimal(int(value))
     if not isinstance(value, str):
@@ -90,7 +90,7 @@ def shown(value: Atomic) -> str:
 
 
 def calculate(sign: str, left: Atomic, right: Atomic) -> Atomic | None:
-    """A sum or difference; untyped values count as xs:double. What is no number is empty."""
+    """A sum or difference; untyped values count as xs:double. Values that are not numbers give an empty result."""
     numbers = [number_of(side) for side in (left, right)]
     if any(isinstance(side, (Untyped, float)) for side in (left, right)):
         numbers = [None if number is None else float(number) for number in numbers]

@@ -10,7 +10,7 @@ from mssql_sandbox.errors import SqlError
 
 
 def changed(document: Document, change: x.Expr, sql: SqlValues) -> None:
-    """Apply a change to a tree that nothing else holds.
+    """Apply a change to a tree that is not shared.
 
     Raises:
         SqlError: 2356 for a target without a value of its own, 2207 for content that is no node, 2208 for a target that
@@ -26,7 +26,7 @@ def changed(document: Document, change: x.Expr, sql: SqlValues) -> None:
 
 
 def check(change: x.Expr, *, typed: bool) -> None:
-    """What is known to be wrong before anything runs: 2226 and 2337 for several targets, 2356."""
+    """Errors known before evaluation: 2226 and 2337 for several targets, 2356."""
     if isinstance(change, x.Insertion) and change.target.many and not typed:
         raise _fault(2226, f"The target of 'insert' must be a single node, found '{_shape(change.target)} *'")
     if isinstance(change, x.Replacement) and not typed:
@@ -76,7 +76,7 @@ def _outside_documents(node: Node) -> list[Node]:
 
 
 def _become(parent: Parent, children: list[Node]) -> None:
-    """Give a node these children; texts that have come to stand side by side become one."""
+    """Set a node's children; adjacent texts are merged."""
     parent.children = []
     for child in children:
         parent.append(child)

@@ -15,14 +15,14 @@ SqlValues = Mapping[tuple[str, str], Items]
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The item looked at, and the values that SQL gives."""
+    """The context item, and the values from SQL."""
 
     item: Item
     sql: SqlValues = field(default_factory=dict)
 
 
 def evaluate(expr: x.Expr, focus: Focus) -> Items:
-    """The sequence that an expression stands for."""
+    """The sequence that an expression evaluates to."""
     match expr:
         case x.Constant(value):
             return [value]  # type: ignore[list-item]

@@ -43,7 +43,7 @@ def parsed(text: str, types: Types | None = None) -> Document:
 
 
 def parse(text: str, *, keep_blanks: bool = False) -> Document:
-    """A new tree. Text of nothing but white space is dropped unless kept, or under xml:space="preserve".
+    """A new tree. Text of white space only is dropped unless kept, or under xml:space="preserve".
 
     Raises:
         SqlError: 9400 and others of their kind, with line and character.

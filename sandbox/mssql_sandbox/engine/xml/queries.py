@@ -15,7 +15,7 @@ from mssql_sandbox.errors import SqlError
 
 
 class NodeReference(str):
-    """A cell that nodes() has made: the node in its tree; paths begin there and can go up from it."""
+    """A cell of nodes(): the node in its tree; paths begin there and can go up from it."""
 
     __slots__ = ("node",)
     node: Node
@@ -40,7 +40,7 @@ def exists(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None
 
 
 def single_value(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> Atomic | None:
-    """The one value that a query finds; None for none. 2389 where there are several after all."""
+    """The single value that a query finds; None for none. 2389 if there are several after all."""
     found = select(value, query, sql, types)
     if len(found) > 1:
         raise several("value")
@@ -56,7 +56,7 @@ def several(method: str) -> SqlError:
 
 
 def fragment(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> str:
-    """What a query finds, as an xml value of its own."""
+    """The nodes that a query finds, as a new xml value."""
     return written(_nodes(select(value, query, sql, types)))
 
 
@@ -91,5 +91,5 @@ def modified(value: str, change: x.Expr, sql: SqlValues, types: Types | None = N
 
 
 def normalised(text: str, *, keep_blanks: bool = False) -> str:
-    """Text as it is stored in a column of type xml: checked, without white space that means nothing."""
+    """Text as stored in a column of type xml: checked, without insignificant white space."""
     return written([parse(text, keep_blanks=keep_blanks)])

@@ -27,7 +27,7 @@ _UNSUPPORTED = frozenset((
 
 
 class _QueryParser:
-    """A query text and the place in it, with the namespaces in scope."""
+    """A query text and the position in it, with the namespaces in scope."""
 
     def __init__(self, text: str, method: str) -> None:
         self._text = text
@@ -70,7 +70,7 @@ class _QueryParser:
         return x.Insertion(content, first, self._expression())
 
     def _content(self) -> Element | x.SqlValue:
-        """An element with text only, or what SQL gives."""
+        """An element with text only, or a value from SQL."""
         self._blank()
         match = _ELEMENT.match(self._text, self._place)
         if match is None:
@@ -99,7 +99,7 @@ class _QueryParser:
         return found
 
     def _primary(self) -> x.Expr | None:
-        """What may begin a path, with positions behind it; None where a step stands."""
+        """The start of a path, with its positions; None at a step."""
         self._blank()
         sign = self._text[self._place : self._place + 1]
         if sign in ("'", '"'):
@@ -165,7 +165,7 @@ class _QueryParser:
     # ---- signs and words -------------------------------------------------------------------------------------
 
     def _blank(self) -> None:
-        """Pass over white space and (: comments :)."""
+        """Skip white space and (: comments :)."""
         self._match(_BLANK)
 
     def _match(self, pattern: re.Pattern[str]) -> str:
@@ -203,7 +203,7 @@ class _QueryParser:
             self._fail()
 
     def _qualified(self) -> tuple[str, str]:
-        """Prefix and local name; an empty local name where none stands."""
+        """Prefix and local name; the local name is empty if there is none."""
         first = self._match(_WORD)
         if first and self._text.startswith(":", self._place) and not self._text.startswith("::", self._place):
             self._place += 1
@@ -231,7 +231,7 @@ class _QueryParser:
         return SqlError(number, f"XQuery [{self._method}()]: {text}")
 
     def _fail(self) -> NoReturn:
-        """2209 at the current place, 9335 where something stands that XQuery has and the sandbox has not."""
+        """2209 at the current position, 9335 for XQuery that the sandbox does not support."""
         self._blank()
         near = self._match(_NEAR)
         if near in _UNSUPPORTED:

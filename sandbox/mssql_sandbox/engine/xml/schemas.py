@@ -22,7 +22,7 @@ _CHECKED = frozenset({
 
 @dataclass(slots=True, eq=False)
 class SchemaCollection:
-    """The schemas of a collection: their texts, the elements that may stand at the top, and simple types by name.
+    """The schemas of a collection: their texts, the elements allowed at the top, and simple types by name.
 
     `elements` and `attributes` give the local name of an xs: type, "" where the content is complex, or where schemas of
     one namespace give a name several types.
@@ -36,7 +36,7 @@ class SchemaCollection:
     types: dict[Key, str] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Take in the schemas of a text.
+        """Add the schemas of a text.
 
         Raises:
             SqlError: 2306 for what holds no schema; what is not well formed.
@@ -51,18 +51,18 @@ class SchemaCollection:
         self.texts.append(text)
 
     def copy(self) -> SchemaCollection:
-        """One with the same content."""
+        """A copy."""
         made = SchemaCollection()
         made.become(self)
         return made
 
     def become(self, other: SchemaCollection) -> None:
-        """Take over the content of another one: a change is undone so, for columns know the collection itself."""
+        """Take over the content of another collection, to undo a change: columns refer to the collection itself."""
         self.texts, self.spaces, self.roots = list(other.texts), list(other.spaces), set(other.roots)
         self.elements, self.attributes, self.types = dict(other.elements), dict(other.attributes), dict(other.types)
 
     def type_of(self, node: Node) -> str | None:
-        """The simple type of a node; None where there is none."""
+        """The simple type of a node; None if there is none."""
         if isinstance(node, Attribute):
             parent = node.parent
             space = parent.name.space if isinstance(parent, Element) else ""
@@ -72,7 +72,7 @@ class SchemaCollection:
         return None
 
     def check(self, document: Document) -> None:
-        """Refuse a value with elements that are not declared, or with simple values that are none.
+        """Refuse a value with undeclared elements, or with invalid simple values.
 
         Raises:
             SqlError: 6913, 6926.
@@ -117,7 +117,7 @@ class SchemaCollection:
                 _enter(self.attributes, (space, name), self._type(node))
 
     def _type(self, node: Element) -> str:
-        """The xs: type behind a declaration: by name, or of the simple type inside it."""
+        """The xs: type of a declaration: by name, or of the simple type inside it."""
         written = _attribute(node, "type")
         if written:
             return self._named(node, written)
@@ -154,7 +154,7 @@ def _shown(node: Element | Attribute) -> str:
 
 
 def _place(node: Element | Attribute) -> str:
-    """Where a node is, as the server writes it: /*:a[1]/*:b[2]."""
+    """The path of a node, as the server writes it: /*:a[1]/*:b[2]."""
     steps = []
     each: Node | None = node
     while isinstance(each, (Element, Attribute)):

@@ -31,7 +31,7 @@ def to_xml(source: SqlType, style: int | None) -> Callable[[Any], str] | None:
 
 
 def _text(value: bytes) -> str:
-    """Bytes as text: by their mark, by the encoding that the document declares, else as UTF-8."""
+    """Bytes as text: by their byte-order mark, by the declared encoding, else as UTF-8."""
     encoding = next((name for mark, name in _MARKS if value.startswith(mark)), "")
     if not encoding:
         declared = _ENCODING.match(value)

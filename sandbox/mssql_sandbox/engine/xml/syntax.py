@@ -55,7 +55,7 @@ class Step(Expr):
 
     @property
     def many(self) -> bool:
-        """Attributes are single; other steps are so with a position."""
+        """Attributes are single; other steps are single with a position."""
         return self.source.many or not (self.kind == "attribute" or self.positions)
 
 
@@ -76,7 +76,7 @@ class Call(Expr):
 
     @property
     def many(self) -> bool:
-        """data() gives as many as it gets."""
+        """data() gives as many items as its operand."""
         return self.name == "data" and self.argument.many
 
 
@@ -91,7 +91,7 @@ class Sum(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Insertion(Expr):
-    """insert content [as first | as last] into target; the content is an element or what SQL gives."""
+    """insert content [as first | as last] into target; the content is an element or a value from SQL."""
 
     content: Element | SqlValue
     first: bool

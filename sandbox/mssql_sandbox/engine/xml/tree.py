@@ -12,7 +12,7 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An expanded name; the prefix is how it was written and plays no part in comparisons."""
+    """An expanded name; the prefix is as written and is ignored in comparisons."""
 
     space: str
     local: str
@@ -31,7 +31,7 @@ class Node:
     parent: Parent | None = None
 
     def children_of(self) -> list[Node]:
-        """What is inside; nothing, for most."""
+        """The children of the node; most kinds have none."""
         return []
 
     def string_value(self) -> str:
@@ -92,11 +92,11 @@ class Parent(Node):
         return self.children
 
     def string_value(self) -> str:
-        """All text inside, comments and instructions left out."""
+        """All text inside, without comments and instructions."""
         return "".join(child.string_value() for child in self.children if not isinstance(child, (Comment, Instruction)))
 
     def append(self, child: Node) -> None:
-        """Add a child at the end; texts that meet become one."""
+        """Append a child; adjacent texts are merged."""
         last = self.children[-1] if self.children else None
         if type(child) is Text and type(last) is Text:
             last.text += child.text
@@ -121,7 +121,7 @@ class Element(Parent):
     spaces: dict[str, str] = field(default_factory=dict)
 
     def space_of(self, prefix: str) -> str | None:
-        """The namespace that a prefix stands for here; None when it stands for none."""
+        """The namespace of a prefix here; None if it is not declared."""
         node: Node | None = self
         while isinstance(node, Element):
             if prefix in node.spaces:

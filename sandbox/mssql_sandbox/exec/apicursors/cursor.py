@@ -36,7 +36,7 @@ class ScrollOption(enum.IntFlag):
 
 
 class ConcurrencyOption(enum.IntFlag):
-    """How changes through the cursor are guarded."""
+    """The concurrency option of a cursor."""
 
     READ_ONLY = 0x01
     SCROLL_LOCKS = 0x02
@@ -61,7 +61,7 @@ class Fetch(enum.IntEnum):
 
 @dataclass(slots=True)
 class ApiCursor:
-    """An open cursor. `start` is the zero-based place of the buffer's first row, -1 before all rows."""
+    """An open cursor. `start` is the zero-based position of the buffer's first row, -1 before all rows."""
 
     handle: int
     rows: RowSource
@@ -77,7 +77,7 @@ class ApiCursor:
         return bool(self.scroll & (ScrollOption.FORWARD_ONLY | ScrollOption.FAST_FORWARD))
 
     def move(self, fetch: Fetch, row: int, count: int) -> int:
-        """Place the buffer; the return status. 16911 for a kind that forward-only cursors do not have."""
+        """Position the buffer and return the status. 16911 for a fetch that forward-only cursors do not have."""
         if self.forward_only and fetch not in (Fetch.NEXT, Fetch.REFRESH, Fetch.INFO, Fetch.FIRST):
             raise cursor_error(16911, procedure="sp_cursorfetch", fetch=fetch.name)
         if fetch in (Fetch.REFRESH, Fetch.INFO):
@@ -95,7 +95,7 @@ class ApiCursor:
         return status
 
     def place(self, row: int) -> int:
-        """The place of the buffer's `row`-th row (from 1); 16930 when it is not in the buffer."""
+        """The position of the buffer's `row`-th row (from 1); 16930 if it is not in the buffer."""
         if not 1 <= row <= self.size:
             raise cursor_error(16930)
         return self.start + row - 1
@@ -166,7 +166,7 @@ class ApiCursors:
     _prepared_handles: itertools.count[int] = field(default_factory=lambda: itertools.count(1_073_741_824))
 
     def add(self, rows: RowSource, scroll: ScrollOption, concurrency: ConcurrencyOption) -> ApiCursor:
-        """Open a cursor; 701 when there are too many."""
+        """Open a cursor; 701 if there are too many."""
         if len(self.open) >= MAX_CURSORS:
             raise error(701, pool="default")
         cursor = ApiCursor(next(self._handles), rows, scroll, concurrency)
@@ -174,14 +174,14 @@ class ApiCursors:
         return cursor
 
     def find(self, handle: object, procedure: str) -> ApiCursor:
-        """An open cursor; 16909 for a handle that is none."""
+        """An open cursor; 16909 for an unknown handle."""
         found = self.open.get(handle) if isinstance(handle, int) else None
         if found is None:
             raise cursor_error(16909, procedure=procedure, handle=_hexadecimal(handle))
         return found
 
     def prepare(self, prepared: PreparedCursor) -> int:
-        """Keep a prepared cursor; its handle."""
+        """Store a prepared cursor and return its handle."""
         if len(self.prepared) >= MAX_CURSORS:
             raise error(701, pool="default")
         handle = next(self._prepared_handles)
@@ -189,7 +189,7 @@ class ApiCursors:
         return handle
 
     def find_prepared(self, handle: object) -> PreparedCursor:
-        """A prepared cursor; 8179 for a handle that is none."""
+        """A prepared cursor; 8179 for an unknown handle."""
         found = self.prepared.get(handle) if isinstance(handle, int) else None
         if found is None:
             raise error(8179, handle=handle)

@@ -39,13 +39,13 @@ _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10
 _OPERATIONS = 0x1F
 _UNKNOWN_COUNT = -1
 _BLOCK = 20
-"""Rows of a fetch that names no number."""
+"""Number of rows of a fetch without a count."""
 _FETCHES = frozenset(int(kind) for kind in Fetch)
 _SKIP_UPDATED = 0x400
 
 
 def _number(parameters: Sequence[RpcParameter], place: int, otherwise: int = 0) -> int:
-    """An integer argument; what is missing, NULL or DEFAULT has the value `otherwise`."""
+    """An integer argument; `otherwise` if it is missing, NULL or DEFAULT."""
     if place >= len(parameters) or parameters[place].value is None or parameters[place].default:
         return otherwise
     return convert(parameters[place].value, parameters[place].type, t.INT)
@@ -64,7 +64,7 @@ def _returned(parameters: Sequence[RpcParameter], values: Mapping[int, int]) -> 
 
 
 def _cursor_query(frame: Frame) -> ast.Query | None:
-    """The one query of a text over which a cursor can be opened."""
+    """The query of a text for which a cursor can be opened."""
     statements = [node for node in frame.routine.statements if not isinstance(node, st.SetOption)]
     if len(statements) != 1 or not isinstance(statements[0], st.SelectStatement):
         return None
@@ -75,7 +75,7 @@ def _cursor_query(frame: Frame) -> ast.Query | None:
 def _open(
     session: SessionState, wanted: PreparedCursor, arguments: Sequence[RpcParameter], *, block: int
 ) -> StepsTo[ApiCursor | None]:
-    """Open a cursor and describe its rows; None when the text was run without one. AUTO_FETCH fetches a block."""
+    """Open a cursor and describe its rows; None if the text ran without a cursor. AUTO_FETCH fetches a block."""
     declared = parse_parameters(wanted.definitions)
     routine = session.routine(wanted.text, declared, key=wanted.definitions)
     frame = Frame(session, routine, in_procedure=True)
@@ -106,7 +106,7 @@ def _done(session: SessionState, count: int) -> Done:
 def _row_source(
     frame: Frame, query: ast.Query, scroll: int, concurrency: int
 ) -> StepsTo[tuple[RowSource, ScrollOption, ConcurrencyOption]]:
-    """The rows, and what kind of cursor it has become: what cannot be had becomes static, and read-only."""
+    """The rows, and the actual kind of the cursor: unavailable kinds become static and read-only."""
     wanted = ScrollOption(scroll & 0x1F) or ScrollOption.FORWARD_ONLY
     guard = ConcurrencyOption(concurrency & 0x0F) or ConcurrencyOption.OPTIMISTIC
     fixed = wanted & (ScrollOption.STATIC | ScrollOption.FAST_FORWARD)

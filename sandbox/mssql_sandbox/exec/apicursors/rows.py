@@ -32,17 +32,17 @@ FETCHED, MISSING = 1, 2
 
 
 class RowSource(Protocol):
-    """The rows of an open cursor, by place."""
+    """The rows of an open cursor, by position."""
 
     columns: tuple[ResultColumn, ...]
     sources: Sources
 
     def __len__(self) -> int:
-        """How many rows the cursor has, deleted ones included."""
+        """The number of the cursor's rows, including deleted ones."""
         ...
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """The rows of these places, each with its ROWSTAT as last cell."""
+        """The rows at these positions, each with its ROWSTAT as last cell."""
         ...
 
 
@@ -58,7 +58,7 @@ class Copied:
         return len(self._rows)
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """Copies never go missing."""
+        """Copies are never missing."""
         return [(*row, FETCHED) for row in self._rows[start:stop]]
         yield
 
@@ -74,7 +74,7 @@ def open_copied(frame: Frame, query: ast.Query) -> StepsTo[Copied]:
 
 
 class Keyset:
-    """Row ids of one table, fixed when the cursor is opened; each fetch reads what these rows are then."""
+    """Row ids of one table, fixed when the cursor is opened; each fetch reads the current rows."""
 
     def __init__(
         self, frame: Frame, table: Table, plan: Operator, wanted: list[list[int] | None], names: Sequence[str]
@@ -87,13 +87,13 @@ class Keyset:
         self._plan = plan
         self._wanted = wanted
         self.before: dict[int, tuple | None] = {}
-        """The table's rows as they were last fetched: what the optimistic check compares with."""
+        """The table's rows as last fetched, for the optimistic check."""
 
     def __len__(self) -> int:
         return len(self.rowids)
 
     def fill(self, again: Operator) -> StepsTo[None]:
-        """Find the rows; from then on `again` reads them."""
+        """Find the rows; afterwards `again` reads them."""
         rows = yield from self.frame.session.transactions.run(self._gathered)
         self.rowids = [row[-1] for row in rows]
         self._plan = again
@@ -102,7 +102,7 @@ class Keyset:
         return gather(self._plan.open(self.frame.context(transaction)))
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """The rows as they are now; those that are gone are NULL throughout and marked as missing."""
+        """The current rows; those that are gone are NULL throughout and marked as missing."""
         rowids = self.rowids[start:stop]
         self._wanted[0] = rowids
 
@@ -118,7 +118,7 @@ class Keyset:
 
 
 class _KeysetPlanner(SourcePlanner):
-    """Plans FROM so that rows come with their row id: all of them, or only those that are wanted."""
+    """Plans FROM so that rows come with their row id: all of them, or only the wanted ones."""
 
     def __init__(self, compiler: Compiler, table: Table, wanted: list[list[int] | None]) -> None:
         super().__init__(compiler, None)
@@ -143,7 +143,7 @@ class _KeysetPlanner(SourcePlanner):
 
 
 def keyset_table(frame: Frame, query: ast.Query) -> Table | None:
-    """The one table whose rows a query shows, when each row of the result is one row of it."""
+    """The only table of a query in which each row of the result is one row of the table."""
     body = query.body
     if not isinstance(body, ast.Select) or not isinstance(body.source, ast.NamedTable) or query.ctes:
         return None
@@ -197,7 +197,7 @@ ROWSTAT = ResultColumn("ROWSTAT", t.INT, nullable=False)
 
 
 def described(columns: Sequence[ResultColumn], table: Table | None, names: Sequence[str] = ()) -> Sources:
-    """The base tables of the columns; those of a table's key are marked. ROWSTAT comes last, as an expression."""
+    """The base tables of the columns, with the key columns marked. ROWSTAT comes last, as an expression."""
     tables: list[tuple[str, ...]] = []
     found: list[SourceColumn] = []
     primary = table.primary_key if table is not None else None

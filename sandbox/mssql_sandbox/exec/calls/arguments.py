@@ -19,7 +19,7 @@ def bind(
 ) -> dict[int, int]:
     """Store arguments in the frame's parameters; returns which argument receives which output parameter.
 
-    `query`: definitions and text, as error 8178 shows them, where it is no module that is called.
+    `query`: definitions and text, as error 8178 shows them, if the call is not of a module.
     """
     places = {declaration.name.lower(): number for number, declaration in enumerate(declared)}
     given: set[int] = set()
@@ -46,7 +46,7 @@ def bind(
         if place in given:
             continue
         if slot.table is not None:
-            continue  # a table-valued parameter that is left out has no rows
+            continue  # an omitted table-valued parameter has no rows
         if declaration.default is None:
             if not frame.routine.name:
                 raise error(8178, query=query, parameter=declaration.name)

@@ -19,7 +19,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 
 def module_routine(session: SessionState, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:
-    """The routine of a procedure or trigger, kept while the module stays as it is."""
+    """The routine of a procedure or trigger, kept until the module changes."""
     key = ("module", id(found))
     known = session.routines.get(key)
     if known is not None and not known.active and known.statements is found.definition.node.body:
@@ -81,7 +81,7 @@ def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Step
 
 
 def _executed_as(found: SchemaObject) -> tuple[str, str]:
-    """Whom the module's EXECUTE AS names: (word, CALLER | SELF | OWNER) or (user, name)."""
+    """The principal of the module's EXECUTE AS: (word, CALLER | SELF | OWNER) or (user, name)."""
     for option in found.definition.node.options:
         if option.startswith("EXECUTE AS "):
             who = option.removeprefix("EXECUTE AS ")

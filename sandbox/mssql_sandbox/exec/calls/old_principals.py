@@ -14,15 +14,15 @@ from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """The statement of a procedure, by its parameters; `required` of them must be there. Names come quoted."""
+    """The statement of a procedure, made from its parameters; `required` of them are mandatory, names are quoted."""
 
     parameters: tuple[str, ...]
     statement: str
     required: int = 1
     texts: frozenset[str] = frozenset()
-    """Parameters that are no names but texts."""
+    """Parameters that are text, not names."""
     instead: tuple[tuple[str, str], ...] = ()
-    """Parameters that are as another when they are not given."""
+    """Parameters whose default is the value of another one."""
 
 
 _OLD = {

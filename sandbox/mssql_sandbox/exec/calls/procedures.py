@@ -71,7 +71,7 @@ def _argument(frame: Frame, node: st.Argument) -> Argument:
 
 
 def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
-    """EXEC ('text'): its own scope; USE inside it does not last."""
+    """EXEC ('text'): a scope of its own, after which USE is undone."""
     if node.server:
         raise SqlError(
             7202, f"Could not find server '{node.server}' in sys.servers. Verify that the correct server name was "
@@ -106,7 +106,7 @@ def run_scope(session: SessionState, routine: Any) -> Steps:
 def call_named(
     session: SessionState, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
 ) -> StepsTo[Answer]:
-    """Call a procedure by name: (return status, outputs). 2812 when there is none."""
+    """Call a procedure by name: (return status, outputs). 2812 if it does not exist."""
     local = name[-1].lower()
     if local == "sp_executesql":
         return (yield from _execute_sql(session, parameters))
@@ -156,7 +156,7 @@ def _execute_sql(session: SessionState, parameters: Sequence[RpcParameter]) -> S
 
 
 def _system(session: SessionState, bound: Any, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """A procedure of the catalogue: its events are awaited one by one."""
+    """Run a system procedure: its events are awaited one by one."""
     arguments: dict[str, object] = {}
     outputs: list[tuple[int, str, t.SqlType]] = []
     known = {parameter.name.casefold(): parameter for parameter in bound.parameters}

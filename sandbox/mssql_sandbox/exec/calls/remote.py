@@ -15,7 +15,7 @@ from mssql_sandbox.exec.session_state import SessionState
 def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> Steps:
     """Run one call: result sets, return status, output parameters, end.
 
-    Outputs come back in the types in which the client sent their parameters, as into variables [wire: go-mssqldb's own
+    Outputs are returned in the types in which the client sent their parameters, as in variables [wire: go-mssqldb's own
     tests; doc: SqlParameter.Size cuts the values of outputs].
     """
     special = session.language.procedures.get(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))

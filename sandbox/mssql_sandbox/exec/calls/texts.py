@@ -17,13 +17,13 @@ from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.tsql.parser import parse_parameters
 
 TextOutputs = dict[int, tuple[str, t.SqlType, Any]]
-"""What output parameters got, by their place among the arguments: name, type, value."""
+"""The values of output parameters, by their position among the arguments: name, type, value."""
 
 
 def run_text(
     session: SessionState, text: str, definitions: str, arguments: Sequence[RpcParameter]
 ) -> StepsTo[TextOutputs]:
-    """Run parameterised text; the values of its output parameters by their place among the arguments."""
+    """Run parameterised text; returns the values of its output parameters by position among the arguments."""
     declared = parse_parameters(definitions)
     routine = session.routine(text, declared, key=definitions)
     frame = Frame(session, routine, in_procedure=True)
@@ -44,7 +44,7 @@ def run_text(
 
 @contextmanager
 def own_settings(session: SessionState, routine: Routine) -> Iterator[None]:
-    """A scope (sp_executesql, EXECUTE of a string) whose SET statements end with it, isolation level included."""
+    """A scope (sp_executesql, EXECUTE of a string) that ends its SET statements, isolation level included."""
     if not routine.sets:
         yield
         return

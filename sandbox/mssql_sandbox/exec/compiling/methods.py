@@ -32,9 +32,9 @@ def method(compiler: Compiler, node: ast.MethodCall, scope: Scope) -> Expr:
 
 
 def of_column(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr | None:
-    """`column.method(…)`, which is written as a function of a schema is; None where it is one.
+    """`column.method(…)`, which looks like a function of a schema; None if it is one.
 
-    A qualified column that is not found is missed as such: only a bare one may be the name of a schema.
+    A qualified column that is not found is reported as such: only a bare one may be the name of a schema.
     """
     column = node.name[:-1]
     if not column or node.name[-1].lower() not in _NAMES or not _has_methods(compiler, column, scope):

@@ -47,7 +47,7 @@ def _field(scope: Scope, place: int) -> Expr:
 
 
 _EQUALITY = {"=": True, "<>": False, "!=": False}
-"""Operators that find NULL under ANSI_NULLS OFF, and whether they mean the same."""
+"""Operators that match NULL under ANSI_NULLS OFF, and whether they mean equality."""
 
 
 def _unary(compiler: Compiler, node: ast.Unary, scope: Scope) -> Expr:

@@ -67,7 +67,7 @@ def _state(cursor: Any) -> int:
 
 
 def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """FORMATMESSAGE(text or number, …): filled as RAISERROR fills; NULL for an unknown number."""
+    """FORMATMESSAGE(text or number, …): filled as by RAISERROR; NULL for an unknown number."""
     if not node.arguments:
         raise error(174, name="formatmessage", count=1)
     parts = [compiler.value(one, scope) for one in node.arguments]
@@ -84,7 +84,7 @@ def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr
 
 
 def session_context(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """SESSION_CONTEXT(key): what sp_set_session_context has put there, as sql_variant."""
+    """SESSION_CONTEXT(key): the value set with sp_set_session_context, as sql_variant."""
     if len(node.arguments) != 1:
         raise error(174, name="session_context", count=1)
     key = coerce(compiler.value(node.arguments[0], scope), t.nvarchar(128)).fn

@@ -23,7 +23,7 @@ from mssql_sandbox.tsql import ast
 
 
 class TracingScope(Scope):
-    """The enclosing scope as a subquery sees it; notes whether anything is taken from it."""
+    """The enclosing scope as a subquery sees it; records whether any of its columns is used."""
 
     __slots__ = ("_real", "used")
 
@@ -33,7 +33,7 @@ class TracingScope(Scope):
         self.used = False
 
     def find(self, parts: tuple[str, ...]) -> int | None:
-        """Note the use of a column of this level."""
+        """Record the use of a column of this level."""
         place = self._real.find(parts)
         self.used = self.used or place is not None
         return place
@@ -68,7 +68,7 @@ def _per_row(
 
 
 def scalar(compiler: Compiler, query: ast.Query, scope: Scope) -> Expr:
-    """(SELECT one value); 512 when there are more rows, NULL when there are none."""
+    """(SELECT one value); 512 if there are more rows, NULL if there are none."""
     plan, correlated = compiled(compiler, query, scope)
     if len(plan.fields) != 1:
         raise error(116)

@@ -33,7 +33,7 @@ from mssql_sandbox.tsql import ast
 
 
 def literal(node: ast.Literal, collation: Collation | None) -> Expr:
-    """A constant with the type its spelling gives it."""
+    """A constant with the type of its spelling."""
     value = node.value
     kind = node.kind
     if kind == "null":
@@ -78,7 +78,7 @@ def variable(slot: int, type_: SqlType) -> Expr:
 
 
 def unified(parts: Sequence[Expr], what: str = "CASE") -> SqlType:
-    """The one type that all results of CASE, COALESCE, UNION … are converted to; precedence decides."""
+    """The type that all results of CASE, COALESCE, UNION … are converted to, by precedence."""
     typed = [part for part in parts if not part.null]
     if not typed:
         return t.INT
@@ -103,7 +103,7 @@ def _joined(left: Expr, right: Expr, what: str) -> Expr:
 
 
 def case(operand: Expr | None, whens: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
-    """Simple and searched CASE; branches are evaluated only when they are taken."""
+    """Simple and searched CASE; branches are evaluated only if taken."""
     conditions = [
         require_condition(when, "THEN") if operand is None else comparison("=", operand, when) for when, _ in whens
     ]
@@ -223,7 +223,7 @@ def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:
 
 
 def _when_called(source: SqlType, target: SqlType, style: int) -> Callable[[Any], Any]:
-    """A style that does not suit is an error of the first value, not of the statement."""
+    """An invalid style is an error of the first value, not of the statement."""
     made: list[Callable[[Any], Any]] = []
 
     def function(value: Any) -> Any:

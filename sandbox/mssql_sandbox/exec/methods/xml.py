@@ -31,7 +31,7 @@ from mssql_sandbox.tsql.parser import Parser
 
 METHODS = frozenset({"value", "query", "exist", "modify"})
 MODIFY = ".modify"
-"""The name under which the parser gives `SET x.modify(…)`: nowhere else may modify() stand."""
+"""The name under which the parser passes `SET x.modify(…)`: modify() is not allowed elsewhere."""
 XML = SqlType("xml")
 
 
@@ -101,7 +101,7 @@ def _query(compiler: Compiler, node: ast.Expression, method: str, scope: Scope, 
 
 
 def _column(written: str) -> ast.Name:
-    """The parts of a name as sql:column has it."""
+    """The parts of a name as in sql:column."""
     return Parser(written).name()
 
 
@@ -140,7 +140,7 @@ def _item(value: Any, type_: SqlType) -> Items:
 
 
 def _value(compiler: Compiler, query: _Query, node: ast.MethodCall) -> tuple[SqlType, _Apply]:
-    """value(): 2389 where more than one item may come, unless a schema might know better."""
+    """value(): 2389 if more than one item is possible, unless a schema might exclude it."""
     type_ = compiler.type_of(Parser(_literal(node.arguments[1], "value", 2)).type_name(), cast=True)
     if query.types is None and query.tree.many:
         raise queries.several("value")
@@ -177,7 +177,7 @@ def _modified(target: Expr, node: ast.MethodCall, query: _Query) -> Expr:
 def nodes(
     compiler: Compiler, target: Expr, arguments: tuple[ast.Expression, ...], scope: Scope, types: Types | None = None
 ) -> Callable[[tuple, Context], Iterable[tuple]]:
-    """The rows of xml.nodes(path): one xml value per node, which paths enter at that node."""
+    """The rows of xml.nodes(path): one xml value per node, at which paths start."""
     if len(arguments) != 1:
         raise error(174, name="nodes", count=1)
     query = _query(compiler, arguments[0], "nodes", scope, types)

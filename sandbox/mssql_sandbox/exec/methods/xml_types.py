@@ -9,7 +9,7 @@ from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
 TYPED = "typed xml"
-"""Marks the cells that nodes() makes of typed values: their trees know the types."""
+"""Marks the cells that nodes() creates from typed values: their trees have types."""
 
 
 def _as_in_the_tree(node: Node) -> str | None:

@@ -23,7 +23,7 @@ _BINARY = frozenset({"binary", "varbinary", "image", "rowversion"})
 
 
 def for_json(plan: Operator, clause: ast.ForClause) -> Operator:
-    """The rows of a plan as one text in one row; no row where there are none."""
+    """The rows of a plan as one text in one row; no row if there are none."""
     write = _writer(plan.fields, clause)
     field = Field("JSON_F52E2B61-18A1-11d1-B105-00805F49916B", t.nvarchar(t.MAX), special="json")
 
@@ -35,7 +35,7 @@ def for_json(plan: Operator, clause: ast.ForClause) -> Operator:
 
 
 def _writer(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice], str | None]:
-    """A writer of all rows as one text; None when there are no rows. 13601, 13605 for names that cannot be used."""
+    """A writer of all rows as one text; None if there are no rows. 13601, 13605 for invalid names."""
     options = dict(clause.options)
     nulls = "INCLUDE_NULL_VALUES" in options
     bare = "WITHOUT_ARRAY_WRAPPER" in options
@@ -111,7 +111,7 @@ def _conflict(name: str) -> SqlError:
 
 
 def _auto_levels(fields: Sequence[Field]) -> list[tuple[str, list[int]]]:
-    """Tables of AUTO mode in the order in which their columns come, with the places of those columns."""
+    """Tables of AUTO mode in the order of their columns, with the positions of those columns."""
     levels: dict[str, list[int]] = {}
     for place, field in enumerate(fields):
         levels.setdefault(field.qualifier[-1] if field.qualifier else "", []).append(place)
@@ -119,13 +119,13 @@ def _auto_levels(fields: Sequence[Field]) -> list[tuple[str, list[int]]]:
 
 
 def _same_parents(rows: Slice, places: Sequence[int]) -> Iterable[tuple[tuple, Slice]]:
-    """Neighbouring rows that agree in the columns of one level: they share one parent."""
+    """Adjacent rows that agree in the columns of one level: they share one parent."""
     for cells, group in groupby(rows, key=lambda row: tuple(row[place] for place in places)):
         yield cells, list(group)
 
 
 def json_cell(value: Any, field: Field) -> str:
-    """A value as JSON; what is JSON already is put in as it is."""
+    """A value as JSON; values that are JSON already are inserted unchanged."""
     if field.special == "json":
         return str(value)
     if field.type.name == "bit":

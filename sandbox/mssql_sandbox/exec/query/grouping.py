@@ -69,7 +69,7 @@ def aggregate(
 
 
 def _paired(argument: Fn, separator: Fn) -> Fn:
-    """STRING_AGG takes each value with the separator that its row gives."""
+    """STRING_AGG takes each value with the separator of its row."""
 
     def fn(row: tuple, context: Context) -> Any:
         value = argument(row, context)
@@ -143,9 +143,9 @@ def _first_value(slices: Slices, place: int) -> Any:
 
 
 class GroupingSets:
-    """One row per group of every set: key values (NULL for those outside the set), the mask of those, aggregates.
+    """One row per group of every set: key values (NULL outside the set), their mask, aggregates.
 
-    Rows come ordered by the keys, each subtotal behind its details, as a ROLLUP is read.
+    Rows come ordered by the keys, each subtotal after its details, as in a ROLLUP.
     """
 
     __slots__ = ("_aggregates", "_equal", "_keys", "_order", "_sets", "_source", "fields", "order")

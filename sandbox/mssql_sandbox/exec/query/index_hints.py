@@ -12,7 +12,7 @@ _INDEX = "INDEX="
 
 
 def check_index_hints(table: Table, name: ast.Name, hints: Sequence[str]) -> None:
-    """Errors 307 and 308 when an INDEX hint means no index of the table; 0 is the table itself."""
+    """Errors 307 and 308 if an INDEX hint names no index of the table; 0 is the table itself."""
     for hint in hints:
         index = hint.removeprefix(_INDEX)
         if index == hint:

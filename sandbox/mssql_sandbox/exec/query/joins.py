@@ -183,7 +183,7 @@ class FullJoin:
 
 
 class Apply:
-    """CROSS and OUTER APPLY: the right side is opened for every left row, which it sees as its outer row."""
+    """CROSS and OUTER APPLY: the right side is opened for every left row, its outer row."""
 
     __slots__ = ("_left", "_level", "_outer", "_right", "fields", "order")
 

@@ -41,7 +41,7 @@ class Stage:
 
 
 class Opened:
-    """An iterator that is opened with the first `next`, so that a lock missing at opening can be waited for."""
+    """An iterator that is opened with the first `next`, so that a wait for a lock at opening can be repeated."""
 
     __slots__ = ("_open", "_slices")
 
@@ -59,7 +59,7 @@ class Opened:
 
 
 class Whole:
-    """Rows that are made all at once by a function, at the first `next`; handed on in slices."""
+    """Rows that a function makes all at once, at the first `next`; passed on in slices."""
 
     __slots__ = ("_make", "_slices")
 
@@ -89,7 +89,7 @@ def gather(slices: Slices) -> Slice:
 
 
 class Limit:
-    """The first rows only; `skip` rows are left out before."""
+    """The first rows only, after skipping `skip` rows."""
 
     __slots__ = ("_left", "_skip", "_source")
 
@@ -129,7 +129,7 @@ class Filter:
         self.order = source.order
 
     def open(self, context: Context) -> Slices:
-        """Slices may come out empty."""
+        """Slices may be empty."""
         condition = self._condition
         return Stage(self._source.open(context), lambda rows: [row for row in rows if condition(row, context) is True])
 
@@ -187,7 +187,7 @@ class Concatenation:
 class Projection:
     """New rows from expressions; plain columns only: an itemgetter, all columns in order: the rows themselves.
 
-    Conversions of columns go column by column; an error among them is found again row by row, so that it is the error
+    Columns are converted one by one; after an error the rows are computed again row by row, so that the error is that
     of the first row that has one.
     """
 
@@ -211,7 +211,7 @@ class Projection:
         self.order: Sequence[tuple[int, bool]] = tuple(kept)
 
     def lazily(self, context: Context) -> Iterator[tuple]:
-        """New rows one at a time: what one row's user does is seen by the next row's expressions."""
+        """New rows one at a time: using a row may affect the expressions of the next row."""
         functions = self._functions
         for rows in self._source.open(context):
             for row in rows:
@@ -236,7 +236,7 @@ class Projection:
                 try:
                     return by_columns(rows, context)
                 except SqlError:
-                    pass  # raised again below, unless another row's error comes first
+                    pass  # raised again below, unless another row fails first
             return [tuple([fn(row, context) for fn in functions]) for row in rows]
 
         return Stage(source, project)

@@ -108,7 +108,7 @@ def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope, body: a
 
 
 def _first_select(body: ast.QueryBody) -> tuple[ast.SelectItem, ...]:
-    """The select list that names the columns of a set operation; none where `*` hides their number."""
+    """The select list that names the columns of a set operation; none if `*` hides their number."""
     if isinstance(body, ast.SetOperation):
         body, _ = body.chain()
     if not isinstance(body, ast.Select) or any(isinstance(item.expression, ast.Star) for item in body.items):

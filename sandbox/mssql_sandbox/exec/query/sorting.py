@@ -122,7 +122,7 @@ class Probe:
 
 
 def row_key(types: Sequence[SqlType]) -> Callable[[tuple], tuple]:
-    """A hashable key by which rows are equal as DISTINCT, GROUP BY and set operations see it (NULL equals NULL)."""
+    """A hashable key for equality in DISTINCT, GROUP BY and set operations (NULL equals NULL)."""
     keys = [sort_key(type_) for type_ in types]
     if all(key is None for key in keys):
         return lambda row: row
@@ -147,7 +147,7 @@ class Distinct:
         self.order = source.order
 
     def open(self, context: Context) -> Slices:
-        """Streams; remembers the keys of what it has seen."""
+        """Streams; remembers the keys of previous rows."""
         key = row_key([field.type for field in self.fields])
         seen: set[tuple] = set()
 

@@ -64,7 +64,7 @@ class SourcePlanner:
     # ---- leaves ---------------------------------------------------------------------------------------
 
     def leaf(self, source: ast.TableSource) -> Leaf:
-        """A source that is no join."""
+        """A source that is not a join."""
         if isinstance(source, ast.NamedTable):
             return self._named(source)
         if isinstance(source, ast.VariableTable):
@@ -138,7 +138,7 @@ class SourcePlanner:
         return Leaf(fields, operator=commontables.Renamed(plan, fields))
 
     def _virtual(self, source: ast.NamedTable) -> Leaf:
-        """A view of the catalogue; 208 when the catalogue does not know it either."""
+        """A catalogue view; 208 if the catalogue does not have it either."""
         compiler = self.compiler
         place = compiler.names.place(source.name)
         catalog = compiler.session.server.catalog
@@ -168,7 +168,7 @@ class SourcePlanner:
         return self._filtered(scan, [node for node in conditions if not any(node is done for done in covered)])
 
     def _narrowed(self, leaf: Leaf, conditions: Sequence[ast.Expression]) -> Operator | None:
-        """The rows of a catalogue view about one table, where a condition names it."""
+        """The rows of a catalogue view about one table, if a condition names it."""
         if leaf.narrow is None:
             return None
         place, make = leaf.narrow
@@ -188,7 +188,7 @@ class SourcePlanner:
     def access(
         self, table: Table, scope: Scope, conditions: Sequence[ast.Expression], order: Order, *, prefer_order: bool
     ) -> tuple[Access, list[ast.Expression], Order]:
-        """The access path for a table, the conditions that it already guarantees, and the order it gives."""
+        """The access path for a table, the conditions that it already guarantees, and its order."""
 
         def here(node: ast.Expression) -> Expr:
             return self.compiler.expr(node, scope)
@@ -241,7 +241,7 @@ class SourcePlanner:
         self, join: ast.Join, conditions: list[ast.Expression], wanted: Callable[[Scope], Order] | None,
         *, prefer_order: bool,
     ) -> Operator:  # fmt: skip
-        """Conditions on one side go down to it; equalities between the sides become a hash or an index join."""
+        """Conditions on one side are pushed down to it; equalities between the sides become a hash or an index join."""
         outer = join.kind == "LEFT"
         own = conjuncts(join.condition)
         left_fields = self._fields_of(join.left)

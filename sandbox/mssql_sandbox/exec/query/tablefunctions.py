@@ -197,7 +197,7 @@ def _openjson(compiler: Compiler, node: ast.FunctionTable, arguments: list[Expr]
 
 
 def parsed(text: str) -> Any:
-    """JSON text as Python values; 13609 where it is none."""
+    """JSON text as Python values; 13609 for invalid JSON."""
     try:
         return json.loads(text)
     except ValueError as failure:
@@ -210,7 +210,7 @@ def parsed(text: str) -> Any:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """The value at `$.a.b[0]`; None when there is none."""
+    """The value at `$.a.b[0]`; None if there is none."""
     body = path.strip().removeprefix("lax ").removeprefix("strict ").strip().removeprefix("$")
     for name, quoted, index in re.findall(r'\.([A-Za-z_]\w*)|\."([^"]*)"|\[(\d+)\]', body):
         if index:

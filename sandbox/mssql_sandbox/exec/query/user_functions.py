@@ -33,7 +33,7 @@ class _Parameters:
         self.order = plan.order
 
     def open(self, context: Context) -> Slices:
-        """The plan's slices in a context of its own."""
+        """The plan's slices in a separate context."""
         values = [fn((), context) for fn in self._functions]
         return self._plan.open(Context(context.session, values, context.transaction))
 

@@ -27,7 +27,7 @@ Compute = Callable[[Slice, list[Any], Context], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """A window function: how rows are parted and ordered, and what is computed."""
+    """A window function: its partitions, order and computation."""
 
     type: SqlType
     nullable: bool
@@ -234,7 +234,7 @@ def _aggregate(spec: Aggregate, bounds: Bounds, ordered: bool) -> Compute:  # no
 
 
 def percentile(compiler: Compiler, node: ast.Function, scope: Scope, partition: tuple[Fn, ...]) -> WindowFunction:
-    """PERCENTILE_CONT (between neighbours, float) and PERCENTILE_DISC (a value that is there) of a partition."""
+    """PERCENTILE_CONT (interpolated, float) and PERCENTILE_DISC (an existing value) of a partition."""
     name = node.name[-1].lower()
     if len(node.arguments) != 1 or len(node.within) != 1:
         raise error(174, name=name, count=1)

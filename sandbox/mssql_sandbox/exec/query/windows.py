@@ -58,7 +58,7 @@ class Window:
 
 
 def _ordered(places: list[int], rows: Slice, order: Sequence[SortKey], context: Context) -> list[Any]:
-    """Sort the places of a partition; the sort keys of each, in order."""
+    """Sort the positions of a partition; returns the sort keys of each, in order."""
     for key, descending in reversed(order):
         places.sort(key=lambda place: key(rows[place], context), reverse=descending)
     return [tuple([key(rows[place], context) for key, _ in order]) for place in places]
@@ -67,7 +67,7 @@ def _ordered(places: list[int], rows: Slice, order: Sequence[SortKey], context: 
 def plan_windows(
     compiler: Compiler, node: ast.Select, nodes: Sequence[ast.Expression], plan: Operator, scope: Scope
 ) -> tuple[Operator, Scope]:
-    """The window functions of `nodes`, computed behind the rows of a plan."""
+    """The window functions of `nodes`, computed after the columns of a plan."""
     found: dict[Any, ast.Function | ast.NextValueFor] = {}
     for expression in nodes:
         for part in own_nodes(expression):
@@ -92,7 +92,7 @@ def plan_windows(
 
 
 def _resolved(over: ast.Over, named: dict[object, ast.Over], compiler: Compiler) -> ast.Over:
-    """OVER with the parts of the window that it names filled in."""
+    """OVER with the parts of the named window filled in."""
     if not over.window:
         return over
     base = named.get(compiler.fold(over.window))

@@ -15,7 +15,7 @@ from mssql_sandbox.exec.sprocs.renaming import rename
 
 
 def _configure(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_configure name, value: the name may be cut short while it stays unique."""
+    """sp_configure name, value: the name may be abbreviated while it stays unique."""
     given = named_arguments(("configname", "configvalue"), parameters)
     if "configname" in given and given.get("configvalue") is not None:
         name = str(given["configname"]).lower()

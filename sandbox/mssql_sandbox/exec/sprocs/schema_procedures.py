@@ -28,7 +28,7 @@ def _find(session: SessionState, database: Database, text: str) -> Any:
 
 
 def _add_type(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_addtype @typename, @phystype [, @nulltype]: CREATE TYPE of old; 15036 for an unknown physical type."""
+    """sp_addtype @typename, @phystype [, @nulltype]: predecessor of CREATE TYPE; 15036 for an unknown type."""
     given = named_arguments(("typename", "phystype", "nulltype", "owner"), parameters)
     name, physical = str(given["typename"]), str(given["phystype"])
     word = "NULL" if given.get("nulltype") is None else str(given["nulltype"]).upper()

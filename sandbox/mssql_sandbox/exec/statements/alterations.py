@@ -90,7 +90,7 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
 
 
 def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], object]:
-    """What existing rows get in a new column: identity values, the default where NULL cannot stand, else NULL."""
+    """The value of existing rows in a new column: identity values, the default if NULL is not allowed, else NULL."""
     identity, default = column.identity, column.default
     if identity is not None:
         return lambda: identity.take(column.type)
@@ -101,7 +101,7 @@ def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], ob
 
 
 def _add_to_history(history: Table, transaction: Transaction, column: Column) -> None:
-    """A new column of a system-versioned table appears in its history too; former rows take the default there."""
+    """A new column of a system-versioned table is added to its history too; former rows take the default there."""
     if column.identity is not None or column.computed is not None:
         raise SqlError(
             13544, f"System-versioned table schema modification failed because adding column '{column.name}' (identity "
@@ -127,7 +127,7 @@ def _add_default(builder: TableBuilder, table: Table, transaction: Transaction, 
 
 
 def _touch(table: Table) -> None:
-    """Make compiled statements notice: they compare the list of columns by identity."""
+    """Invalidate compiled statements: they compare the list of columns by identity."""
     table.columns = list(table.columns)
 
 

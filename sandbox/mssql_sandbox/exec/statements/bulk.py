@@ -61,7 +61,7 @@ def insert_bulk(frame: Frame, node: st.InsertBulk) -> Steps:
 
 
 def load(target: BulkTarget, data: BulkData) -> Steps:
-    """Store the rows as one statement. 4816 for a column whose type is not the one announced."""
+    """Store the rows as one statement. 4816 for a column whose type is not the announced one."""
     frame, table, options = target.frame, target.table, target.options
     session = frame.session
     if data.columns and len(data.columns) != len(target.places):
@@ -118,7 +118,7 @@ def _rows(target: BulkTarget, data: BulkData) -> Callable[[Any], list[tuple]]:
 
 @contextmanager
 def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iterator[None]:
-    """Checks and foreign keys sleep during the load, and are not trusted afterwards (sys.check_constraints)."""
+    """Checks and foreign keys are disabled during the load, and not trusted afterwards (sys.check_constraints)."""
     sleeping: Sequence[Any] = [] if checked else [rule for rule in (*table.checks, *table.foreign_keys) if rule.enabled]
     trusted = [(rule, rule.trusted) for rule in sleeping]
     for rule in sleeping:
@@ -134,7 +134,7 @@ def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iter
 
 
 def bulk_load(session: SessionState, data: BulkData) -> Steps:
-    """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 when there was none."""
+    """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 if there was none."""
     target, session.bulk = session.bulk, None
     if not isinstance(target, BulkTarget):
         raise SqlError(4002, f"{_STREAM} INSERT BULK was expected before a bulk load.", severity=20)

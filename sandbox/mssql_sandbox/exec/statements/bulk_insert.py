@@ -43,7 +43,7 @@ _FLAGS = {"KEEPNULLS": "KEEP_NULLS"}
 _TEXT = t.nvarchar(t.MAX)
 _TRUNCATED = (2628, 8152)
 _EMPTY = "\0"
-"""What stands for a value of no length, where a field of no length is NULL."""
+"""Represents an empty value, because an empty field is NULL."""
 _PROVIDER = {
     7399: 'The OLE DB provider "BULK" for linked server "(null)" reported an error. The provider did not give any '
     "information about the error.",
@@ -53,7 +53,7 @@ _PROVIDER = {
 
 @dataclass(slots=True)
 class _Load:
-    """What a file has given: rows of column values, and what was wrong with the rows that are left out."""
+    """The contents of a file: rows of column values, and the errors of the skipped rows."""
 
     rows: list[tuple] = field(default_factory=list)
     faults: list[SqlError] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _page(options: dict[str, str]) -> str:
 
 
 def _cell(table: Table, column: Any) -> Callable[[str], Any]:
-    """A field's text as a value of its column; binary ones are written as hexadecimal digits."""
+    """A field's text as a value of its column; binary values are written as hexadecimal digits."""
     if column.type.name in ("binary", "varbinary", "image", "hierarchyid", "geometry", "geography"):
         return bytes.fromhex
     return assigner(_TEXT, column.type, table=table.long_name, column=column.name)
@@ -137,7 +137,7 @@ def _values(
     number: int, fields: list[str], form: FileForm, cells: list[tuple[int, Any, Callable[[str], Any]]], *,
     keep_nulls: bool,
 ) -> Iterator[Any]:  # fmt: skip
-    """The values of one row; a field without characters is NULL."""
+    """The values of one row; an empty field is NULL."""
     if len(fields) == 1 and fields[0].endswith(CUT_SHORT):
         raise SqlError(4832, "Bulk load: An unexpected end of file was encountered in the data file.")
     if len(fields) != form.fields:

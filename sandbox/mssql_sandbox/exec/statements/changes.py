@@ -36,7 +36,7 @@ def compile_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource | None, where: ast.Expression | None,
     hints: Sequence[str], permission: str, wanted: Sequence[str] | None = None,
 ) -> Target:  # fmt: skip
-    """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias there."""
+    """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias."""
     lowered = frozenset(hint.lower() for hint in hints)
     if isinstance(where, ast.CurrentOf):
         return current_target(compiler, name, where, permission)
@@ -61,7 +61,7 @@ ChangedRows = tuple[list[tuple], list[tuple], list[tuple]]
 
 
 def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
-    """TOP (n) [PERCENT] of a change: which of the rows found are changed. 1060, 127 for a negative number, 1031."""
+    """TOP (n) [PERCENT] of a change: selects among the rows found. 1060, 127 for a negative number, 1031."""
     if top is None:
         return lambda rows, _context: rows
     count = hoist(coerce(compiler.value(top.count), t.FLOAT if top.percent else t.BIGINT)).fn
@@ -81,7 +81,7 @@ def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """A compiled UPDATE: new cells by place, variables set on the way."""
+    """A compiled UPDATE: new cells by position, and variables to set."""
 
     target: Target
     cells: tuple[tuple[int, Fn], ...]
@@ -114,7 +114,7 @@ def assignments(
     *,
     alias: str = "",
 ) -> tuple[tuple[tuple[int, Fn], ...], tuple[tuple[int, Fn, int], ...]]:
-    """SET elements: (place, new value) and (variable slot, value, place of the column it follows or -1)."""
+    """SET elements: (position, new value) and (variable slot, value, position of the column it follows or -1)."""
     cells: dict[int, Fn] = {}
     variables: list[tuple[int, Fn, int]] = []
     for node in nodes:

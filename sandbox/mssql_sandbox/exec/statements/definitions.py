@@ -83,7 +83,7 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
 
 def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
-    """3729: a module WITH SCHEMABINDING keeps the tables that it names."""
+    """3729: a module WITH SCHEMABINDING protects the tables that it names."""
     for item in database.objects():
         node = getattr(item.definition, "node", None)
         if node is None or "SCHEMABINDING" not in node.options:
@@ -95,7 +95,7 @@ def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
 
 
 def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
-    """The table or view that a trigger hangs on."""
+    """The table or view of a trigger."""
     found = compiler.names.find(node.table)
     if found is None or found.type_code not in ("U", "V"):
         raise SqlError(8197, f"The object '{'.'.join(node.table)}' does not exist or is invalid for this operation.",
@@ -105,7 +105,7 @@ def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
 
 
 def _retrigger(parent: Any) -> None:
-    """Make compiled statements notice a view's new trigger: they compare definitions by identity."""
+    """Invalidate compiled statements after a view gets a trigger: they compare definitions by identity."""
     if not isinstance(parent, Table):
         parent.definition = replace(parent.definition)
 

@@ -41,7 +41,7 @@ def create(compiler: Compiler, transaction: Transaction, view: SchemaObject, nod
 
 
 def drop(transaction: Transaction, view: SchemaObject, name: str) -> bool:
-    """DROP INDEX of a view; with the clustered index go all others. False when the name is none."""
+    """DROP INDEX of a view; dropping the clustered index drops all others. False if there is no such index."""
     known = view_indexes(view)
     found = next((each for each in known if each.name.casefold() == name.casefold()), None)
     if found is None:
@@ -51,6 +51,6 @@ def drop(transaction: Transaction, view: SchemaObject, name: str) -> bool:
 
 
 def forget(transaction: Transaction, view: SchemaObject) -> None:
-    """ALTER VIEW takes the indexes away."""
+    """ALTER VIEW drops the indexes."""
     if view_indexes(view):
         keep(view, transaction, ())

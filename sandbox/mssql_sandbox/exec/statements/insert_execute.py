@@ -21,7 +21,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def insert_execute(frame: Frame, node: st.Insert) -> Steps:
-    """Collect the result sets, then insert them in one statement; 213 when the columns do not match."""
+    """Collect the result sets, then insert them in one statement; 213 if the columns do not match."""
     session = frame.session
     assert isinstance(node.source, st.Statement)
     sets: list[tuple[Columns, list[tuple]]] = []

@@ -37,11 +37,11 @@ _DBCC = frozenset(
         "UPDATEUSAGE",
     ]
 )
-"""What has an effect here, or none that anybody could see; others that send result sets are not known."""
+"""DBCC commands with an effect, or without a visible one; others that send result sets are not supported."""
 
 
 def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
-    """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect."""
+    """Nothing to maintain: CHECKPOINT, statistics and most of DBCC have no effect."""
     if node.kind == "dbcc":
         yield from _dbcc(frame, node)
     yield frame.session.done(frame, None, node.kind)
@@ -65,7 +65,7 @@ def _dbcc(frame: Frame, node: st.Maintenance) -> Steps:
 
 
 def _switch_traces(server: Server, text: str, *, on: bool) -> None:
-    """DBCC TRACEON, TRACEOFF: flags count for all sessions, with or without -1."""
+    """DBCC TRACEON, TRACEOFF: flags apply to all sessions, with or without -1."""
     flags = {int(part) for part in text.split(",") if part.strip().lstrip("-").isdigit()} - {-1}
     server.trace_flags = server.trace_flags | flags if on else server.trace_flags - flags
 

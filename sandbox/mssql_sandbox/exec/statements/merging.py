@@ -59,7 +59,7 @@ class MergePlan:
 
 
 def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
-    """Compile a MERGE; 10739 style errors for columns that cannot be written come from the column checks."""
+    """Compile a MERGE; errors such as 10739 for columns that cannot be written come from the column checks."""
     with with_common_tables(compiler, node.ctes):
         found = _target(compiler, node)
         table, target = found.table, found.leaf.operator
@@ -137,7 +137,7 @@ def _given(
 
 @dataclass(slots=True)
 class Changes:
-    """What a MERGE does, in the order in which it is reported."""
+    """The changes of a MERGE, in the order in which they are reported."""
 
     actions: list[str]
     new: list[tuple | None]
@@ -147,7 +147,7 @@ class Changes:
 
 @dataclass(slots=True)
 class _Change:
-    """One row to be changed: its id and row (-1 and empty for a new one), what becomes of it, the source's row."""
+    """One row to change: its id and row (-1 and empty for a new one), its change, the source's row."""
 
     action: str
     rowid: int
@@ -163,7 +163,7 @@ def _decide(plan: MergePlan, joined: tuple, match: str, context: Context) -> Cla
 
 
 def _candidates(plan: MergePlan, targets: list[tuple], context: Context) -> Callable[[tuple], list[tuple]]:
-    """The target rows that match a source row: found by equal keys where there are some, among all otherwise."""
+    """The target rows that match a source row: found by equal keys if there are some, otherwise among all."""
     keys = plan.keys
     found: dict[Any, list[tuple]] = {}
     if keys.left is not None:
@@ -182,7 +182,7 @@ def _candidates(plan: MergePlan, targets: list[tuple], context: Context) -> Call
 
 
 def _decisions(plan: MergePlan, context: Context) -> list[_Change]:
-    """What happens to which row; 8672 when a row would be changed twice."""
+    """The change of each row; 8672 if a row would be changed twice."""
     targets, sources = gather(plan.target.open(context)), gather(plan.source.open(context))
     width = len(plan.table.columns)
     blank_target, blank_source = (None,) * len(plan.target.fields), (None,) * len(plan.source.fields)

@@ -19,7 +19,7 @@ from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
 
 _SUBSTITUTES = t.INTEGERS | t.STRINGS | t.BINARIES
-"""Types of which RAISERROR puts values into its text."""
+"""The types that RAISERROR accepts as arguments."""
 
 
 def _text(frame: Frame, node: ast.Expression) -> str:
@@ -73,7 +73,7 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
 
 
 def _substitute(frame: Frame, node: ast.Expression, place: int) -> Any:
-    """A value for a place of the text: integers and texts only, 2748 for others."""
+    """An argument value: integers and text only, 2748 for others."""
     expr = frame.compiled(node, lambda compiler: compiler.value(node))
     if not expr.null and expr.type.name not in _SUBSTITUTES:
         raise error(2748, type=expr.type.name, ordinal=place)

@@ -38,7 +38,7 @@ class _Into:
 class OutputPlan:
     """Compiled OUTPUT clauses of one statement.
 
-    A row to compute from is the action, then the cells of the inserted, the deleted and the joined row.
+    A row to compute from consists of the action, then the cells of the inserted, the deleted and the joined row.
     """
 
     width: int
@@ -89,7 +89,7 @@ def compile_output(
     compiler: Compiler, nodes: Sequence[st.Output], table: Table, *, inserted: bool, deleted: bool,
     source: Scope | None = None, merge: bool = False,
 ) -> OutputPlan:  # fmt: skip
-    """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM can be named."""
+    """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM are available."""
     fields: list[Field] = [Field("$action", t.nvarchar(10, collation=compiler.collation), False, ("$",))]
     fields += _special(compiler, table, "inserted") if inserted else _hidden(table)
     fields += _special(compiler, table, "deleted") if deleted else _hidden(table)

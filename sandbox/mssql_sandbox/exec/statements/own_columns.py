@@ -12,7 +12,7 @@ from mssql_sandbox.tsql import ast
 
 
 def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) -> ast.Expression:
-    """A new value with its mention of the assigned column bound to the target (`alias`), where it leads the value."""
+    """A new value whose leading reference to the assigned column is bound to the target (`alias`)."""
     own = _reference(scope, alias, column)
     if isinstance(node, ast.MethodCall) and node.target == ast.ColumnRef(column):
         return replace(node, target=own)

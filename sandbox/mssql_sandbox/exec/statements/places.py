@@ -23,7 +23,7 @@ def filegroups(database: Database) -> list[str]:
 
 
 def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None:
-    """Error 1921 when ON names neither a filegroup nor a partition scheme."""
+    """Error 1921 if ON names neither a filegroup nor a partition scheme."""
     known = {name.lower() for name in filegroups(database)} | schemes(database).keys() | {"default"}
     for option, name in options:
         if option == "ON" and name.lower() not in known:
@@ -31,7 +31,7 @@ def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None
 
 
 def change_filegroup(database: Database, action: str, name: str) -> None:
-    """ALTER DATABASE … ADD | REMOVE | MODIFY FILEGROUP, or a file put into one."""
+    """ALTER DATABASE … ADD | REMOVE | MODIFY FILEGROUP, or adding a file to one."""
     groups = filegroups(database)
     known = name.lower() in {group.lower() for group in groups}
     if action == "add":
@@ -91,7 +91,7 @@ def _create_scheme(frame: Frame, node: st.CreatePartitionScheme) -> Steps:
 
 
 def drop_partition(database: Database, kind: str, name: str) -> None:
-    """DROP PARTITION FUNCTION | SCHEME; 7710 for what a scheme still uses, 3701 for unknown names."""
+    """DROP PARTITION FUNCTION | SCHEME; 7710 if a scheme still uses it, 3701 for unknown names."""
     table: dict[str, Any] = functions(database) if kind.endswith("function") else schemes(database)
     found = table.get(name.lower())
     if found is None:

@@ -41,7 +41,7 @@ def _set_variable(frame: Frame, node: st.SetVariable) -> Steps:
 
 
 def _assign(frame: Frame, key: Any, name: str, value: ast.Expression) -> Steps:
-    """Give a variable the value of an expression, which may read tables."""
+    """Set a variable to the value of an expression, which may read tables."""
 
     def build(compiler: Compiler) -> tuple[int, Callable[..., Any], bool]:
         slot = compiler.variables.scalar(name)
@@ -101,7 +101,7 @@ def _set_option(frame: Frame, node: st.SetOption) -> Steps:
 
 
 def set_option(session: SessionState, name: str, value: Any) -> None:
-    """Set one option; 195 for one that is not known."""
+    """Set one option; 195 for an unknown one."""
     options = session.options
     if name in FLAGS:
         if value not in ("ON", "OFF"):
@@ -184,7 +184,7 @@ _ACCEPTED = frozenset(
 
 
 def _use(frame: Frame, node: st.Use) -> Steps:
-    """USE: 911 for an unknown database, 916 where the login has no user."""
+    """USE: 911 for an unknown database, 916 if the login has no user."""
     session = frame.session
     database = session.server.databases.get(node.database)
     if database is None:

@@ -27,7 +27,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(frozen=True, slots=True)
 class _Ignored:
-    """A partition that was named for a table without partitions (4903)."""
+    """A partition was named for a table without partitions (4903)."""
 
     number: int
     table: str
@@ -87,7 +87,7 @@ def _table(frame: Frame, name: ast.Name) -> Table:
 
 
 def _part(frame: Frame, table: Table, node: ast.Expression | None, ignored: list[_Ignored]) -> Part:
-    """The table, or the partition of it that is named."""
+    """The table, or its named partition."""
     partitioned = partitioning(table)
     number = None if node is None else int(frame.compiler().value(node).fn((), frame.context()))
     if partitioned is None:
@@ -111,7 +111,7 @@ def _not_empty(target: Part) -> SqlError:
 
 
 def _rows(part: Part, *, inside: bool) -> list[tuple]:
-    """The rows in the part, or those in the others of its table."""
+    """The rows in the part, or those in the other parts of its table."""
     return [row for slot in part.table.heap if (row := newest(slot)) is not None and part.holds(row) is inside]
 
 
@@ -128,7 +128,7 @@ def _keep_for_undo(table: Table, transaction: Transaction) -> None:
 
 
 def _fill(table: Table, rows: Sequence[Slot]) -> None:
-    """Give a table these rows and no others."""
+    """Replace the rows of a table."""
     table.heap, table.free, table.versions = [*rows], [], 0
     for index in table.indexes:
         index.entries = SortedKeys()

@@ -26,7 +26,7 @@ def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.A
 
 
 def _set_options(compiler: Compiler, table: Table, transaction: Transaction, options: temporal.Options) -> None:
-    """ALTER TABLE … SET: locks are never escalated here, so that only the wish is kept; unknown options are refused."""
+    """ALTER TABLE … SET: locks are never escalated here, so only the setting is stored; unknown options are refused."""
     for name, text in options:
         if name == "SYSTEM_VERSIONING":
             temporal.set_versioning(table, transaction, text, compiler)

@@ -47,7 +47,7 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
 
 
 def _note_memory(table: Table, options: Mapping[str, str]) -> None:
-    """MEMORY_OPTIMIZED and DURABILITY, for the catalogue and those who refuse such tables: all rows are in memory."""
+    """MEMORY_OPTIMIZED and DURABILITY, for the catalogue and for features that refuse such tables."""
     if options.get("MEMORY_OPTIMIZED", "").upper() == "ON":
         table.properties["memory_optimized"] = options.get("DURABILITY", "SCHEMA_AND_DATA").upper()
 

@@ -23,7 +23,7 @@ def then(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str], instead: Any,
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
-    """What runs behind the work of a statement: the trigger that stands in for it, else the AFTER triggers."""
+    """Work after a statement: its INSTEAD OF trigger, else the AFTER triggers."""
     if instead is None:
         return after(frame, table, action, rows_of, columns)
 
@@ -40,7 +40,7 @@ def after(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str], *, asleep: bool = False,
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
-    """The enabled triggers of `table` for `action` fire after a change; None where there are none, or `asleep`."""
+    """The enabled triggers of `table` for `action` fire after a change; None if there are none, or `asleep`."""
     if asleep or not table.triggers:
         return None
 
@@ -95,7 +95,7 @@ def _run_trigger(frame: Frame, table: Table, trigger: SchemaObject) -> Steps:
 
 
 def refuse_output(table: Table, action: str, output: OutputPlan | None) -> None:
-    """Error 334: rows of OUTPUT go to the client only where no enabled trigger fires for the action."""
+    """Error 334: OUTPUT rows go to the client only if no enabled trigger fires for the action."""
     if output is None or not output.columns:
         return
     for trigger in table.triggers:

@@ -42,7 +42,7 @@ class TableBuilder:
     # ---- columns ----------------------------------------------------------------------------------------
 
     def column(self, node: st.ColumnDefinition, ordinal: int, key: frozenset[str]) -> Column:
-        """A column without its computed expression; key columns of a primary key are NOT NULL unless said otherwise."""
+        """A column without its computed expression; key columns of a primary key are NOT NULL by default."""
         if node.type is None:
             return Column(node.name, t.INT, nullable=True)
         type_ = self.compiler.type_of(node.type, ordinal=ordinal)
@@ -117,7 +117,7 @@ class TableBuilder:
             return fn(row, Context(session, [], None))
 
         computed = Computed(_outer(render(node.computed)), evaluate, node.persisted, stored, names)
-        # Arithmetic may overflow, and then gives NULL under some settings: the server calls it nullable.
+        # Arithmetic may overflow and then gives NULL under some settings, so the server treats it as nullable.
         overflows = isinstance(node.computed, (ast.Binary, ast.Unary))
         return computed, expr.type, expr.nullable or overflows if node.nullable is None else node.nullable
 
@@ -173,7 +173,7 @@ class TableBuilder:
         )  # fmt: skip
 
     def foreign_key(self, table: Table, node: st.Constraint) -> ForeignKey:
-        """A FOREIGN KEY; without columns it refers to the primary key (1773 when there is none)."""
+        """A FOREIGN KEY; without columns it references the primary key (1773 if there is none)."""
         reference = node.reference
         assert reference is not None
         columns = tuple(self._column(table, key.name).name for key in node.columns)
@@ -198,7 +198,7 @@ class TableBuilder:
         )  # fmt: skip
 
     def index(self, table: Table, node: st.IndexDefinition, options: Sequence[tuple[str, str]] = ()) -> Index:
-        """An index that is no constraint."""
+        """An index that is not a constraint."""
         names = tuple((self._column(table, key.name).name, key.descending) for key in node.columns)
         predicate: Callable[[tuple], bool | None] | None = None
         text = ""
@@ -241,7 +241,7 @@ def build_columns(builder: TableBuilder, definition: st.TableDefinition) -> list
 
 
 def check_sparse(table: Table) -> None:
-    """Error 1731 for a sparse column that cannot be one."""
+    """Error 1731 for an invalid sparse column."""
     for column in table.columns:
         if column.sparse and (not column.nullable or column.default is not None or column.identity is not None):
             raise SqlError(
@@ -255,7 +255,7 @@ def check_sparse(table: Table) -> None:
 def finish_table(
     builder: TableBuilder, table: Table, definition: st.TableDefinition, transaction: Transaction, session: SessionState
 ) -> None:
-    """Computed columns, keys, constraints and indexes of a table just made."""
+    """Computed columns, keys, constraints and indexes of a new table."""
     fields = table_fields(table, (table.name,))
     for column, node in zip(table.columns, definition.columns, strict=True):
         if node.computed is not None:

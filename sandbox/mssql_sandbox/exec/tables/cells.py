@@ -17,7 +17,7 @@ from mssql_sandbox.exec.tables.typed_xml import holding
 
 
 def stored(expr: Expr, table: Table, place: int) -> Fn:
-    """The value of an expression as the column keeps it; 2628 where text would be cut."""
+    """The value of an expression in the column's type; 2628 if text would be truncated."""
     column = table.columns[place]
     if column.is_rowversion:
         raise error(273)
@@ -40,7 +40,7 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
         try:
             value = None if expr.value is None else assign(expr.value)
         except SqlError:
-            pass  # the statement raises it when it runs
+            pass  # raised when the statement runs
         else:
             return lambda _row, _context: value
 
@@ -57,7 +57,7 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
 
 
 def as_is(source: SqlType, target: SqlType) -> bool:
-    """Whether a value of `source` needs nothing done to be a stored value of `target`."""
+    """Whether a value of `source` is a stored value of `target` without conversion."""
     if source == target:
         return True
     if source.name == target.name:
@@ -66,9 +66,9 @@ def as_is(source: SqlType, target: SqlType) -> bool:
 
 
 def insert_columns(table: Table, names: Sequence[str], *, implicit: bool = True) -> list[int]:
-    """Places of the columns that a statement fills: those named, or all but computed, identity and hidden ones.
+    """Positions of the columns that a statement fills: those named, or all but computed, identity and hidden ones.
 
-    What the server fills itself (rowversion, GENERATED ALWAYS) are among them but take only DEFAULT (273, 13536).
+    Columns that the server fills (rowversion, GENERATED ALWAYS) are included but take only DEFAULT (273, 13536).
     """
     if not names:
         if not implicit:
@@ -115,7 +115,7 @@ def nothing(_row: tuple, _context: Context) -> None:
 
 
 def complete(table: Table, given: dict[int, Fn]) -> tuple[Fn, ...]:
-    """A cell for every column: what is given, else its default, else NULL."""
+    """A cell for every column: the given value, else its default, else NULL."""
     cells: list[Fn] = []
     for place, column in enumerate(table.columns):
         if place in given:

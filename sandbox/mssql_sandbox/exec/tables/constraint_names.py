@@ -35,7 +35,7 @@ def rule_name(kind: Literal["CK", "DF", "FK"], table: str, column: str, object_i
 
 
 def columns_hash(columns: Sequence[str]) -> int:
-    """32 bits of column names as they are written: each later one turned right by another four bits."""
+    """32 bits of column names as written: each later name is rotated right by another four bits."""
     result = 0
     for place, column in enumerate(columns):
         result ^= _turned_right(_name_hash(column), 4 * place % 32)
