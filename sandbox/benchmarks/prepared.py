@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.server import Server, started
+from mssql_sandbox.process import SandboxProcess, module_process
 from mssql_sandbox.tds import tokens
 from mssql_sandbox.tds.channel import Channel
 from mssql_sandbox.tds.login import parse_login
@@ -91,7 +91,7 @@ async def _run(recorded: Recorded, source: dict[str, str], ready: Path) -> None:
     listener = await asyncio.start_server(lambda r, w: serve(r, w, recorded), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     made = ready.with_suffix(".new")
-    made.write_text(json.dumps({**source, "port": port, "pid": 0}))
+    made.write_text(json.dumps({**source, "port": port, "pid": os.getpid()}))
     made.rename(ready)
     await listener.serve_forever()
 
@@ -108,11 +108,13 @@ def main() -> None:
 
 
 @contextmanager
-def prepared_stream(server: Server, database: str, folder: Path) -> Iterator[Server]:
+def prepared_stream(server: SandboxProcess, database: str, folder: Path) -> Iterator[SandboxProcess]:
     """The stream server beside a sandbox, as something to connect to."""
-    command = ["benchmarks.prepared", "--source", str(server.ready_file), "--database", database]
-    with started(command, folder, "prepared") as found:
-        yield replace(found, user=server.user, password=server.password)
+    place = folder / "prepared"
+    place.mkdir(exist_ok=True)
+    options = ("--source", str(server.ready_file), "--database", database)
+    with module_process("benchmarks.prepared", place, *options, log=place / "prepared.log") as stream:
+        yield stream
 
 
 if __name__ == "__main__":

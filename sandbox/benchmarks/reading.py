@@ -11,8 +11,9 @@ import arrow_odbc
 
 from benchmarks.measure import Figure, best, compared
 from benchmarks.prepared import prepared_stream
-from benchmarks.server import NUMBERS, Server, change, create_database, fill_numbers
+from benchmarks.server import NUMBERS, change, connect, create_database, fill_numbers
 from benchmarks.writing import captured_rows
+from mssql_sandbox.process import SandboxProcess
 
 _BATCH = 32_768
 
@@ -25,17 +26,17 @@ class Read:
     statement: str
 
 
-def reading(server: Server, folder: Path, *, rows: int) -> Iterator[Figure]:
+def reading(server: SandboxProcess, folder: Path, *, rows: int) -> Iterator[Figure]:
     """`rows` change rows of twelve columns, and as many rows of their table."""
     create_database(server, "reads", {"large": 0})
-    with server.connect("reads") as connection:
+    with connect(server, "reads") as connection:
         fill_numbers(connection, rows, above=NUMBERS)
         change(connection, "large", first=1, rows=rows)
         captured_rows(connection, "large", rows)
     with prepared_stream(server, "reads", folder) as stream:
         for driver, fetch in _DRIVERS.items():
             for read in _READS:
-                spent = [best(partial(fetch, one, read), server=one.pid) for one in (server, stream)]
+                spent = [best(partial(fetch, one, read), server=one.process.pid) for one in (server, stream)]
                 yield Figure(f"{read.what}, {driver}", compared(rows, *spent))
 
 
@@ -45,7 +46,7 @@ _READS = (
 )
 
 
-def _through_arrow(server: Server, read: Read) -> None:
+def _through_arrow(server: SandboxProcess, read: Read) -> None:
     reader = arrow_odbc.read_arrow_batches_from_odbc(
         read.statement,
         connection_string=server.odbc("reads"),
@@ -58,8 +59,8 @@ def _through_arrow(server: Server, read: Read) -> None:
         pass
 
 
-def _through_pyodbc(server: Server, read: Read) -> None:
-    with server.connect("reads") as connection:
+def _through_pyodbc(server: SandboxProcess, read: Read) -> None:
+    with connect(server, "reads") as connection:
         cursor = connection.execute(read.statement)
         while cursor.fetchmany(10_000):
             pass

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.measure import Figure, resident_mib
-from benchmarks.server import COLUMNS, VALUES, Server, create_database, sandbox
+from benchmarks.server import COLUMNS, VALUES, connect, create_database, sandbox
+from mssql_sandbox.process import SandboxProcess
 
 TABLES, CONNECTIONS = 300, 100
 _QUERIES = {
@@ -34,7 +35,7 @@ def crowded(folder: Path) -> Iterator[Figure]:
         create_database(small, "shop", {"t0": 100})
         create_database(large, "shop", {f"t{number}": 100 if number == 0 else 0 for number in range(TABLES)})
         for _ in range(CONNECTIONS - 1):
-            stack.enter_context(large.connect("shop")).execute("SELECT 1").fetchall()
+            stack.enter_context(connect(large, "shop")).execute("SELECT 1").fetchall()
         for what, query in _QUERIES.items():
             alone, crowd = _medians([small, large], query)
             yield Figure(
@@ -46,10 +47,10 @@ def crowded(folder: Path) -> Iterator[Figure]:
 def memory(folder: Path, *, rows: int) -> Iterator[Figure]:
     """Resident memory of a sandbox of its own with so many rows of twelve columns, without capture."""
     with sandbox(folder) as server:
-        with server.connect() as connection:
+        with connect(server) as connection:
             connection.execute("CREATE DATABASE big")
-        empty = resident_mib(server.pid)
-        with server.connect("big") as connection:
+        empty = resident_mib(server.process.pid)
+        with connect(server, "big") as connection:
             connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
             digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
             sources = ", ".join(f"{digits} d{place}(v)" for place in range(5))
@@ -59,16 +60,16 @@ def memory(folder: Path, *, rows: int) -> Iterator[Figure]:
             for start in range(0, rows, _STEP):
                 values = VALUES.replace("n.i", f"(n.i + {start})")
                 connection.execute(f"INSERT INTO dbo.large SELECT {values} FROM dbo.numbers n")
-        full = resident_mib(server.pid)
+        full = resident_mib(server.process.pid)
     yield Figure(
         f"memory with {rows:,} rows", f"{full:,.0f} MiB; {(full - empty) * 1024 * 1024 / rows:,.0f} bytes a row"
     )
 
 
-def _medians(servers: Sequence[Server], query: str) -> list[float]:
+def _medians(servers: Sequence[SandboxProcess], query: str) -> list[float]:
     seconds: list[list[float]] = [[] for _ in servers]
     with ExitStack() as stack:
-        cursors = [stack.enter_context(server.connect("shop")).cursor() for server in servers]
+        cursors = [stack.enter_context(connect(server, "shop")).cursor() for server in servers]
         for _ in range(_TIMES):
             for cursor, spent in zip(cursors, seconds, strict=True):
                 started = time.perf_counter()

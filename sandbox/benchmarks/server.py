@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyodbc
 
+from mssql_sandbox.address import Address
+from mssql_sandbox.process import SandboxProcess, sandbox_process
 from tests.tds.drivers import microsoft_library
 
 NUMBERS = 10_000
@@ -30,71 +27,30 @@ VALUES = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running sandbox."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    pid: int
-    ready_file: Path
-
-    def connect(self, database: str = "master", *, autocommit: bool = True) -> pyodbc.Connection:
-        """A connection through FreeTDS."""
-        return pyodbc.connect(self.odbc(database), autocommit=autocommit)
-
-    def connect_microsoft(self, database: str) -> pyodbc.Connection | None:
-        """A connection through Microsoft's driver, which prepares once and calls often; None where it is missing."""
-        library = microsoft_library()
-        if not library:
-            return None
-        address = f"SERVER={self.host},{self.port};DATABASE={database};UID={self.user};PWD={self.password};Encrypt=no"
-        return pyodbc.connect(f"DRIVER={library};{address}", autocommit=True)
-
-    def odbc(self, database: str) -> str:
-        """The connection string for FreeTDS."""
-        return (
-            f"DRIVER=FreeTDS;SERVER={self.host};PORT={self.port};DATABASE={database};UID={self.user};"
-            f"PWD={self.password};TDS_Version=7.4;ClientCharset=UTF-8"
-        )
-
-
 @contextmanager
-def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[Server]:
-    """Starts a sandbox and stops it at the end."""
-    command = ["mssql_sandbox", "--port", "0", "--capture-interval", str(capture_interval)]
-    with started(command, folder, "sandbox") as server:
+def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[SandboxProcess]:
+    """A sandbox in a process of its own."""
+    options = ("--capture-interval", str(capture_interval))
+    with sandbox_process(folder, *options, log=folder / "sandbox.log") as server:
         yield server
 
 
-@contextmanager
-def started(command: Sequence[str], folder: Path, name: str) -> Iterator[Server]:
-    """Starts `python -m command --ready-file …`, waits until it accepts clients, and stops it at the end."""
-    ready, log_file = folder / f"{name}.json", folder / f"{name}.log"
-    ready.unlink(missing_ok=True)
-    with log_file.open("w") as log:
-        whole = [sys.executable, "-m", *command, "--ready-file", str(ready)]
-        process = subprocess.Popen(whole, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + 60
-        while not ready.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(log_file.read_text())
-            time.sleep(0.05)
-        found = json.loads(ready.read_text())
-        yield Server(found["host"], found["port"], found["user"], found["password"], process.pid, ready)
-    finally:
-        process.terminate()
-        process.wait(30)
+def connect(server: Address, database: str = "master", *, autocommit: bool = True) -> pyodbc.Connection:
+    """A connection through FreeTDS."""
+    return pyodbc.connect(server.odbc(database), autocommit=autocommit)
 
 
-def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
+def connect_microsoft(server: Address, database: str) -> pyodbc.Connection | None:
+    """A connection through Microsoft's driver, which prepares once and calls often; None where it is not installed."""
+    library = microsoft_library()
+    return pyodbc.connect(server.odbc(database, driver=library), autocommit=True) if library else None
+
+
+def create_database(server: Address, name: str, tables: dict[str, int]) -> None:
     """A database with CDC whose tables hold so many rows of twelve columns each; the rows come before the capture."""
-    with server.connect() as connection:
+    with connect(server) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    with server.connect(name) as connection:
+    with connect(server, name) as connection:
         connection.execute("EXEC sys.sp_cdc_enable_db")
         most = max(tables.values(), default=0)
         fill_numbers(connection, most)

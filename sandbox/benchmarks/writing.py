@@ -10,24 +10,27 @@ import pyodbc
 
 from benchmarks.measure import Figure, best, compared, rate
 from benchmarks.prepared import prepared_stream
-from benchmarks.server import VALUES, Server, create_database
+from benchmarks.server import VALUES, connect, connect_microsoft, create_database
+from mssql_sandbox.process import SandboxProcess
 
 _COLUMNS = "id, customer_id, status, quantity, price, weight, name, city, note, created, active, code"
 _PARAMETERS = f"({', '.join('?' * 12)})"
 _BATCH = 1000
 
 
-def writing(server: Server, folder: Path, *, statements: int, rows: int) -> Iterator[Figure]:
+def writing(server: SandboxProcess, folder: Path, *, statements: int, rows: int) -> Iterator[Figure]:
     """Statements a second from one client, beside round trips that do nothing; then rows a second, and capture."""
     create_database(server, "writes", {"single": 0, "many": 0, "selected": 0, "computed": 0})
-    with server.connect("writes") as connection, prepared_stream(server, "writes", folder) as stream:
-        with stream.connect("writes") as idle:
-            nothing = best(_each(statements, lambda n: idle.execute(f"UPDATE dbo.t SET a = {n}")), server=stream.pid)
+    with connect(server, "writes") as connection, prepared_stream(server, "writes", folder) as stream:
+        with connect(stream, "writes") as idle:
+            nothing = best(
+                _each(statements, lambda n: idle.execute(f"UPDATE dbo.t SET a = {n}")), server=stream.process.pid
+            )
         yield Figure("round trips that do nothing", rate(statements, nothing.seconds))
-        microsoft = server.connect_microsoft("writes")
+        microsoft = connect_microsoft(server, "writes")
         for first, driver, client in ((0, "FreeTDS", connection), (10_000_000, "msodbcsql", microsoft)):
             for what, action in ({} if client is None else _single(client, first)).items():
-                spent = best(_each(statements, action), server=server.pid, times=1)
+                spent = best(_each(statements, action), server=server.process.pid, times=1)
                 yield Figure(f"{what}, committed, {driver}", compared(statements, spent, nothing, pace=sum))
         yield from _many(connection, rows)
         yield from _capturing(connection, rows)

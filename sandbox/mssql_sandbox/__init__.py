@@ -1,1 +1,3 @@
-"""A SQL Server stand-in: TDS, T-SQL, storage with row versions and change data capture, in pure Python."""
+"""A SQL Server stand-in for tests: TDS, T-SQL, row versions and change data capture, in memory and in pure Python."""
+
+__version__ = "0.1.0"

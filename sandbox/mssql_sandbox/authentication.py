@@ -1,4 +1,4 @@
-"""Who may log in: passwords, disabled logins, passwords that must be or are to be changed."""
+"""Logins: passwords, disabled logins, and passwords that must be changed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mssql_sandbox.tds.login import Login
 
 
 def authenticate(engine: Server, login: Login) -> Account:
-    """The account of a client, with its new password if it brings one.
+    """The account of a client; a new password that the client sends is stored.
 
     Raises:
-        SqlError: 18456 for an unknown login or a wrong password, 18470 for a disabled one, 18488 where a new password
-            is due.
+        SqlError: 18456 for an unknown login or a wrong password, 18470 for a disabled one, 18488 if the
+            password must be changed.
     """
     account = engine.logins.get(login.user)
     if account is None or not _same(account.password, login.password):

@@ -1,7 +1,7 @@
 """Texts of the messages 22830..22999, as Microsoft documents them.
 
-One table: number -> (severity, text). `%s` and `%d` are filled in order, as `sys.messages` does it. Messages which are
-no part of change data capture live in `mssql_sandbox.error_messages`.
+One table: number -> (severity, text). `%s` and `%d` are filled in order, as in `sys.messages`. All other
+messages are in `error_messages`.
 Source: "Database engine events and errors (22000 to 22999)" [doc].
 """
 

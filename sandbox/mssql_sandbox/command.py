@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mssql_sandbox import __version__
 from mssql_sandbox.engine.product import DEFAULT, VERSIONS
 
 if TYPE_CHECKING:
@@ -21,54 +22,61 @@ if TYPE_CHECKING:
 _FAILED, _WRONG_USAGE = 1, 2
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command, also as a part of another one."""
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 lets the system pick one (default)")
-    parser.add_argument("--password", help="password of sa (default: a random one)")
-    parser.add_argument(
-        "--script", action="append", type=Path, default=[], metavar="FILE.sql", help="T-SQL to run first; repeatable"
-    )
-    parser.add_argument(
-        "--capture-interval", type=float, metavar="SECONDS", help="pause of the capture job (default: its own, 5 s)"
-    )
-    parser.add_argument("--encrypt", choices=("off", "login", "on"), default="login", help="TLS (default: %(default)s)")
-    parser.add_argument(
-        "--server-version", choices=tuple(VERSIONS), default=DEFAULT, help="SQL Server to be (default: %(default)s)"
-    )
-    parser.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON with host, port, user, password and pid")
-    parser.add_argument(
-        "--allow-remote", action="store_true", help="allow an address that others can reach; needs --password"
-    )
-
-
 def argument_parser() -> argparse.ArgumentParser:
     """The command line of `mssql-sandbox`."""
     parser = argparse.ArgumentParser(
         prog="mssql-sandbox",
-        description="A stand-in SQL Server with change data capture, in memory. The user is sa.",
+        description="Run a stand-in SQL Server with change data capture, in memory. Log in as sa.",
     )
-    add_options(parser)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (the default) chooses a free port")
+    parser.add_argument("--password", help="password of sa (default: a random password)")
+    parser.add_argument(
+        "--script", action="append", type=Path, default=[], metavar="FILE.sql",
+        help="T-SQL script to run before clients may connect; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--capture-interval", type=float, metavar="SECONDS",
+        help="pause of the capture job between scans (default: SQL Server's, 5 seconds)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--encrypt", choices=("off", "login", "on"), default="login",
+        help="TLS: not at all, for the login, or for everything (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--server-version", choices=tuple(VERSIONS), default=DEFAULT,
+        help="SQL Server version to emulate (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ready-file", type=Path, metavar="PATH",
+        help="JSON file to write when clients may connect: host, port, user, password, pid",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-remote", action="store_true",
+        help="allow an address that other machines can reach; needs --password",
+    )  # fmt: skip
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM; the exit status."""
+    """Serve until SIGINT or SIGTERM, and return the exit status."""
     return serve(argument_parser().parse_args(argv))
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve as the parsed options say; 2 when they, or one of the scripts, are wrong."""
-    # Imported here: whoever only wants the options need not load a server.
+    """Serve with the parsed options; the status is 2 if they or a script are wrong."""
+    # Imported here, so that --help and the options do not load a server.
     from mssql_sandbox.scripts import ScriptError  # noqa: PLC0415
     from mssql_sandbox.server import SandboxServer, reachable_by_others  # noqa: PLC0415
 
     if reachable_by_others(options.host) and not (options.allow_remote and options.password):
         sys.stderr.write(
-            f"{options.host} can be reached by others: name a loopback address, or --allow-remote with --password\n"
+            f"{options.host} can be reached by other machines: "
+            "use a loopback address, or --allow-remote with --password\n"
         )
         return _WRONG_USAGE
-    # Rows are tuples by the million, in no cycles: to look for garbage after every 700 of them finds none.
+    # Rows are millions of tuples without reference cycles; the default of one collection per 700 objects finds nothing.
     gc.set_threshold(50_000, 20, 20)
     server = SandboxServer(
         host=options.host,
@@ -112,7 +120,7 @@ async def _serve(server: SandboxServer, ready_file: Path | None) -> None:
 
 
 def write_ready_file(server: SandboxServer, path: Path) -> None:
-    """Tell how to connect; readers see the whole file or none, and only the owner may read it."""
+    """Write how to connect. The file appears at once and complete, and only its owner may read it."""
     facts = {
         "host": server.host,
         "port": server.port,

@@ -1,7 +1,6 @@
-"""SQL Server's errors: the exception, and how it is made of a message's number.
+"""The sandbox's exceptions: SQL Server's errors, and a server that does not start.
 
-Every layer of the sandbox raises `SqlError`, normally through `error(number, **values)`. What does not
-belong here: the texts (error_messages.py), deciding when something is an error.
+Every layer raises `SqlError`, normally through `error(number, **values)`. The texts belong to error_messages.py.
 """
 
 from __future__ import annotations
@@ -30,20 +29,24 @@ class SqlError(Exception):
         self.procedure = procedure
         self.line = line
         self.before: tuple[SqlError, ...] = ()
-        """Errors that are told before this one, unless it is caught: TRY sees the last error only."""
+        """Errors reported before this one unless it is caught: TRY sees only the last error."""
 
     def __str__(self) -> str:
         return f"Msg {self.number}, Level {self.severity}, State {self.state}: {self.message}"
 
 
+class StartError(RuntimeError):
+    """A server has not started; the text holds what it printed."""
+
+
 FATAL_SEVERITY = 20
-"""The severity from which on an error ends the connection."""
+"""Errors of this severity and above end the connection."""
 AT_CALL = -1
-"""The line of errors that a call itself makes: they are reported in the called procedure, at line 0."""
+"""The line of errors raised by a call itself: they are reported in the called procedure, at line 0."""
 
 
 def error(number: int, *, state: int | None = None, severity: int | None = None, **values: object) -> SqlError:
-    """The error `number` with its catalogued text; the places of the text are given by name."""
+    """The error `number` with its text; `values` fill the placeholders."""
     template = MESSAGES[number]
     return SqlError(
         number,
@@ -54,13 +57,13 @@ def error(number: int, *, state: int | None = None, severity: int | None = None,
 
 
 def call_error(number: int, procedure: str, *, state: int | None = None, **values: object) -> SqlError:
-    """An error of calling a procedure: wrong arguments, a wrong @@TRANCOUNT at its end."""
+    """An error of a procedure call: wrong arguments, or a wrong @@TRANCOUNT at its end."""
     made = error(number, state=state, severity=None, **values)
     made.procedure, made.line = procedure, AT_CALL
     return made
 
 
 def after(earlier: SqlError, last: SqlError) -> SqlError:
-    """The last of two errors that one statement makes; the earlier one is told before it."""
+    """The last of two errors of one statement; the earlier one is reported before it."""
     last.before = (*earlier.before, earlier)
     return last

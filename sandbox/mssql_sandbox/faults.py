@@ -1,8 +1,7 @@
-"""What can go wrong, on demand: procedures of schema `sandbox`, callable through any driver.
+"""Faults on demand: procedures of the schema `sandbox`, callable through any driver.
 
-Time (advance, set, freeze), the capture job (pause, run once, lag), the Agent, cleanup, connections, and errors raised
-on the n-th statement that matches a pattern, or statements that take their time. Nothing happens unless a procedure was
-called.
+They control time, the capture job, SQL Server Agent, cleanup and connections, and make statements that match a pattern
+fail or start late. Nothing happens unless a procedure is called.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ CONNECTION_RESET = 10054
 
 
 class _Places(dict[str, str]):
-    """Fills the places of a message text which nothing is known about."""
+    """Fills the unknown placeholders of a message text with their names."""
 
     def __missing__(self, key: str) -> str:
         return key
 
 
 def ordered_error(number: int, *, spid: int) -> SqlError:
-    """The error of this number as the server words it; 10054 ends the connection."""
+    """The error of this number with the server's text; 10054 ends the connection."""
     if number == CONNECTION_RESET:
         return SqlError(number, "The connection was reset.", severity=20)
     template = MESSAGES.get(number)
@@ -46,9 +45,9 @@ def ordered_error(number: int, *, spid: int) -> SqlError:
 
 @dataclass(slots=True)
 class OrderedFault:
-    """What happens to a statement whose text matches, on the `nth` match, `times` times.
+    """A fault for statements whose text matches: from the `nth` match on, `times` times.
 
-    It begins `seconds` late, or fails with error `number` if that is not 0.
+    The statement starts `seconds` late, or fails with error `number` if that is not 0.
     """
 
     pattern: re.Pattern[str]
@@ -61,13 +60,13 @@ class OrderedFault:
 
     @staticmethod
     def of(call: Call, *, number: int = 0, seconds: float = 0.0) -> OrderedFault:
-        """The fault that a procedure's arguments order."""
+        """The fault described by a procedure's arguments."""
         pattern = re.compile(call.text("pattern") or "", re.IGNORECASE | re.DOTALL)
         nth, times = call.number("nth") or 1, call.number("times") or 1
         return OrderedFault(pattern, nth, times, call.text("application") or "", number, seconds)
 
     def strikes(self, text: str, application: str) -> bool:
-        """Whether it is this statement's turn; counts the matches."""
+        """Whether the fault applies to this statement; counts the matches."""
         if self.application and self.application.casefold() not in application.casefold():
             return False
         if not self.pattern.search(text):
@@ -78,15 +77,15 @@ class OrderedFault:
 
 @dataclass(slots=True)
 class Faults:
-    """Faults that wait for their moment. The executor asks `before_statement` with each statement's text."""
+    """The faults that are ordered. The executor calls `before_statement` with the text of each statement."""
 
     statements: list[OrderedFault] = field(default_factory=list)
 
     def before_statement(self, text: str, *, spid: int, application: str = "") -> float:
-        """The seconds that this statement begins late.
+        """The seconds by which this statement starts late.
 
         Raises:
-            SqlError: 1205, 1222, 3960, 10054 (severity 20, which ends the connection), or any number ordered.
+            SqlError: the error that is ordered for this statement; 10054 has severity 20, which ends the connection.
         """
         late = 0.0
         for fault in self.statements:
@@ -154,7 +153,7 @@ async def _capture_run(call: Call) -> AsyncIterator[Event]:
 
 
 async def _capture_error(call: Call) -> AsyncIterator[Event]:
-    """A row of `sys.dm_cdc_errors`, as a failed scan leaves it."""
+    """Add a row to `sys.dm_cdc_errors`, as a failed scan does."""
     number = call.number("number") or 22859
     now = call.scope.server.clock.local_datetime()
     _capture(call).history.fail(now, number, 16, 1, call.text("message") or "")
@@ -180,7 +179,7 @@ async def _cleanup_now(call: Call) -> AsyncIterator[Event]:
 
 
 async def _drop_connection(call: Call) -> AsyncIterator[Event]:
-    """End other sessions: all of an application, or one by its spid; the caller's own only when named."""
+    """End the sessions of an application, or one by its spid. The caller's own session ends only by its spid."""
     spid, application = call.number("spid"), call.text("application")
     own = call.scope.session.spid
     dropped = 0

@@ -1,7 +1,7 @@
-"""The catalogue as the executor asks it: views, procedures and functions by name.
+"""The catalogue that the executor uses: views, procedures and functions by name.
 
-`Catalog` is what `Server.catalog` holds. It only looks up and binds; what an object does stands in the tables of the
-modules listed in `_VIEWS`, `_PROCEDURES` and `_FUNCTIONS`.
+`Server.catalog` holds a `Catalog`. It only looks up and binds; the objects themselves are defined in the modules listed
+in `_VIEWS`, `_PROCEDURES` and `_FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mssql_sandbox.errors import error
 from mssql_sandbox.exec.session import Session
 
 _AGENT = "msdb"
-"""The database with the tables of SQL Server Agent, and the shelf on which they are declared."""
+"""The database with the tables of SQL Server Agent; their schema in the definitions."""
 _VIEWS: dict[tuple[str, str], SystemView] = {
     (item.schema.casefold(), item.name.casefold()): item
     for item in (*views.VIEWS, *cdc_views.VIEWS, *wire_faults.VIEWS, *msdb.VIEWS)
@@ -88,7 +88,7 @@ class VirtualTable:
     def rows(
         self, session: Session, transaction: Transaction | None = None, *, object_id: int | None = None
     ) -> Iterable[tuple]:
-        """The rows as of now, or those about one table; error 297 without the permission that views of state need."""
+        """The current rows, or those about one table; error 297 without the permission that state views need."""
         state_views.check(session, self.database, f"{self.definition.schema}.{self.definition.name}".lower())
         rows = self.definition.rows(Scope(self.database.server, self.database, session, transaction, object_id))
         return visible_rows(self.definition, session, self.database, rows)
@@ -120,7 +120,7 @@ class BoundTableFunction:
 
     @property
     def depends_on(self) -> tuple[str, str, str] | None:
-        """The table whose columns the function shows: a compiled statement lasts as long as it does."""
+        """The table whose columns the function shows; a compiled statement is valid as long as that table."""
         table = self.definition.table
         return None if table is None else (table.database.name, table.schema.name, table.name)
 
@@ -138,7 +138,7 @@ class ProcedureRun:
     definition: SystemProcedure
 
     async def events(self) -> AsyncIterator[Event]:
-        """What the client is sent; errors are raised with the procedure's name in them."""
+        """What is sent to the client; errors are raised with the name of the procedure."""
         async for event in self.definition.run(self.call):
             yield event
 
@@ -155,7 +155,7 @@ class ProcedureRun:
 
 @dataclass(frozen=True, slots=True)
 class BoundProcedure:
-    """A system procedure in one database; `parameters` say names (without `@`), types, defaults, outputs."""
+    """A system procedure in one database; `parameters` have names (without `@`), types, defaults, outputs."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -212,7 +212,7 @@ class Catalog:
         return VirtualTable(found.columns, found, database)
 
     def _shelf(self, database: Database, schema: str) -> str:
-        """Where objects of a schema are declared: those of `dbo` in msdb are Agent's, and nobody calls a schema so."""
+        """The schema in the definitions: objects of `dbo` in msdb are defined under a schema name of their own."""
         if schema in ("", "dbo") and database.name == _AGENT and not self.server.version.is_azure:
             return _AGENT
         return "" if schema == _AGENT else schema
@@ -271,5 +271,5 @@ class Catalog:
         return None if found is None else BoundTableFunction(found.columns, found.arguments, found, database)
 
     def close(self) -> None:
-        """Stop the jobs: the server goes down."""
+        """Stop the jobs: the server stops."""
         self.cdc.close()

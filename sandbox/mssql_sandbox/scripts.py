@@ -1,6 +1,6 @@
 """T-SQL script files as sqlcmd runs them: batches between GO lines, stop at the first error.
 
-What a batch means belongs to the session, sqlcmd's own commands to `sqlcmd`.
+Running a batch belongs to the session, sqlcmd's own commands to `sqlcmd`.
 """
 
 import os
@@ -29,7 +29,7 @@ class BatchRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The text between two separators, the line it starts at, and how often it is to run."""
+    """The text between two separators, its first line, and how many times to run it."""
 
     text: str
     line: int
@@ -37,7 +37,7 @@ class Batch:
 
 
 def split_batches(script: str) -> Iterator[Batch]:
-    """The batches of a script; GO inside strings, brackets and comments separates nothing."""
+    """The batches of a script; GO inside strings, brackets and comments does not count."""
     start, line = 0, 1
     for separator in _SEPARATOR.finditer(blanked(script)):
         text = script[start : separator.start()]
@@ -50,7 +50,12 @@ def split_batches(script: str) -> Iterator[Batch]:
 
 
 async def run_script(session: BatchRunner, path: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Run every batch of the file; `variables` are those of the environment unless given.
+    """Run every batch of the file.
+
+    Args:
+        session: runs the batches.
+        path: the script.
+        variables: sqlcmd variables; the environment's if None.
 
     Raises:
         ScriptError: the file cannot be read, or a statement failed; names the file and the line.
@@ -64,7 +69,7 @@ async def run_script(session: BatchRunner, path: Path, variables: Mapping[str, s
 
 
 def _describe(script: Script, batch: Batch, message: Message) -> str:
-    # Lines of a message inside a procedure count from the procedure's own start.
+    # In a procedure, the line of a message is relative to the start of the procedure.
     line = batch.line if message.procedure else batch.line + max(message.line, 1) - 1
     within = f", procedure {message.procedure} line {message.line}" if message.procedure else ""
     origin = script.origins[min(line, len(script.origins)) - 1]

@@ -1,6 +1,6 @@
-"""The whole stand-in server: engine, catalog, change data capture and TDS put together, started and stopped.
+"""The whole stand-in server: puts engine, catalogue, change data capture and TDS together, starts and stops them.
 
-What the parts do belongs to them; the command line belongs to command.py.
+The command line belongs to command.py.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from mssql_sandbox.address import Address
 from mssql_sandbox.authentication import authenticate
 from mssql_sandbox.engine.product import DEFAULT, VERSIONS
 from mssql_sandbox.engine.storage.server import Server
@@ -34,12 +35,7 @@ T = TypeVar("T")
 
 
 class SandboxServer:
-    """A stand-in SQL Server on one address; runs in the event loop that starts it.
-
-    Port 0 lets the system pick one; without a password a random one is made. `capture_interval` is how many
-    seconds the capture job sleeps between scans. `version` is one of `engine.product.VERSIONS`. An address
-    that others can reach needs `allow_remote` and a password of one's own.
-    """
+    """A stand-in SQL Server on one address; runs in the event loop that starts it."""
 
     def __init__(
         self,
@@ -54,6 +50,22 @@ class SandboxServer:
         engine: Server | None = None,
         version: str = DEFAULT,
     ) -> None:
+        """A server that is not started yet.
+
+        Args:
+            host: address to listen on. One that other machines can reach needs `allow_remote` and a password.
+            port: port to listen on; 0 chooses a free port.
+            password: password of `sa`; a random one if None.
+            encrypt: TLS "off", for the "login", or "on" for everything.
+            capture_interval: seconds that the capture job sleeps between scans; SQL Server's default if None.
+            scripts: T-SQL scripts to run before clients may connect.
+            allow_remote: allow an address other than loopback.
+            engine: an engine to serve; a new one if None.
+            version: one of `engine.product.VERSIONS`.
+
+        Raises:
+            ValueError: the address needs `allow_remote` and a password.
+        """
         _check_address(host, password, allow_remote=allow_remote)
         self.host = host
         self.user = ADMINISTRATOR
@@ -71,6 +83,11 @@ class SandboxServer:
         """The port on which clients are accepted."""
         assert self._listener is not None, "the server is not started"
         return self._listener.port
+
+    @property
+    def address(self) -> Address:
+        """How to connect."""
+        return Address(self.host, self.port, self.user, self.password)
 
     async def start(self) -> None:
         """Run the scripts, start the jobs, then accept clients.
@@ -105,13 +122,25 @@ class SandboxServer:
             self.engine.catalog.close()
 
     def call(self, function: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
-        """Run a coroutine in the server's event loop from another thread; its result."""
+        """Run a coroutine in the server's event loop from another thread.
+
+        Args:
+            function: makes the coroutine.
+            seconds: how long it may take.
+
+        Returns:
+            The coroutine's result.
+
+        Raises:
+            TimeoutError: it took longer, and was cancelled.
+        """
         assert self._loop is not None, "the server is not started"
 
         async def run() -> T:
-            return await function()
+            async with asyncio.timeout(seconds):
+                return await function()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(seconds)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     async def _run_scripts(self) -> None:
         if not self._scripts:
@@ -124,7 +153,11 @@ class SandboxServer:
             session.close()
 
     def _open_session(self, login: Login) -> Session:
-        """The session of a client; errors of `authenticate`, 4060 (no such database, or no user in it)."""
+        """Open the session of a client.
+
+        Raises:
+            SqlError: those of `authenticate`, and 4060 for a database in which the login has no user.
+        """
         account = authenticate(self.engine, login)
         database = login.database or account.default_database
         if database not in self.engine.databases:
@@ -147,13 +180,12 @@ class SandboxServer:
 def _check_address(host: str, password: str | None, *, allow_remote: bool) -> None:
     if reachable_by_others(host) and (not allow_remote or not password):
         raise ValueError(
-            f"{host} can be reached by others; expected a loopback address, or remote access allowed explicitly "
-            "together with a password"
+            f"{host} can be reached by other machines: use a loopback address, or allow_remote=True with a password"
         )
 
 
 def reachable_by_others(host: str) -> bool:
-    """Whether an address is anything but loopback; names other than localhost are."""
+    """Whether an address is not loopback; host names other than localhost count as reachable."""
     if host == "localhost":
         return False
     try:
@@ -164,7 +196,7 @@ def reachable_by_others(host: str) -> bool:
 
 @contextmanager
 def serve_in_thread(server: SandboxServer | None = None) -> Iterator[SandboxServer]:
-    """The server, running in a thread of its own until the block ends."""
+    """Run the server in a thread of its own until the block ends."""
     server = server or SandboxServer()
     loop = asyncio.new_event_loop()
     started: list[BaseException | None] = []
@@ -188,7 +220,7 @@ def serve_in_thread(server: SandboxServer | None = None) -> Iterator[SandboxServ
     thread = threading.Thread(target=run, name="sandbox")
     thread.start()
     if not ready.wait(START_SECONDS):
-        raise TimeoutError(f"the sandbox has not started within {START_SECONDS} seconds")
+        raise TimeoutError(f"the sandbox did not start within {START_SECONDS} seconds")
     if started[0] is not None:
         thread.join()
         raise started[0]
@@ -198,4 +230,4 @@ def serve_in_thread(server: SandboxServer | None = None) -> Iterator[SandboxServ
         loop.call_soon_threadsafe(loop.stop)
         thread.join(START_SECONDS)
         if thread.is_alive():
-            raise TimeoutError(f"the sandbox has not stopped within {START_SECONDS} seconds")
+            raise TimeoutError(f"the sandbox did not stop within {START_SECONDS} seconds")

@@ -1,7 +1,7 @@
-"""What sqlcmd itself understands in a script: `:setvar`, `:r`, `:on error` and `$(name)`. Other commands are refused.
+"""sqlcmd's own commands in a script: `:setvar`, `:r`, `:on error` and `$(name)`. Other commands are errors.
 
-A command stands alone on its line, outside comments and strings. Names are looked for among what `:setvar` has set,
-then among the environment's, whatever their case.
+A command stands alone on its line, outside comments and strings. A variable set with `:setvar` takes precedence over
+the environment; names ignore case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ScriptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a line of the whole script comes from."""
+    """The file and line that a line of the assembled script comes from."""
 
     path: Path
     line: int
@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(slots=True)
 class Script:
-    """A script with its commands carried out: the text, where each of its lines comes from, and its variables."""
+    """A script after its commands were executed: its lines, the origin of each, and its variables."""
 
     variables: dict[str, str]
     lines: list[str] = field(default_factory=list)
@@ -42,22 +42,22 @@ class Script:
 
     @property
     def text(self) -> str:
-        """All lines."""
+        """The assembled script."""
         return "\n".join(self.lines)
 
 
 def blanked(script: str) -> str:
-    """The script with dots for what is quoted and blanks for comments to a line's end: same length, same lines."""
+    """The script with dots for quoted text and blanks for line comments; length and line numbers are unchanged."""
     return QUOTED.sub(
         lambda match: re.sub(r"[^\n]", ".", match[0]) if match[0][0] != "-" else " " * len(match[0]), script
     )
 
 
 def load(path: Path, variables: Mapping[str, str]) -> Script:
-    """Read a script and all that it includes.
+    """Read a script and the files it includes.
 
     Raises:
-        ScriptError: a file cannot be read, a command is not known, a variable is not set.
+        ScriptError: a file cannot be read, a command is unknown, or a variable is not defined.
     """
     script = Script({name.casefold(): value for name, value in variables.items()})
     _include(script, path, 0)
@@ -66,7 +66,7 @@ def load(path: Path, variables: Mapping[str, str]) -> Script:
 
 def _include(script: Script, path: Path, depth: int) -> None:
     if depth > _DEPTH:
-        raise ScriptError(f"{path}: scripts include one another more than {_DEPTH} deep")
+        raise ScriptError(f"{path}: scripts include each other more than {_DEPTH} levels deep")
     text = _read(path)
     bare, place = blanked(text), 0
     for command in _COMMAND.finditer(bare):
@@ -79,7 +79,7 @@ def _include(script: Script, path: Path, depth: int) -> None:
 
 
 def _add(script: Script, path: Path, text: str, start: int, stop: int) -> None:
-    """Lines between two commands, their variables replaced."""
+    """Add the lines between two commands, with variables replaced."""
     if start >= stop:
         return
     first = text.count("\n", 0, start) + 1
@@ -107,23 +107,23 @@ def _carry_out(script: Script, origin: Origin, command: str, argument: str, dept
     if command == ":setvar":
         match = _SETTING.fullmatch(argument)
         if match is None:
-            raise ScriptError(f"{where}: :setvar wants a name and a value, found: {argument}")
+            raise ScriptError(f"{where}: :setvar expects a name and a value, found: {argument}")
         value = match[2] if match[2] is not None else match[3]
         if value is None:
             script.variables.pop(match[1].casefold(), None)
         else:
             script.variables[match[1].casefold()] = value
     elif command == ":r":
-        # Scripts written on Windows separate folders their way.
+        # Scripts written on Windows use backslashes.
         name = argument.strip('"').replace("\\", "/")
         _include(script, origin.path.parent / name, depth + 1)
     elif command == ":on":
         words = argument.lower().split()
         if words not in (["error", "exit"], ["error", "ignore"]):
-            raise ScriptError(f"{where}: :on error wants exit or ignore, found: {argument}")
+            raise ScriptError(f"{where}: :on error expects exit or ignore, found: {argument}")
         script.ignores_errors = words[1] == "ignore"
     else:
-        raise ScriptError(f"{where}: the command {command} is not known; known are :setvar, :r and :on error")
+        raise ScriptError(f"{where}: unknown command {command}; supported are :setvar, :r and :on error")
 
 
 def _read(path: Path) -> str:

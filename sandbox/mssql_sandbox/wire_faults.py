@@ -1,7 +1,7 @@
-"""Faults between server and client, and a log of what clients sent: procedures of schema `sandbox`.
+"""Faults between server and client, and a log of what clients sent: procedures of the schema `sandbox`.
 
-Slow answers, a corrupted packet, a connection cut before, during or after an answer. What these do to packets is
-`tds.watching`; faults of statements themselves are `faults`.
+Slow answers, a corrupted packet, a connection cut before, during or after an answer. How these change packets belongs
+to `tds.watching`, faults of the statements themselves to `faults`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mssql_sandbox.engine.events import Event, RpcParameter, TableValue
 from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.text import display
 from mssql_sandbox.errors import SqlError
+from mssql_sandbox.exec.apicursors.cursor import cursors_of
 from mssql_sandbox.faults import OrderedFault
 from mssql_sandbox.tds.watching import Cut, Request, WireFault
 
@@ -25,7 +26,7 @@ _SHOWN_CHARACTERS = 200
 
 @dataclass(slots=True)
 class WireFaults:
-    """Ordered faults and the statement log of a server; told of each request before it runs."""
+    """The ordered faults and the statement log of a server. TDS calls `request` before each request runs."""
 
     server: Server
     orders: list[tuple[OrderedFault, WireFault]] = field(default_factory=list)
@@ -39,7 +40,7 @@ class WireFaults:
         return self.logging or bool(self.orders)
 
     def request(self, spid: int, request: Request) -> WireFault | None:
-        """Log the request if that is switched on; the fault whose turn it is."""
+        """Log the request if logging is on, and return the fault that applies to it."""
         session = self.server.sessions[spid]
         text = request.text or _prepared_text(session, request)
         if self.logging:
@@ -63,13 +64,13 @@ def _prepared_text(session: Any, request: Request) -> str:
     name = request.name.lower()
     if name not in ("sp_execute", "sp_cursorexecute") or not request.parameters:
         return ""
-    known = session.prepared.known if name == "sp_execute" else session.api_cursors.prepared
+    known: dict[Any, Any] = session.prepared.known if name == "sp_execute" else cursors_of(session).prepared
     found = known.get(request.parameters[0].value)
     return found.text if found is not None else ""
 
 
 def _shown(parameter: RpcParameter) -> str:
-    """`@name=value`, cut where it is long."""
+    """`@name=value`, shortened if it is long."""
     value = parameter.value
     if value is None:
         text = "NULL"
@@ -109,7 +110,7 @@ def _cut_connection(call: Call) -> AsyncIterator[Event]:
 
 
 async def _statement_log(call: Call) -> AsyncIterator[Event]:
-    """Switching on begins anew; switching off keeps what was logged."""
+    """Switching on clears the log; switching off keeps it."""
     wire: WireFaults = call.scope.server.catalog.wire
     wire.logging = bool(call.number("on"))
     if wire.logging:

@@ -61,7 +61,10 @@ def test_reachable_address_needs_permission_and_password(
 ) -> None:
     assert main(options) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"{options[1]} can be reached by others: name a loopback address, or --allow-remote with --password"
+    assert (
+        line
+        == f"{options[1]} can be reached by other machines: use a loopback address, or --allow-remote with --password"
+    )
 
 
 def test_script_that_is_not_there_ends_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

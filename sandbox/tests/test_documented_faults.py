@@ -1,4 +1,4 @@
-"""The sandbox's page names every procedure that causes a fault."""
+"""The page about faults names every procedure that causes one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mssql_sandbox import faults, incidents, wire_faults
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "sandbox.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "faults.md"
 
 
 def test_the_document_names_every_fault_procedure_and_no_other() -> None:

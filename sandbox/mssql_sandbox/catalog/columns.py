@@ -1,7 +1,7 @@
 """Columns of system result sets, written as text: `"name sysname, object_id int, definition nvarchar(max)?"`.
 
-A `?` after the type makes a column nullable; `= value` makes it a constant which rows need not supply. Every view,
-procedure result and metadata table of the catalogue and of change data capture is declared this way.
+A `?` after the type makes a column nullable; `= value` makes it a constant that rows need not supply. All views,
+procedure results and metadata tables of the catalogue and of change data capture are declared this way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUPPLIED = object()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a result set, with the constants among them."""
+    """The columns of a result set, including its constants."""
 
     columns: tuple[ResultColumn, ...]
     constants: tuple[object, ...]
@@ -40,7 +40,7 @@ class Layout:
 
 @lru_cache(maxsize=512)
 def layout(specification: str) -> Layout:
-    """The columns and constants which `specification` spells out.
+    """The columns and constants that `specification` declares.
 
     Raises:
         ValueError: a part of the text is no column; the message shows it.
@@ -60,7 +60,7 @@ def layout(specification: str) -> Layout:
 
 
 def columns(specification: str) -> tuple[ResultColumn, ...]:
-    """The columns alone."""
+    """Only the columns."""
     return layout(specification).columns
 
 
@@ -71,5 +71,5 @@ def _constant(text: str) -> object:
 
 
 def column_type(text: str) -> SqlType:
-    """A system column's type; its strings have the server's default collation."""
+    """The type of a system column; its strings have the server's default collation."""
     return parse_type(text, collation=collation_named(_COLLATION))

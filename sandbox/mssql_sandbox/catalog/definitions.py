@@ -1,6 +1,6 @@
 """How a system view, procedure or function is declared: plain values, one per object.
 
-The modules of views and procedures hold tables of these; `registry` finds them by name for the executor.
+The modules of views and procedures hold tables of them; `registry` finds them by name for the executor.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks, and in which database the object was named."""
+    """The session that reads an object, and the database in which the object was named."""
 
     server: Server
     database: Database
     session: Session
     transaction: Transaction | None = None
-    """The running statement's transaction, where it has one."""
+    """The running statement's transaction, if there is one."""
     object_id: int | None = None
-    """The table that alone is asked about; None: all."""
+    """The only table whose rows are needed; None for all."""
 
     def tables(self) -> Iterable[Table]:
-        """The tables that are asked about, system ones included."""
+        """The tables whose rows are needed, system tables included."""
         if self.object_id is None:
             return self.database.tables()
         found = self.database.object_by_id(self.object_id)
         return (found,) if isinstance(found, Table) else ()
 
     def objects(self) -> Iterable[Table | SchemaObject]:
-        """The objects that are asked about, tables and system ones included."""
+        """The objects whose rows are needed, tables and system objects included."""
         if self.object_id is None:
             return self.database.objects()
         found = self.database.object_by_id(self.object_id)
@@ -62,7 +62,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A view whose rows are made when it is read.
+    """A view whose rows are computed when it is read.
 
     `about` names the column with the id of the table that a row is about, for views whose rows come from
     `Scope.tables`: a query that fixes the column needs the rows of that table only.
@@ -77,14 +77,14 @@ class SystemView:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A procedure's parameter; `default` is `REQUIRED` where none exists."""
+    """A procedure's parameter; `default` is `REQUIRED` if it has none."""
 
     name: str
     type: SqlType
     default: object = REQUIRED
     output: bool = False
     by_version: Callable[[ProductVersion], object] | None = None
-    """How the default follows from the server's version, where it does."""
+    """Computes the default from the server's version, for parameters where it differs."""
 
     def default_of(self, version: ProductVersion) -> object:
         """The default on a server of this version."""
@@ -104,7 +104,7 @@ class Call:
     status: int = 0
 
     def text(self, name: str) -> str | None:
-        """A string argument with the trailing blanks gone, or None."""
+        """A string argument without trailing blanks, or None."""
         value = self.arguments[name]
         return None if value is None else str(value).rstrip()
 
@@ -116,7 +116,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class SystemProcedure:
-    """A procedure: `run` yields what the client is sent."""
+    """A procedure: `run` yields the events that are sent to the client."""
 
     schema: str
     name: str
@@ -155,7 +155,7 @@ def function(
 
 
 def view(name: str, specification: str, rows: Callable[[Scope], Iterable[tuple]], *, about: str = "") -> SystemView:
-    """A view `schema.name` with the columns that `specification` spells out; `about` as in `SystemView`."""
+    """A view `schema.name` with the columns that `specification` declares; `about` as in `SystemView`."""
     schema, _, local = name.rpartition(".")
     shape = layout(specification)
     return SystemView(schema, local, shape.columns, lambda scope: shape.rows(rows(scope)), about)
@@ -168,7 +168,7 @@ _PARAMETER = re.compile(
 
 
 def parameters(specification: str) -> tuple[Parameter, ...]:
-    """The parameters which a text such as `"@job_type nvarchar(20) = N'capture', @start_job bit = 1"` declares.
+    """The parameters that a text such as `"@job_type nvarchar(20) = N'capture', @start_job bit = 1"` declares.
 
     Raises:
         ValueError: a part of the text is no parameter; the message shows it.
@@ -196,7 +196,7 @@ def _default(text: str | None) -> object:
 
 
 def procedure(name: str, specification: str, run: Callable[[Call], AsyncIterator[Event]]) -> SystemProcedure:
-    """A procedure `schema.name` with the parameters that `specification` spells out."""
+    """A procedure `schema.name` with the parameters that `specification` declares."""
     schema, _, local = name.rpartition(".")
     return SystemProcedure(schema, local, parameters(specification), run)
 
@@ -210,5 +210,5 @@ def result_set(result_columns: tuple[ResultColumn, ...], rows: Sequence[tuple]) 
 
 
 def information(text: str, *, number: int = 0, procedure_name: str = "") -> Message:
-    """A message that is no error, as PRINT and low-severity RAISERROR send it."""
+    """An informational message, as sent by PRINT and low-severity RAISERROR."""
     return Message(number, 1, 0 if number == 0 else 10, text, procedure_name, 1)

@@ -1,6 +1,6 @@
-"""`sys.dm_exec_describe_first_result_set` and its sister for an object [doc]: the answer of the procedure as a table.
+"""`sys.dm_exec_describe_first_result_set` and its variant for an object [doc].
 
-What cannot be described is one row that tells the error.
+They return the result of the procedure as a table. Text that cannot be described gives one row with the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The columns of a text's first result set, without running it: what sp_describe_first_result_set answers.
+"""The columns of the first result set of a text, without running it, for sp_describe_first_result_set.
 
-Looked into are queries, OUTPUT clauses, branches and blocks, and users' procedures that are called. What cannot be
-known before it runs is an error with SQL Server's number: 11514 for dynamic text, 11526 for temporary tables.
+The analysis covers queries, OUTPUT clauses, branches and blocks, and calls of users' procedures. What cannot be known
+in advance is an error with SQL Server's number: 11514 for dynamic text, 11526 for temporary tables.
 """
 
 from __future__ import annotations

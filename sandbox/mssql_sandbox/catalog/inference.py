@@ -1,7 +1,8 @@
-"""What a statement needs, without running it: the types of its undeclared parameters.
+"""The types of the undeclared parameters of a statement, without running it.
 
-A parameter takes the type of the column it is compared with, assigned or inserted into, or of the procedure's parameter
-it is passed to; else nvarchar(4000), as for text. Drivers ask before they bind (NULLs, bulk parameters) [exp].
+A parameter takes the type of the column it is compared with, assigned to or inserted into, or of the procedure
+parameter it is passed to; otherwise nvarchar(4000), as for text. Drivers need the types before they bind values (NULLs,
+bulk parameters) [exp].
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _UNKNOWN = "nvarchar(4000)"
 
 @dataclass(frozen=True, slots=True)
 class TableType:
-    """A table type, for parameters that hold rows."""
+    """A table type, for parameters with rows."""
 
     database: str
     schema: str
@@ -36,7 +37,7 @@ Type = SqlType | TableType
 
 
 def parameter_types(session: Session, text: str, declared: str = "") -> list[tuple[str, Type]]:
-    """The variables that a text uses and nobody declares, in order of appearance, with the types they should have.
+    """The undeclared variables that a text uses, in order of appearance, with the types they should have.
 
     Raises:
         SqlError: the text does not parse; 11508 for a variable that is used more than once.
@@ -116,7 +117,7 @@ class _Hints:
                     self.pairs.append((value.name, column.type))
 
     def _execute(self, statement: st.Execute) -> None:
-        """Arguments have the types of the procedure's parameters, by place or by name."""
+        """Arguments have the types of the procedure's parameters, matched by position or by name."""
         wanted = self._parameters(statement)
         names = {name.casefold(): type_ for name, type_ in wanted}
         for place, argument in enumerate(statement.arguments):
@@ -130,7 +131,7 @@ class _Hints:
                 self.pairs.append((argument.value.name, type_))
 
     def _parameters(self, statement: st.Execute) -> list[tuple[str, Type]]:
-        """Names and types of a procedure's parameters; none when there is no such procedure."""
+        """Names and types of a procedure's parameters; none if there is no such procedure."""
         session = self.names.session
         assert not isinstance(statement.procedure, str)
         found = self.names.find(statement.procedure)

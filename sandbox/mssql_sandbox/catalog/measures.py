@@ -1,4 +1,4 @@
-"""A type's sizes in the terms of INFORMATION_SCHEMA: characters, bytes, precision, radix, scale, fraction."""
+"""The sizes of a type in the terms of INFORMATION_SCHEMA: characters, bytes, precision, radix, scale, fraction."""
 
 from __future__ import annotations
 

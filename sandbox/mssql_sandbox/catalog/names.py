@@ -1,6 +1,6 @@
 """Walking a database: its objects, its constraints as objects, and LIKE patterns on names.
 
-The one place that knows how storage keeps what `sys.objects` lists. Names are compared by the database's collation.
+Only this module knows how storage keeps what `sys.objects` lists. Names are compared by the database's collation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TYPE_DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """What `sys.objects` says of one object; times are `datetime` storage values."""
+    """A row of `sys.objects`; times are `datetime` storage values."""
 
     name: str
     object_id: int
@@ -98,7 +98,7 @@ def constraint_rows(table: Table) -> Iterator[ObjectRow]:
 
 
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """A LIKE pattern (`%`, `_`, `[...]`) as a case-insensitive expression for whole names."""
+    """A LIKE pattern (`%`, `_`, `[...]`) as a case-insensitive regular expression for whole names."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -152,7 +152,7 @@ def _quoted_part(text: str, position: int, closing: str) -> tuple[str, int]:
 
 
 def find_object(database: Database, schemas: list[str], name: str) -> ObjectRow | None:
-    """The object or constraint of this name in the first schema which has it."""
+    """The object or constraint of this name in the first schema that has it."""
     key = database.collation.key
     for schema in schemas:
         item = database.find(schema, name)

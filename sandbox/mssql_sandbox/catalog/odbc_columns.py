@@ -1,7 +1,7 @@
-"""What `sp_columns[_100]` says about one column's type, in ODBC's terms.
+"""The type of a column in ODBC's terms, as `sp_columns[_100]` reports it.
 
-Pure: a type and two flags in, numbers out. The procedure itself is in `odbc_procedures`.
-Sources: `sp_columns` [doc]; the numbers which the JDBC driver hands to Debezium [wire].
+Pure: a type and two flags in, numbers out. The procedure itself is in `odbc_procedures`. Sources: `sp_columns` [doc];
+the numbers that the JDBC driver passes to Debezium [wire].
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `SERVERPROPERTY` answers on every server.
+"""The `SERVERPROPERTY` values that all servers share.
 
-Version, edition and name are the server's own (`Server.version`); `functions.properties` adds them.
+Version, edition and name belong to the server (`Server.version`); `functions.properties` adds them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROPERTIES: dict[str, str | int | None] = {
     "isbigdatacluster": 0,
     "isclustered": 0,
     "isexternalauthenticationonly": 0,
-    "isfulltextinstalled": 1,
+    "isfulltextinstalled": 0,
     "isintegratedsecurityonly": 0,
     "islocaldb": 0,
     "ispolybaseinstalled": 0,
@@ -41,4 +41,4 @@ PROPERTIES: dict[str, str | int | None] = {
     "sqlsortordername": "nocase_iso",
     "suspendeddatabasecount": 0,
 }
-"""SERVERPROPERTY by lower-case name, but for the server's own; a name that is nowhere gives NULL."""
+"""SERVERPROPERTY values by lower-case name, except those of the server itself; unknown names give NULL."""

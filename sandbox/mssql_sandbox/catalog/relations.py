@@ -1,7 +1,7 @@
-"""What tables, views and functions consist of: their columns and parameters, whatever kind of object they are.
+"""The columns and parameters of tables, views and functions, for every kind of object.
 
-Columns of views and of functions that give tables are those of a query over them, kept until the object is made anew:
-the server too knows a view's columns from when it was made [doc].
+The columns of views and table-valued functions are those of a query over them. They are kept until the object changes:
+SQL Server too records a view's columns when the view is created [doc].
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.parser import parse
 
 RELATIONS = frozenset({"V", "IF", "TF"})
-"""Objects besides tables that have columns."""
+"""Objects other than tables that have columns."""
 MODULES = frozenset({"P", "FN", "IF", "TF"})
 """Objects that have parameters."""
 _KNOWN = "columns in the catalogue"
@@ -30,7 +30,7 @@ _KNOWN = "columns in the catalogue"
 
 @dataclass(frozen=True, slots=True)
 class ModuleParameter:
-    """A parameter of a module; number 0 without a name is what a scalar function returns. No type: a table."""
+    """A parameter of a module; number 0 without a name is the result of a scalar function. No type: a table."""
 
     number: int
     name: str
@@ -39,7 +39,7 @@ class ModuleParameter:
 
 
 def columns_of(session: Session, database: Database, item: Table | SchemaObject) -> Sequence[Column | ResultColumn]:
-    """The columns of a table, view or function; none of other objects, and of those that do not compile any more."""
+    """The columns of a table, view or function; none for other objects and for modules that no longer compile."""
     if isinstance(item, Table):
         return item.columns
     if item.type_code not in RELATIONS:
@@ -56,7 +56,7 @@ def columns_of(session: Session, database: Database, item: Table | SchemaObject)
 
 
 def _described(session: Session, database: Database, item: SchemaObject) -> tuple[ResultColumn, ...]:
-    """The columns of `SELECT *`; who may see the object may see them."""
+    """The columns of `SELECT *`; a session that may see the object may see them."""
     arguments = ""
     if item.type_code != "V":
         given = 3 if item.definition is None else len(item.definition.node.parameters)
@@ -71,7 +71,7 @@ def _described(session: Session, database: Database, item: SchemaObject) -> tupl
 
 
 def parameters_of(session: Session, database: Database, item: SchemaObject) -> list[ModuleParameter]:
-    """The parameters of a procedure or function, what a scalar function returns first."""
+    """The parameters of a procedure or function, beginning with the result of a scalar function."""
     if item.definition is None:
         return []
     node = item.definition.node

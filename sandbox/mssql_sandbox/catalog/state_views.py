@@ -1,7 +1,7 @@
-"""Which system views and functions tell state, and of what: they need a permission, and fail with 297 without it [doc].
+"""The system views and functions that show state, and the permission that each needs; error 297 without it [doc].
 
-From 2022 on the permissions are `VIEW SERVER PERFORMANCE STATE` and `VIEW DATABASE PERFORMANCE STATE`, which the older
-`VIEW SERVER STATE` and `VIEW DATABASE STATE` include.
+Since 2022 the permissions are `VIEW SERVER PERFORMANCE STATE` and `VIEW DATABASE PERFORMANCE STATE`, which `VIEW SERVER
+STATE` and `VIEW DATABASE STATE` include.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
 
 
 def check(session: Session, database: Database, name: str) -> None:
-    """Refuse a view of state to those without the permission; `name` is lower-case, with its schema.
+    """Refuse a state view to sessions without the permission; `name` is lower-case, with its schema.
 
     Raises:
         SqlError: 297, after a message with the permission's name.

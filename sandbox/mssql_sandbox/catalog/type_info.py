@@ -1,8 +1,8 @@
-"""What `sp_datatype_info[_100]` answers: drivers size their parameters by it.
+"""The result of `sp_datatype_info[_100]`, from which drivers size their parameters.
 
-One row per type name, as ODBC 3 sees it; ODBC 2 differs in the codes of date and time types and in the precision of
-`float` and `real`. Older clients (`sp_datatype_info`) get the types of 2008 as `nvarchar`.
-Source: the documented result set of `sp_datatype_info` [doc]; values [fab].
+One row per type name, in terms of ODBC 3; ODBC 2 differs in the codes of date and time types and in the precision of
+`float` and `real`. Older clients (`sp_datatype_info`) get the types of 2008 as `nvarchar`. Source: the documented
+result set of `sp_datatype_info` [doc]; values [fab].
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TypeInfo:
 
 
 def _number(name: str, code: int, precision: int, usertype: int, **differences: object) -> list[TypeInfo]:
-    """A numeric type and, unless `identity=None` says otherwise, its identity form."""
+    """A numeric type and, unless `identity` is None, its identity form."""
     identity = differences.pop("identity", f"{name} identity")
     row = TypeInfo(
         name, code, precision, None, None, None, 1, 0, 2, 0, 0, 0, name, 0, 0, code, None, 10, None, usertype
@@ -61,7 +61,7 @@ def _number(name: str, code: int, precision: int, usertype: int, **differences: 
 def _other(
     name: str, code: int, precision: int, usertype: int = 0, *, quotes: str | None = None, **differences: object
 ) -> list[TypeInfo]:
-    """A type which is no number; `quotes` is the prefix of its literals."""
+    """A type that is not numeric; `quotes` is the prefix of its literals."""
     suffix = "'" if quotes and quotes.endswith("'") else None
     row = TypeInfo(
         name, code, precision, quotes, suffix, None, 1, 0, 2, None, 0, None, name, None, None, code, None, None, None,
@@ -133,7 +133,7 @@ _TYPES_OF_2008 = frozenset({"date", "time", "datetime2", "datetimeoffset"})
 
 
 def _as_odbc2(row: TypeInfo) -> TypeInfo:
-    """ODBC 2: its own codes of date and time, decimal digits instead of bits for floating point numbers."""
+    """ODBC 2: its own codes of dates and times, decimal digits instead of bits for floating-point numbers."""
     codes = {91: 9, 93: 11}
     if row.type_name in ("float", "real"):
         return replace(row, precision=15 if row.type_name == "float" else 7, num_prec_radix=10)

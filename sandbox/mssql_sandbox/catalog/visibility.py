@@ -1,7 +1,7 @@
-"""Which objects the catalogue shows to a session: its own and those on which it has some permission [doc].
+"""Which objects the catalogue shows to a session: its own, and those on which it has some permission [doc].
 
-Rows of catalogue views are about the object that their `object_id`, `parent_object_id` or pair of schema and name
-tells; rows about anything else are shown to all.
+The `object_id`, `parent_object_id` or pair of schema and name tells which object a row is about; all other rows are
+shown to every session.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NAMES = (("TABLE_SCHEMA", "TABLE_NAME"), ("ROUTINE_SCHEMA", "ROUTINE_NAME"), ("
 
 
 def visible(session: Session, database: Database, object_id: int) -> bool:
-    """Whether the session sees the object with this id; what is no object of the database is seen by all."""
+    """Whether the session sees the object with this id; ids of no object of the database are visible to all."""
     item = database.object_by_id(object_id)
     return item is None or sees_object(session, database, item)
 
 
 def visible_rows(view: SystemView, session: Session, database: Database, rows: Iterable[tuple]) -> Iterable[tuple]:
-    """The rows of a catalogue view which are for this session."""
+    """The rows of a catalogue view that this session may see."""
     if sees_everything(session, database):
         return rows
     places = {column.name: place for place, column in enumerate(view.columns)}

@@ -1,7 +1,7 @@
-"""SQL Server Agent as far as change data capture needs it: the capture and cleanup jobs on the server's clock.
+"""The part of SQL Server Agent that change data capture needs: the capture and cleanup jobs on the server's clock.
 
-A running capture job keeps the settings it started with. Jobs are asyncio tasks of the server's loop; every wait asks
-the virtual clock. What a pass over the log does is in `scan`, what a cleanup does in `cleanup`.
+A running capture job keeps the settings it started with. Jobs are asyncio tasks of the server's loop; every wait uses
+the virtual clock. A pass over the log belongs to `scan`, a cleanup to `cleanup`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _DATETIME_PER_DAY = 300 * 86_400
 _DATETIME_PER_SECOND = 300
 _RETRY_SECONDS = 60.0
 AZURE_CAPTURE_SECONDS, AZURE_CLEANUP_SECONDS = 20, 3600
-"""The scheduler of Azure SQL Database takes no settings of ours [doc]."""
+"""The scheduler of Azure SQL Database ignores these settings [doc]."""
 
 
 def run_scans(capture: DatabaseCapture, *, maxtrans: int, maxscans: int) -> int:
-    """Up to `maxscans` passes, until one finds nothing; how many transactions were read.
+    """Up to `maxscans` passes, until one finds nothing; returns the number of transactions read.
 
     Raises:
         SqlError: a pass failed; those before it count.
@@ -44,7 +44,7 @@ def run_scans(capture: DatabaseCapture, *, maxtrans: int, maxscans: int) -> int:
 
 @dataclass(slots=True)
 class Agent:
-    """The jobs which are running, by database id and type, and the daily schedules of cleanup."""
+    """The running jobs by database id and type, and the daily schedules of cleanup."""
 
     server: Server
     capture_interval: float | None = None
@@ -61,12 +61,12 @@ class Agent:
         return self.server.clock.local_datetime()
 
     def is_running(self, capture: DatabaseCapture, job_type: JobType) -> bool:
-        """Whether the job runs at this moment."""
+        """Whether the job is running."""
         task = self._running.get((capture.database.id, job_type))
         return task is not None and not task.done()
 
     def start(self, capture: DatabaseCapture, job_type: JobType, settings: JobSettings) -> None:
-        """Start a job which is not running; the caller has made sure that the Agent is."""
+        """Start a job that is not running; the caller has checked that Agent is running."""
         work = self._capture(capture, settings) if job_type == "capture" else self._cleanup(capture, settings)
         name = f"cdc.{capture.database.name}_{job_type}"
         self.runs.begin((capture.database.id, job_type), self._now)
@@ -81,25 +81,25 @@ class Agent:
             self.runs.end((capture.database.id, job_type), self._now, status=CANCELED)
 
     def schedule_cleanup(self, capture: DatabaseCapture, settings: JobSettings) -> None:
-        """Let the cleanup job run every day at 02:00 server time; in Azure SQL Database every hour [doc]."""
+        """Schedule the cleanup job for 02:00 server time every day; in Azure SQL Database every hour [doc]."""
         self.unschedule(capture)
         task = asyncio.get_running_loop().create_task(self._daily(capture, settings))
         self._schedules[capture.database.id] = task
 
     def unschedule(self, capture: DatabaseCapture) -> None:
-        """Forget the daily run."""
+        """Remove the daily schedule."""
         task = self._schedules.pop(capture.database.id, None)
         if task is not None:
             task.cancel()
 
     def forget(self, capture: DatabaseCapture) -> None:
-        """Stop everything of a database."""
+        """Stop all jobs of a database."""
         self.stop(capture, "capture")
         self.stop(capture, "cleanup")
         self.unschedule(capture)
 
     def close(self) -> None:
-        """Stop everything: the Agent, or the server, goes down."""
+        """Stop everything: Agent or the server stops."""
         for key in self._running:
             self.runs.end(key, self._now, status=CANCELED)
         for task in (*self._running.values(), *self._schedules.values()):
@@ -123,7 +123,7 @@ class Agent:
             await self.server.clock.sleep(max(interval, 0.01))
 
     def _scan(self, capture: DatabaseCapture, settings: JobSettings) -> None:
-        """Scan, and tell the job's history what was found or what has failed."""
+        """Scan, and record the result or the failure in the job's history."""
         key: JobKey = (capture.database.id, "capture")
         try:
             read = run_scans(capture, maxtrans=settings.maxtrans, maxscans=settings.maxscans)

@@ -1,6 +1,6 @@
-"""What the capture job does with DDL it meets in the log: history rows, changed column types.
+"""How the capture job handles DDL in the log: history rows and changed column types.
 
-Rules: §1.8 of the product's documentation on DDL and change data capture [doc]; who keeps what [fab][est].
+Rules: §1.8 of the product's documentation on DDL and change data capture [doc]; the rest [fab][est].
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mssql_sandbox.errors import SqlError
 
 
 def captured_type(type_: SqlType) -> SqlType:
-    """The type of a captured column in the change table: rowversion becomes binary(8), all else stays [doc]."""
+    """The type of a captured column in the change table: rowversion becomes binary(8), others are unchanged [doc]."""
     return make_type("binary", 8) if type_.name == "rowversion" else type_
 
 
 def follow_ddl(
     capture: DatabaseCapture, metadata: Metadata, change: DdlChange, instances: list[CaptureInstance]
 ) -> None:
-    """Apply one DDL statement to all instances of its table; its history rows are left pending."""
+    """Apply one DDL statement to all capture instances of its table; its history rows become pending."""
     for instance in instances:
         update = 0
         if instance.start_lsn < change.lsn:
@@ -38,7 +38,7 @@ def follow_ddl(
 
 
 def _remember(capture: DatabaseCapture, instance: CaptureInstance, change: DdlChange, update: int) -> None:
-    """Leave the history row pending; a statement over several columns has one row."""
+    """Add the pending history row; a statement over several columns has one row."""
     row = (instance.source.object_id, instance.change_table.object_id, update, change.command, change.lsn, change.time)
     same = [old for old in capture.pending_ddl if (old[1], old[3], old[5]) == (row[1], row[3], row[5])]
     if not same:
@@ -57,13 +57,13 @@ def _apply(metadata: Metadata, instance: CaptureInstance, change: DdlChange) -> 
 
 
 def _new_column(change: DdlChange) -> Column | None:
-    """The column as it is after ALTER COLUMN; the log's details are it, or the pair of old and new."""
+    """The column after ALTER COLUMN; the log's details are this column, or the pair of old and new."""
     details = change.details[-1] if isinstance(change.details, tuple) else change.details
     return details if isinstance(details, Column) else None
 
 
 def _alter_column(capture: DatabaseCapture, metadata: Metadata, instance: CaptureInstance, change: DdlChange) -> bool:
-    """Give the change table the column's new type; whether that was needed.
+    """Change the column's type in the change table; returns whether that was necessary.
 
     A failure becomes rows of `sys.dm_cdc_errors`.
     """
@@ -107,7 +107,7 @@ def _note_failure(
 
 
 def _retype(metadata: Metadata, instance: CaptureInstance, captured: Captured, column: Column) -> None:
-    """Enter the new type into `cdc.captured_columns` and into the instance."""
+    """Record the new type in `cdc.captured_columns` and in the instance."""
     object_id = instance.change_table.object_id
 
     def same(record: Record) -> bool:

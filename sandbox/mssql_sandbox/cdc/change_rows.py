@@ -1,8 +1,8 @@
 """From a log record to the rows of one change table.
 
-Pure: a `RowChange` of the engine's log and an instance's captured columns in, tuples in the change table's column order
-out. Which instances a record concerns, and when, is decided by `scan`.
-Rules: operations and masks [doc][est], deferred updates [doc KB 238254, est], large values [doc][fab].
+Pure: takes a `RowChange` of the engine's log and an instance's captured columns, and returns tuples in the change
+table's column order. `scan` decides which instances a record concerns, and when. Rules: operations and masks
+[doc][est], deferred updates [doc KB 238254, est], large values [doc][fab].
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DELETE, INSERT, BEFORE, AFTER = 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class CapturedColumn:
-    """A captured column: its 1-based ordinal, and where its value stands in a logged row (None once dropped)."""
+    """A captured column: its 1-based ordinal, and the position of its value in a logged row (None once dropped)."""
 
     name: str
     ordinal: int
@@ -30,7 +30,7 @@ class CapturedColumn:
 
 
 class CapturedColumns:
-    """The captured columns of an instance, and how their values are picked from a logged row where none is special."""
+    """The captured columns of an instance, and how to pick their values if none needs special handling."""
 
     __slots__ = ("_last", "_pick", "all", "full_mask")
 
@@ -84,7 +84,7 @@ def _update_mask(columns: Sequence[CapturedColumn], changed: int) -> bytes:
 def change_rows(
     change: RowChange, columns: CapturedColumns, commit_lsn: bytes, command: int
 ) -> Iterator[tuple[Any, ...]]:
-    """The one or two rows which a record leaves in a change table; `command` is the first one's command id.
+    """The one or two rows that a record adds to a change table; `command` is the command id of the first one.
 
     The halves of an update share it, those of a deferred update take it and the next.
 

@@ -1,7 +1,7 @@
 """Removing old changes: the cleanup job and `sp_cdc_cleanup_change_table`.
 
-The job's mark is relative to the newest captured commit, not to now [doc]; instances below it are raised in one
-transaction, rows go in the next.
+The job's low-water mark is relative to the newest captured commit, not to now [doc]. One transaction raises the
+instances below it, the next removes the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROCEDURE = "sp_cdc_cleanup_change_table"
 
 
 def retention_mark(metadata: Metadata, minutes: int) -> bytes | None:
-    """The LSN which the cleanup job makes the new low end: the last commit at least `minutes` before the newest one."""
+    """The new low-water mark of the cleanup job: the last commit at least `minutes` before the newest one."""
     newest = metadata.newest_time()
     if newest is None:
         return None
@@ -27,7 +27,7 @@ def retention_mark(metadata: Metadata, minutes: int) -> bytes | None:
 
 
 def run_cleanup(capture: DatabaseCapture, retention_minutes: int) -> bytes | None:
-    """One run of the cleanup job; the mark, or None when nothing is old enough."""
+    """One run of the cleanup job; returns the mark, or None if nothing is old enough."""
     server = capture.database.server
     with own_transaction(server, "CDC cleanup") as transaction:
         metadata = Metadata(capture.database, transaction)
@@ -47,7 +47,7 @@ def run_cleanup(capture: DatabaseCapture, retention_minutes: int) -> bytes | Non
 
 
 def require_mapped(capture: DatabaseCapture, transaction: Transaction, mark: bytes | None) -> tuple | None:
-    """The row of the mapping which a mark stands for; None without a mark.
+    """The row of the mapping for a mark; None without a mark.
 
     Raises:
         SqlError: 22964, the mark is no `start_lsn` of the mapping.
@@ -63,7 +63,7 @@ def require_mapped(capture: DatabaseCapture, transaction: Transaction, mark: byt
 def raise_low_end(
     capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, mark: bytes | None
 ) -> bytes:
-    """Raise one instance's low end to `mark` (None: where it is); below what changes go then."""
+    """Raise the low-water mark of one instance to `mark` (None: keep it), and delete the changes below it."""
     metadata = Metadata(capture.database, transaction)
     low = instance.start_lsn
     row = None if mark is None else require_mapped(capture, transaction, mark)
@@ -75,7 +75,7 @@ def raise_low_end(
 
 
 def delete_changes(capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance, low: bytes) -> int:
-    """Delete an instance's changes below `low`; the number of rows."""
+    """Delete an instance's changes below `low`; returns the number of rows."""
     return _delete_below(transaction, Metadata(capture.database, transaction), instance.change_table, low)
 
 

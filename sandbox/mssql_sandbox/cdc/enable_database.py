@@ -1,7 +1,7 @@
-"""Switching change data capture on and off for a database.
+"""Enabling and disabling change data capture for a database.
 
-Creates and drops user and schema `cdc`, the metadata tables and the placeholder functions. Jobs belong to the first and
-last *table* and are handled by `agent`; parameter checks of the procedures are in `procedures`.
+Creates and drops the user and schema `cdc`, the metadata tables and the placeholder functions. Jobs are created with
+the first *table* and dropped with the last, by `agent`; the procedures' parameter checks are in `procedures`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_sandbox.engine.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A database and the transaction in which its objects are made."""
+    """A database and the transaction that creates its objects."""
 
     database: Database
     transaction: Transaction
@@ -41,11 +41,11 @@ class Tool:
         return table
 
     def procedure(self, name: str) -> SchemaObject:
-        """A procedure of the capture and cleanup jobs: it is seen in the catalogue, and the jobs alone call it."""
+        """A procedure of the capture and cleanup jobs: visible in the catalogue, and called by the jobs only."""
         return self._object(name, "P", shipped=True, properties={})
 
     def function(self, name: str, *, shipped: bool, properties: dict[str, object] | None = None) -> SchemaObject:
-        """An inline table-valued function in schema `cdc`; what it does is decided by its name."""
+        """An inline table-valued function in the schema `cdc`; its name determines its behaviour."""
         return self._object(name, "IF", shipped=shipped, properties=properties or {})
 
     def _object(self, name: str, code: str, *, shipped: bool, properties: dict[str, object]) -> SchemaObject:
@@ -66,7 +66,7 @@ class Tool:
 
 
 def enable_database(database: Database, transaction: Transaction) -> DatabaseCapture:
-    """Create everything and start to keep the log; the caller has made the checks."""
+    """Create all objects and start to keep the log; the caller has done the checks."""
     tool = Tool(database, transaction)
     database.create_schema(transaction, SCHEMA, owner=SCHEMA)
     now = database.server.clock.local_datetime()
@@ -84,7 +84,7 @@ def enable_database(database: Database, transaction: Transaction) -> DatabaseCap
 
 
 def disable_database(database: Database, transaction: Transaction) -> None:
-    """Drop schema `cdc` with all it holds, `dbo.systranschemas` and the user; forget the log."""
+    """Drop the schema `cdc` with its objects, `dbo.systranschemas` and the user; discard the log."""
     for table in database.tables():
         _untrack(table, transaction)
     schema = database.schema(SCHEMA)

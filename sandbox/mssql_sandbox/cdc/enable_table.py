@@ -31,7 +31,7 @@ PROCEDURE = "sp_cdc_enable_table_internal"
 
 @dataclass(frozen=True, slots=True)
 class EnableRequest:
-    """The arguments of `sys.sp_cdc_enable_table`; None where the caller gave none."""
+    """The arguments of `sys.sp_cdc_enable_table`; None where the caller passed none."""
 
     source_schema: str
     source_name: str
@@ -76,8 +76,6 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
         raise cdc_error(22931, schema, name, procedure=PROCEDURE)
     if table.schema.name.casefold() == layout.SCHEMA:
         raise cdc_error(22974, procedure=PROCEDURE)
-    if any(column.column_set for column in table.columns):
-        raise cdc_error(22854, table.full_name, procedure=PROCEDURE)
     if "memory_optimized" in table.properties:
         raise SqlError(
             10794, "The feature 'Change Data Capture' is not supported with memory optimized tables.",
@@ -90,7 +88,7 @@ def _source(capture: DatabaseCapture, request: EnableRequest) -> Table:
 
 
 def _filegroup(capture: DatabaseCapture, request: EnableRequest) -> str | None:
-    """The filegroup of the change table; it must be one of the database's."""
+    """The filegroup of the change table; it must exist in the database."""
     name = request.filegroup_name
     known = capture.database.properties.get("filegroups", ["PRIMARY"])
     if name is not None and name.casefold() not in {group.casefold() for group in known}:
@@ -135,7 +133,7 @@ def _captured_columns(source: Table, request: EnableRequest) -> list[Column]:
 
 
 def _key_index(source: Table, request: EnableRequest) -> Index | None:
-    """The index which identifies rows: the given one, else the primary key's."""
+    """The index that identifies rows: the given one, else the primary key's."""
     if request.index_name is None:
         return source.primary_key
     schema, name = source.schema.name, source.name
@@ -173,7 +171,7 @@ def _check_key(source: Table, index: Index | None, columns: list[Column], *, net
 
 
 def _gate(capture: DatabaseCapture, transaction: Transaction, role: str) -> None:
-    """Make the gating role when it is missing."""
+    """Create the gating role if it does not exist."""
     if not role.strip():
         raise cdc_error(22907, procedure=PROCEDURE)
     principals = capture.database.principals
@@ -227,7 +225,7 @@ def _register(
     *,
     net: bool,
 ) -> CaptureInstance:
-    """Keep the instance in memory and mark the source as tracked; both are undone with the transaction."""
+    """Register the instance in memory and mark the source as tracked; a rollback undoes both."""
     instance = CaptureInstance(
         name=name,
         source=source,

@@ -1,7 +1,7 @@
 """The scalar functions `sys.fn_cdc_*`.
 
-Sources: the functions' pages [doc]; odd cases measured [fab]: 208 when the database is not enabled, zeros for an
-unknown instance, NULL for a new one until the capture job has met it.
+Sources: the functions' pages [doc]; edge cases measured [fab]: 208 if the database is not enabled, zeros for an unknown
+instance, NULL for a new one until the capture job has seen it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def may_see(scope: Scope, instance: CaptureInstance) -> bool:
 
 
 def max_lsn(scope: Scope) -> bytes | None:
-    """`max(start_lsn)` of the mapping, dummy rows included; NULL while it is empty."""
+    """`max(start_lsn)` of the mapping, dummy rows included; NULL if it is empty."""
     with reading(scope) as metadata:
         row = metadata.newest_mapping()
     return None if row is None else row[0]
@@ -62,7 +62,7 @@ def find_instance(scope: Scope, name: str | None) -> CaptureInstance | None:
 
 
 def low_end(scope: Scope, instance: CaptureInstance) -> bytes | None:
-    """An instance's low end point as the session's server knows it; None on a secondary that has not met it."""
+    """The low end point of an instance as the session's server knows it; None on a secondary that has not seen it."""
     if not scope.server.replica.serves(scope.session.spid):
         return instance.start_lsn
     with reading(scope) as metadata:
@@ -71,7 +71,7 @@ def low_end(scope: Scope, instance: CaptureInstance) -> bytes | None:
 
 
 def min_lsn(scope: Scope, name: str | None) -> bytes | None:
-    """The low end point of an instance; zeros when it is unknown, NULL until the capture job has met it."""
+    """The low end point of an instance; zeros if it is unknown, NULL until the capture job has seen it."""
     instance = find_instance(scope, name)
     if instance is None:
         return ZERO_LSN
@@ -132,7 +132,7 @@ def _has_column_changed(scope: Scope, name: str | None, column: str | None, mask
 
 
 def _is_primary(scope: Scope, name: str | None) -> int | None:
-    """1 on the primary, 0 on the secondary, NULL where no secondary exists [doc]."""
+    """1 on the primary, 0 on the secondary, NULL if there is no secondary [doc]."""
     replica = scope.server.replica
     if not replica.active or scope.server.databases.get(name or "") is None:
         return None

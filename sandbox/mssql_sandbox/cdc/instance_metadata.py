@@ -1,4 +1,4 @@
-"""The rows which a capture instance has in the metadata tables: written when it is enabled, dropped with it."""
+"""The rows of a capture instance in the metadata tables: inserted when it is enabled, deleted with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mssql_sandbox.engine.types import reported_name
 
 
 def write_metadata(metadata: Metadata, instance: CaptureInstance, index: Index | None) -> None:
-    """Enter an instance into the metadata tables; `index` identifies its rows."""
+    """Insert the metadata rows of an instance; `index` identifies its rows."""
     source = instance.source
     object_id = instance.change_table.object_id
     metadata.insert(
@@ -56,7 +56,7 @@ def write_metadata(metadata: Metadata, instance: CaptureInstance, index: Index |
 
 
 def _backfill_ddl(metadata: Metadata, instance: CaptureInstance) -> None:
-    """An instance inherits the DDL history which an older one of the same source already has [fab]."""
+    """An instance inherits the DDL history of an older instance of the same source [fab]."""
     source_id, object_id = instance.source.object_id, instance.change_table.object_id
     older = {
         record["ddl_lsn"]: record
@@ -67,7 +67,7 @@ def _backfill_ddl(metadata: Metadata, instance: CaptureInstance) -> None:
 
 
 def disable_instance(capture: DatabaseCapture, transaction: Transaction, instance: CaptureInstance) -> None:
-    """Drop an instance: its change table, functions and metadata rows; the source is tracked while another is left."""
+    """Drop an instance: change table, functions and metadata rows; the source stays tracked while another exists."""
     database, source = capture.database, instance.source
     metadata = Metadata(database, transaction)
     object_id = instance.change_table.object_id

@@ -1,7 +1,7 @@
-"""Capture instances as the capture job keeps them in memory, and what is known of one database's capture.
+"""Capture instances as the capture job keeps them in memory, and the state of capture in one database.
 
-The rows of `cdc.change_tables` and `cdc.captured_columns` are what clients see; an instance besides remembers how the
-source's rows are laid out at the place in the log up to which the job has read.
+Clients see the rows of `cdc.change_tables` and `cdc.captured_columns`. An instance also remembers the layout of the
+source's rows at the position in the log that the job has reached.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Captured:
 
 @dataclass(slots=True, eq=False)
 class CaptureInstance:
-    """One capture instance. `layout` lists the column ids of a logged row at the capture's place in the log."""
+    """One capture instance. `layout` lists the column ids of a logged row at the capture's position in the log."""
 
     name: str
     source: Table
@@ -52,16 +52,16 @@ class CaptureInstance:
     index_name: str | None
     filegroup: str | None = None
     partition_switch: bool = True
-    """Whether partitions may be switched, although capture does not see it."""
+    """Whether partitions may be switched, although capture does not see the change."""
     masks: bool = True
-    """Whether net changes evaluate update masks: CLR was enabled with the instance."""
+    """Whether net changes evaluate update masks: CLR was enabled when the instance was created."""
     resolved: CapturedColumns = field(default_factory=CapturedColumns)
 
     def __post_init__(self) -> None:
         self.resolve()
 
     def resolve(self) -> None:
-        """Find the places of the captured columns in logged rows; again after every change of `layout`."""
+        """Compute the positions of the captured columns in logged rows; called again after every change of `layout`."""
         places = {column_id: place for place, column_id in enumerate(self.layout)}
         self.resolved = CapturedColumns(
             [
@@ -72,7 +72,7 @@ class CaptureInstance:
 
     @property
     def captured_places(self) -> slice:
-        """Where the captured columns stand in a row of the change table."""
+        """The position of the captured columns in a row of the change table."""
         return slice(LEADING, LEADING + len(self.columns))
 
     def captured(self, column_id: int) -> Captured | None:
@@ -80,7 +80,7 @@ class CaptureInstance:
         return next((column for column in self.columns if column.column_id == column_id), None)
 
     def apply(self, change: DdlChange) -> None:
-        """Follow a change of the source's columns: rows logged behind it are laid out anew."""
+        """Follow a change of the source's columns: rows logged after it have a new layout."""
         column = change.details
         if change.kind == "add column":
             added = column if isinstance(column, Column) else self.source.column(change.column)
@@ -92,19 +92,19 @@ class CaptureInstance:
 
 @dataclass(slots=True, eq=False)
 class DatabaseCapture:
-    """What capture knows of one database: instances by change table, its place in the log, its scans."""
+    """Capture's state of one database: instances by change table, its position in the log, its scans."""
 
     database: Database
     position: int
     ddl_trigger: tuple[int, int]
-    """Object id and creation time of `tr_MScdc_ddl_event`, by which the server notes DDL."""
+    """Object id and creation time of `tr_MScdc_ddl_event`, the server's DDL trigger."""
     instances: dict[int, CaptureInstance] = field(default_factory=dict)
     pending_ddl: list[tuple] = field(default_factory=list)
     history: ScanHistory = field(default_factory=ScanHistory)
     commit_times: dict[bytes, int] = field(default_factory=dict)
-    """Times of commits which were looked up: change queries ask for the same LSN on every row. Cleanup empties it."""
+    """Commit times already looked up: change queries need the same LSN on every row. Cleanup empties it."""
     failures: deque[SqlError] = field(default_factory=deque)
-    """Errors which were ordered for the next scans: one each."""
+    """Errors ordered for the next scans, one for each."""
     paused: bool = False
     lag_seconds: float = 0.0
 

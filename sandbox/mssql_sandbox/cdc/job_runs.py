@@ -1,7 +1,7 @@
-"""What Agent remembers of its jobs: when they were made, whether they run, and the lines of their history.
+"""What Agent records of its jobs: creation times, whether they run, and their history.
 
-Kept in memory beside the running tasks; msdb's tables are made from it when they are read. Messages and steps are those
-of the jobs of change data capture [pub][sys].
+Kept in memory with the running tasks; msdb's tables are computed from it. Messages and steps are those of the jobs of
+change data capture [pub][sys].
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ KEPT = 100
 """Lines of history per job: Agent's own default."""
 FAILED, SUCCEEDED, CANCELED, IN_PROGRESS = 0, 1, 3, 4
 JobKey = tuple[int, JobType]
-"""Id of the database, and which of its two jobs."""
+"""The id of the database, and the job type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a job; `on_success` and `on_failure`: 1 ends with success, 2 with failure, 3 goes on."""
+    """A step of a job; `on_success` and `on_failure`: 1 ends with success, 2 with failure, 3 continues."""
 
     name: str
     command: str
@@ -32,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What all capture jobs, or all cleanup jobs, have in common; the schedule is `freq_type` and so on."""
+    """What all capture jobs, or all cleanup jobs, share; the schedule is `freq_type` and so on."""
 
     description: str
     category_id: int
@@ -108,7 +108,7 @@ class JobRuns:
         return list(self._history.get(key, ()))
 
     def begin(self, key: JobKey, now: int) -> None:
-        """A job starts: the capture job's first step is done at once."""
+        """Record the start of a job; the first step of the capture job is done at once."""
         self.activity[key] = Activity(now)
         if key[1] == "capture":
             message = (
@@ -119,11 +119,11 @@ class JobRuns:
             self._add(key, 1, 22801, 10, message, SUCCEEDED, now)
 
     def note(self, key: JobKey, now: int, number: int, severity: int, message: str, *, failed: bool = False) -> None:
-        """The working step has something to say."""
+        """Add a message of the running step."""
         self._add(key, len(KINDS[key[1]].steps), number, severity, message, FAILED if failed else IN_PROGRESS, now)
 
     def end(self, key: JobKey, now: int, *, status: int) -> None:
-        """A job has ended, or was stopped."""
+        """Record the end of a job, or its stop."""
         running = self.activity.get(key)
         if running is None or running.stopped is not None:
             return
@@ -135,7 +135,7 @@ class JobRuns:
         self._add(key, 0, 0, 0, f"{said}  {last}", status, running.requested)
 
     def forget(self, key: JobKey) -> None:
-        """A job was dropped."""
+        """Remove a dropped job."""
         for known in (self.created, self.activity, self._history):
             known.pop(key, None)
 

@@ -1,6 +1,6 @@
-"""Settings of the capture and the cleanup job and the checks on them. Pure; storing and running is elsewhere.
+"""The settings of the capture and the cleanup job, and their checks. Pure; storing them and running jobs is elsewhere.
 
-Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; which error for what [sys].
+Defaults and limits: `sys.sp_cdc_add_job`, `sys.sp_cdc_change_job` [doc]; error numbers [sys].
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JobSettings:
 
 
 RETENTION = 4320
-"""Minutes for which changes are kept when nobody says otherwise."""
+"""Default number of minutes for which changes are kept."""
 
 
 def defaults(version: ProductVersion) -> dict[JobType, JobSettings]:
@@ -44,7 +44,7 @@ def defaults(version: ProductVersion) -> dict[JobType, JobSettings]:
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """The arguments of `sp_cdc_add_job` and `sp_cdc_change_job`; None means default or leave."""
+    """The arguments of `sp_cdc_add_job` and `sp_cdc_change_job`; None means the default, or unchanged."""
 
     maxtrans: int | None = None
     maxscans: int | None = None
@@ -69,7 +69,7 @@ def check_job_type(job_type: object, *, procedure: str) -> JobType:
 
 
 def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> None:
-    """Refuse settings of the other job and values out of range (22996, 22995, 22990, 22991, 22970, 22994, 22850)."""
+    """Refuse settings of the other job type and wrong values (22996, 22995, 22990, 22991, 22970, 22994, 22850)."""
     capture_only = (change.maxtrans, change.maxscans, change.continuous, change.pollinginterval)
     if job_type == "cleanup" and any(value is not None for value in capture_only):
         raise cdc_error(22996, procedure=procedure)
@@ -88,13 +88,13 @@ def check_change(job_type: JobType, change: JobChange, *, procedure: str) -> Non
 
 
 def added(settings: JobSettings, change: JobChange) -> JobSettings:
-    """A new job's settings: what is given, else the defaults; one that is not continuous polls only when told [sys]."""
+    """The settings of a new job: given values or defaults; a one-shot job does not poll by default [sys]."""
     result = replace(settings, **_given(change))
     return result if result.continuous or change.pollinginterval is not None else replace(result, pollinginterval=0)
 
 
 def changed(settings: JobSettings, change: JobChange) -> JobSettings:
-    """The settings after a change: a job made one-shot polls never, and a polling interval makes it continuous."""
+    """The settings after a change: a one-shot job does not poll, and a polling interval makes a job continuous."""
     result = replace(settings, **_given(change))
     if change.continuous is False:
         return replace(result, pollinginterval=0)

@@ -1,6 +1,6 @@
-"""`msdb.dbo.cdc_jobs`: the table which holds the jobs' settings. It comes into being with the first job [fab].
+"""`msdb.dbo.cdc_jobs`: the table with the jobs' settings. It is created with the first job [fab].
 
-Azure SQL Database has it in each database, as `cdc.cdc_jobs` [doc].
+Azure SQL Database has one in each database, as `cdc.cdc_jobs` [doc].
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JobTable:
     transaction: Transaction
 
     def _home(self, database: Database) -> Database:
-        """Where the table stands: msdb; in Azure SQL Database the database itself [doc]."""
+        """The database of the table: msdb; in Azure SQL Database the database itself [doc]."""
         return database if self.server.version.is_azure else self.server.database("msdb")
 
     @property
@@ -49,7 +49,7 @@ class JobTable:
         return self.server.catalog.cdc.agent.runs
 
     def exists(self, database: Database) -> bool:
-        """Whether any job was ever added."""
+        """Whether a job was ever added."""
         return self._home(database).table(self._layout.schema, JOBS.name) is not None
 
     def _rows(self, database: Database) -> Metadata:
@@ -68,7 +68,7 @@ class JobTable:
         return next((job for job in self.jobs(database) if job.job_type == job_type), None)
 
     def add(self, database: Database, job_type: JobType, settings: JobSettings) -> JobRow:
-        """Add a job, and the table with the first one."""
+        """Add a job, and create the table with the first one."""
         if not self.exists(database):
             Tool(self._home(database), self.transaction).create(self._layout)
         job = JobRow(database.id, job_type, uuid.uuid4(), settings)
@@ -79,7 +79,7 @@ class JobTable:
         return job
 
     def change(self, database: Database, job_type: JobType, settings: JobSettings) -> None:
-        """Give a job other settings; a running job keeps the ones it started with."""
+        """Change the settings of a job; a running job keeps those it started with."""
         self._rows(database).update(self._layout, _is(database, job_type), **_values(settings))
 
     def drop(self, database: Database, job_type: JobType) -> None:
@@ -90,7 +90,7 @@ class JobTable:
 
 
 def _is(database: Database, job_type: JobType | None = None) -> Callable[[Record], bool]:
-    """Whether a record is of the database, and of the job where one is named."""
+    """Whether a record belongs to the database, and to the job if one is named."""
     return lambda record: (
         record.get("database_id", database.id) == database.id and job_type in (None, record["job_type"])
     )

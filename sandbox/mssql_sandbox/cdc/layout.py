@@ -1,4 +1,4 @@
-"""Names and columns of what change data capture creates in a database.
+"""Names and columns of the objects that change data capture creates in a database.
 
 Declarations only: the metadata tables, the fixed columns of a change table, names derived from an instance's name.
 Column order matters: clients read `cdc.change_tables` by position [dbz].
@@ -15,7 +15,7 @@ SCHEMA = "cdc"
 class TableLayout:
     """A metadata table: its columns as text (see `catalog.columns`) and the columns of its unique clustered index.
 
-    `primary` says that the index is a primary key's; `others` are further ones: name, column, whether unique.
+    `primary` marks the index of a primary key; `others` are further indexes: name, column, whether unique.
     """
 
     name: str
@@ -93,7 +93,7 @@ AZURE_JOBS = TableLayout(
     ("job_type",),
     primary=True,
 )
-"""`cdc.cdc_jobs` of Azure SQL Database: one database has two jobs, and no Agent gives them ids [sys]."""
+"""`cdc.cdc_jobs` of Azure SQL Database: a database has two jobs, without ids of Agent [sys]."""
 
 LEADING_COLUMNS = (
     "__$start_lsn binary(10), __$end_lsn binary(10)?, __$seqval binary(10), __$operation int, "
@@ -101,11 +101,11 @@ LEADING_COLUMNS = (
 )
 TRAILING_COLUMNS = "__$command_id int?"
 LEADING = 5
-"""How many columns of a change table come before the captured ones."""
+"""The number of columns of a change table before the captured ones."""
 
 
 def trailing_columns(*, command_id: bool) -> str:
-    """The columns behind the captured ones; builds before the service packs of 2012 to 2016 have none."""
+    """The columns after the captured ones; builds before the service packs of 2012 to 2016 have none."""
     return TRAILING_COLUMNS if command_id else ""
 
 
@@ -132,7 +132,7 @@ DATABASE_PROCEDURES = (
     "sp_ins_instance_enabling_lsn_time_mapping",
     "sp_ins_lsn_time_mapping",
 )
-"""Procedures in schema `cdc` which enabling a database makes [sys]."""
+"""The procedures that enabling a database creates in the schema `cdc` [sys]."""
 
 
 def instance_procedures(object_id: int) -> tuple[str, str, str]:
@@ -148,12 +148,12 @@ MAX_CAPTURED_COLUMNS = 1019
 
 
 def change_table_name(instance: str) -> str:
-    """The change table of a capture instance, in schema `cdc`."""
+    """The change table of a capture instance, in the schema `cdc`."""
     return f"{instance}_CT"
 
 
 def net_index_name(instance: str) -> str:
-    """The unique index which an instance with net changes has besides the clustered one [sys]."""
+    """The additional unique index of an instance with net changes [sys]."""
     return f"{instance}_CT_idx"
 
 

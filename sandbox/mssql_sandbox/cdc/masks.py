@@ -1,7 +1,7 @@
-"""Update masks: which captured columns a change has touched.
+"""Update masks: the captured columns that a change updated.
 
 A mask has one bit per captured column, column 1 in the lowest bit of the *last* byte (9 columns, all set: `0x01FF`
-[est]). Pure arithmetic; what counts as a change is decided in `change_rows`.
+[est]). Pure arithmetic; `change_rows` decides what counts as a change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading and writing the metadata tables of one database through a transaction.
 
-The tables are ordinary tables of the engine; this module only spares its callers positions and views.
+The tables are ordinary tables of the engine; this module hides column positions and read views from its callers.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class Metadata:
                 yield dict(zip(names, row, strict=True))
 
     def insert(self, layout: TableLayout, *rows: tuple) -> None:
-        """Add rows in column order."""
+        """Insert rows, values in column order."""
         self.table(layout).insert_many(self.transaction, rows)
 
     def delete(self, layout: TableLayout, condition: Callable[[Record], bool]) -> int:
-        """Delete the rows which meet the condition; how many there were."""
+        """Delete the rows that satisfy the condition; returns their number."""
         table = self.table(layout)
         rowids = [rowid for rowid, record in self._entries(table) if condition(record)]
         table.delete(self.transaction, rowids)
         return len(rowids)
 
     def update(self, layout: TableLayout, condition: Callable[[Record], bool], **values: object) -> int:
-        """Set columns of the rows which meet the condition; how many there were."""
+        """Set columns of the rows that satisfy the condition; returns their number."""
         table = self.table(layout)
         changes = [
             (rowid, tuple({**record, **values}.values())) for rowid, record in self._entries(table) if condition(record)
@@ -127,7 +127,7 @@ class Metadata:
 
 
 def find_table(database: Database, layout: TableLayout) -> Table:
-    """A metadata table; error 208 with the name that SQL Server shows when there is none."""
+    """A metadata table; error 208 with the name that SQL Server shows if it does not exist."""
     schema = database.schemas.get(layout.schema)
     table = schema.objects.get(layout.name) if schema is not None else None
     if not isinstance(table, Table):
@@ -137,7 +137,7 @@ def find_table(database: Database, layout: TableLayout) -> Table:
 
 @contextmanager
 def own_transaction(server: Server, name: str, *, spid: int = 0) -> Iterator[Transaction]:
-    """A transaction of one statement: committed at the end, undone when the body raises."""
+    """A transaction of one statement: committed at the end, rolled back if the body raises."""
     transaction = server.transactions.begin(name=name, spid=spid)
     try:
         transaction.begin_statement()

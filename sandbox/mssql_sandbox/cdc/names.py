@@ -10,7 +10,7 @@ _CLOSING = {"[": "]", '"': '"'}
 
 
 def split_column_list(text: str, *, procedure: str) -> list[str]:
-    """The names of a comma-separated list, plain or quoted as `[a,b]` or `"a"`; doubled quotes stand for themselves.
+    """The names of a comma-separated list, plain or quoted as `[a,b]` or `"a"`; doubled quotes are one quote.
 
     Raises:
         SqlError: 22965, a quoted name is not closed.
@@ -35,7 +35,7 @@ def split_column_list(text: str, *, procedure: str) -> list[str]:
 
 
 def _quoted(text: str, position: int, closing: str, procedure: str) -> tuple[str, int]:
-    """The quoted name which starts at `position`, and the position behind its closing quote."""
+    """The quoted name that starts at `position`, and the position after its closing quote."""
     characters: list[str] = []
     while position < len(text):
         if text[position] != closing:

@@ -41,7 +41,7 @@ class NetRow:
 
 
 def _final_operation(first: int, last: int, rows: int) -> int | None:
-    """The net operation of a key's first and last change; None when the row came and went."""
+    """The net operation of a key's first and last change; None if the row was inserted and deleted again."""
     if rows == 1:
         return last
     if first == INSERT:

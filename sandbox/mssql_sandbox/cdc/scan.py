@@ -1,8 +1,8 @@
 """One pass over the log: committed changes of tracked tables into change tables, in one transaction.
 
-The pass reads up to `maxtrans` transactions behind the database's place in the log, writes their change rows and the
-mapping of LSNs to times, follows the DDL among them, announces new instances, and moves the place. DDL history is
-written by the next pass, so that it lags the change rows [fab]. Who calls passes, and when, is in `agent`.
+The pass reads up to `maxtrans` transactions after the database's position in the log, writes their change rows and the
+mapping of LSNs to times, applies the DDL among them, activates new instances, and moves the position. The next pass
+writes DDL history, so that it lags the change rows [fab]. `agent` decides when passes run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mssql_sandbox.errors import SqlError
 DUMMY_SECONDS = 300
 _DATETIME_PER_SECOND = 300
 NO_TRANSACTION = b"\0"
-"""`tran_id` of rows which stand for no transaction: consumers filter `tran_id <> 0x00`."""
+"""The `tran_id` of rows that belong to no transaction: consumers filter `tran_id <> 0x00`."""
 
 
 @dataclass(slots=True)
 class _Pass:
-    """What one pass has gathered."""
+    """What one pass has collected."""
 
     rows: dict[CaptureInstance, list[tuple]] = field(default_factory=dict)
     mappings: list[tuple] = field(default_factory=list)
@@ -44,9 +44,9 @@ class _Pass:
 
 
 def scan(capture: DatabaseCapture, maxtrans: int) -> int:
-    """One pass; the number of transactions it has read.
+    """One pass; returns the number of transactions it has read.
 
-    A pass that cannot get a lock, or fails, leaves everything as it was; the next one tries again.
+    A pass that cannot get a lock, or fails, changes nothing; the next one tries again.
 
     Raises:
         SqlError: the pass failed; the history has it already.
@@ -72,7 +72,7 @@ def scan(capture: DatabaseCapture, maxtrans: int) -> int:
 
 
 def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[list[CommittedTransaction], _Pass]:
-    """Write what the next transactions have changed; the caller commits."""
+    """Write the changes of the next transactions; the caller commits."""
     if capture.failures:
         raise capture.failures.popleft()
     if capture.pending_ddl:
@@ -95,7 +95,7 @@ def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[
 
 
 def _ripe(capture: DatabaseCapture, read: list[CommittedTransaction]) -> list[CommittedTransaction]:
-    """Only transactions old enough, when a lag is simulated."""
+    """Only transactions that are old enough, if a lag is simulated."""
     if not capture.lag_seconds:
         return read
     now = capture.database.server.clock.local_datetime()
@@ -147,20 +147,20 @@ def _gather(
 
 
 def _write(metadata: Metadata, instance: CaptureInstance, rows: list[tuple]) -> None:
-    """Change rows into their table, without command ids where it has no column for them."""
+    """Insert change rows into their table, without command ids if it has no such column."""
     width = len(instance.change_table.columns)
     metadata_rows = rows if not rows or len(rows[0]) == width else [row[:width] for row in rows]
     instance.change_table.insert_many(metadata.transaction, metadata_rows)
 
 
 def _flush(metadata: Metadata, instances: Iterable[CaptureInstance], gathered: _Pass) -> None:
-    """Write a table's rows before its change table may be altered: they have the older shape."""
+    """Insert the rows of a table before its change table may be altered: they have the older shape."""
     for instance in instances:
         _write(metadata, instance, gathered.rows.pop(instance, []))
 
 
 def _announce(capture: DatabaseCapture, enabled: InstanceEnabled, gathered: _Pass) -> None:
-    """Give a new instance its own row in the mapping [sys], besides that of the transaction which enabled it."""
+    """Add a mapping row for a new instance [sys], besides that of the transaction that enabled it."""
     for instance in capture.instances.values():
         if instance.start_lsn == enabled.lsn:
             made = instance.create_date
@@ -168,7 +168,7 @@ def _announce(capture: DatabaseCapture, enabled: InstanceEnabled, gathered: _Pas
 
 
 def _heartbeat(capture: DatabaseCapture, metadata: Metadata) -> None:
-    """A dummy row for an idle database, once its newest row is more than 300 s old [sys]."""
+    """Add a dummy row for an idle database, once its newest row is more than 300 s old [sys]."""
     latest = metadata.newest_time()
     if latest is None:
         return
@@ -179,7 +179,7 @@ def _heartbeat(capture: DatabaseCapture, metadata: Metadata) -> None:
 
 
 def _note(capture: DatabaseCapture, read: list[CommittedTransaction], gathered: _Pass, start: int) -> None:
-    """Enter the pass into the history of scans."""
+    """Add the pass to the history of scans."""
     now = capture.database.server.clock.local_datetime()
     if not read:
         capture.history.empty(now)

@@ -1,7 +1,7 @@
 """The history behind `sys.dm_cdc_log_scan_sessions` and `sys.dm_cdc_errors`.
 
-Consecutive scans that find nothing share one row and count up `empty_scan_count`; an empty scan's LSNs are shown with a
-trailing NUL character [dbz]. Rules: §1.7 of the product documentation on the two views [doc].
+Consecutive scans that find nothing share one row and increment `empty_scan_count`; the LSNs of an empty scan end with a
+NUL character [dbz]. Rules: §1.7 of the product documentation on the two views [doc].
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ScanSession:
     failed: int = 0
 
     def add(self, other: ScanSession) -> None:
-        """Count a later session in: sums, and the LSNs and times of the newest that found anything."""
+        """Merge a later session: sums, and the LSNs and times of the newest that found anything."""
         self.end_time = other.end_time
         for name in _SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -80,7 +80,7 @@ class ScanError:
 
 @dataclass(slots=True)
 class ScanHistory:
-    """The last scans and errors of one database, and the sum of all scans before them."""
+    """The newest scans and errors of one database, and the sum of all scans before them."""
 
     sessions: deque[ScanSession] = field(default_factory=deque)
     older: ScanSession | None = None
@@ -88,7 +88,7 @@ class ScanHistory:
     last_id: int = 0
 
     def empty(self, time: int) -> None:
-        """Note a scan which found nothing."""
+        """Record a scan that found nothing."""
         newest = self.sessions[-1] if self.sessions else None
         if newest is not None and newest.empty_scan_count:
             newest.empty_scan_count += 1
@@ -99,7 +99,7 @@ class ScanHistory:
         session.empty_scan_count = 1
 
     def begin(self, time: int) -> ScanSession:
-        """Open a row for a scan that has work to do."""
+        """Add a row for a scan that has work to do."""
         self.last_id += 1
         session = ScanSession(self.last_id, time)
         self.sessions.append(session)
@@ -108,7 +108,7 @@ class ScanHistory:
         return session
 
     def fail(self, time: int, number: int, severity: int, state: int, message: str, lsn: str = NO_LSN) -> None:
-        """Note a scan which failed with an error."""
+        """Record a scan that failed."""
         session = self.begin(time)
         session.end_time, session.error_count, session.failed = time, 1, 1
         self.errors.append(
@@ -117,7 +117,7 @@ class ScanHistory:
 
 
 def summary(sessions: Iterable[ScanSession | None]) -> ScanSession | None:
-    """The row of session 0: all sessions since the server was started [doc]; None without any."""
+    """The row of session 0: all sessions since the server was started [doc]; None if there are none."""
     total: ScanSession | None = None
     for session in sessions:
         if session is None:

@@ -20,7 +20,7 @@ from mssql_sandbox.errors import SqlError, error
 
 
 class CdcService:
-    """What the catalogue asks about change data capture."""
+    """The state of change data capture, for the catalogue."""
 
     def __init__(self, server: Server, *, capture_interval: float | None = None) -> None:
         self.server = server
@@ -29,7 +29,7 @@ class CdcService:
         self._detached: dict[int, DatabaseCapture] = {}
 
     def capture(self, database: Database) -> DatabaseCapture | None:
-        """The capture of a database, or None when it is not enabled."""
+        """The capture of a database, or None if it is not enabled."""
         found = self._captures.get(database.id)
         return found if found is not None and found.database is database else None
 
@@ -38,11 +38,11 @@ class CdcService:
         return list(self._captures.values())
 
     def add(self, capture: DatabaseCapture) -> None:
-        """Keep the capture of a database which has just been enabled."""
+        """Register the capture of a database that has just been enabled."""
         self._captures[capture.database.id] = capture
 
     def database_dropped(self, database: Database) -> None:
-        """A database is gone: its jobs end, and Agent forgets them [doc]."""
+        """Remove a dropped database: its jobs end, and Agent removes them [doc]."""
         self.remove(database)
         with own_transaction(self.server, "DROP DATABASE") as transaction:
             table = JobTable(self.server, transaction)
@@ -50,20 +50,20 @@ class CdcService:
                 table.drop(database, job_type)
 
     def remove(self, database: Database) -> None:
-        """Forget a database."""
+        """Remove a database."""
         capture = self._captures.pop(database.id, None)
         if capture is not None:
             self.agent.forget(capture)
 
     def detached(self, database: Database) -> None:
-        """A database leaves the server: its jobs stand still."""
+        """Detach a database: its jobs stop."""
         capture = self._captures.pop(database.id, None)
         if capture is not None:
             self._detached[database.id] = capture
             self.agent.forget(capture)
 
     def attached(self, database: Database) -> None:
-        """A database is back, with its change data capture and its jobs [doc]."""
+        """Attach a database with its change data capture and its jobs [doc]."""
         capture = self._detached.pop(database.id, None)
         if capture is not None:
             self.add(capture)
@@ -76,13 +76,13 @@ class CdcService:
         return capture.named(name) if capture is not None and name is not None else None
 
     def table_dropped(self, transaction: Transaction, table: Table) -> None:
-        """A tracked table is dropped: its instances go with it [doc]."""
+        """A tracked table is dropped, and its instances with it [doc]."""
         capture = self.capture(table.database)
         for instance in capture.of_source(table.object_id) if capture is not None else ():
             disable_instance(capture, transaction, instance)  # type: ignore[arg-type]
 
     def dropping_index(self, table: Table, index: Index) -> None:
-        """Error 22979 or 22983 when an instance identifies rows by this index."""
+        """Error 22979 or 22983 if an instance identifies rows by this index."""
         capture = self.capture(table.database)
         instances = capture.of_source(table.object_id) if capture is not None else []
         if any(instance.index_name == index.name for instance in instances):
@@ -90,7 +90,7 @@ class CdcService:
             raise cdc_error(number, index.name, table.name, procedure="")
 
     def switching(self, source: Table, target: Table) -> None:
-        """Errors 22842, 22843 when a partitioned table is captured by an instance that does not allow it."""
+        """Errors 22842, 22843 if a partitioned table is captured by an instance that does not allow it."""
         for number, table in ((22842, target), (22843, source)):
             capture = self.capture(table.database)
             instances = capture.of_source(table.object_id) if capture is not None else []
@@ -98,7 +98,7 @@ class CdcService:
                 raise cdc_error(number, procedure="")
 
     def scan_now(self, database: Database) -> int:
-        """Capture everything that is committed, whatever the jobs do; the number of transactions read.
+        """Capture everything that is committed, even if the jobs are stopped; returns the number of transactions read.
 
         Raises:
             SqlError: 208, the database is not enabled.
@@ -113,7 +113,7 @@ class CdcService:
         return total
 
     def start_agent(self) -> None:
-        """Start the Agent, and with it all jobs, as after a restart of the machine."""
+        """Start Agent and all jobs, as after a restart of the machine."""
         self.server.agent_running = True
         self._start_jobs(self.captures())
 
@@ -128,10 +128,10 @@ class CdcService:
                         self.agent.start(capture, "capture", job.settings)
 
     def stop_agent(self) -> None:
-        """Stop the Agent and everything it runs."""
+        """Stop Agent and all jobs."""
         self.server.agent_running = False
         self.agent.close()
 
     def close(self) -> None:
-        """Stop all tasks: the server goes down."""
+        """Stop all tasks: the server stops."""
         self.agent.close()

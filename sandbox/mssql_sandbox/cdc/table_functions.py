@@ -38,7 +38,7 @@ def _captured_columns(instance: CaptureInstance) -> tuple[ResultColumn, ...]:
 
 
 def _check(scope: Scope, instance: CaptureInstance, kind: str, arguments: tuple, options: tuple[str, ...]) -> str:
-    """The option, once the caller's rights and all arguments are in order; errors 229, 313."""
+    """The option, after checking the caller's rights and all arguments; errors 229, 313."""
     if not may_see(scope, instance):
         raise SqlError(
             229,
@@ -123,7 +123,7 @@ def _key(row: tuple, places: list[int]) -> tuple:
 
 
 def _placeholder(name: str) -> SystemTableFunction:
-    """A function which is never read: without arguments it gives the text of error 313 [fab]."""
+    """A function that is never read: without arguments it gives the text of error 313 [fab]."""
 
     def rows(_scope: Scope, *_arguments: object) -> Slices:
         raise SqlError(50000, f"cdc.{name} carries permissions only: read the function of a capture instance.")

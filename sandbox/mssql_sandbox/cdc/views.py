@@ -1,4 +1,4 @@
-"""Views about change data capture: scan sessions, errors, and the Agent among the server's services."""
+"""Views of change data capture: scan sessions, errors, and Agent among the server's services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DATETIME_PER_SECOND = 300
 
 
 def _history(scope: Scope) -> ScanHistory:
-    """What the capture job has noted; on a secondary nothing, since it scans the log of the primary [dbz]."""
+    """What the capture job has recorded; empty on a secondary, since capture scans the primary's log [dbz]."""
     capture = scope.server.catalog.cdc.capture(scope.database)
     if scope.server.replica.serves(scope.session.spid):
         return ScanHistory()

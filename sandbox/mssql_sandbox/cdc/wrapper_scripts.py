@@ -1,6 +1,6 @@
-"""Scripts of the functions which wrap change functions: ranges of time instead of LSNs, operations as letters. Pure.
+"""Scripts of wrapper functions: time ranges instead of LSNs, operations as letters. Pure.
 
-The result's shape and the meaning of the times follow "sys.fn_all_changes_<capture_instance>" and
+The shape of the result and the meaning of the times follow "sys.fn_all_changes_<capture_instance>" and
 "sys.fn_net_changes_<capture_instance>" [doc]; the text is this project's own.
 """
 
@@ -25,7 +25,7 @@ class WrapperColumn:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """What a wrapper shows: `columns` of the instance and a bit `<name>_uflag` for each name of `flags`."""
+    """The columns of a wrapper: `columns` of the instance and a bit `<name>_uflag` for each name of `flags`."""
 
     instance: str
     columns: Sequence[WrapperColumn]

@@ -1,4 +1,4 @@
-"""Engine core of the stand-in: types, values, conversions, functions, storage, locks, transactions, log.
+"""Engine core of the sandbox: types, values, conversions, functions, storage, locks, transactions, log.
 
-Nothing here knows T-SQL text, the wire protocol or the system catalog; those import this package.
+Knows neither T-SQL text, the wire protocol nor the system catalogue; those import this package.
 """

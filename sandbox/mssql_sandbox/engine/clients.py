@@ -1,4 +1,4 @@
-"""What a server knows of the other end of a session's connection."""
+"""What a server knows about the client of a session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionFacts:
-    """How a client has come; sessions without a socket (scripts, jobs) come through shared memory."""
+    """How a client is connected; sessions without a socket (scripts, jobs) use shared memory."""
 
     transport: str = "Shared memory"
     protocol_version: int = 0x74000004

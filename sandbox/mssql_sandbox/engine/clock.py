@@ -1,7 +1,7 @@
-"""The server's clock: real by default; it can be set, advanced and frozen, and sleepers follow it.
+"""The server's clock: real by default; it can be set, advanced and frozen, and sleeping tasks follow it.
 
-Everything in the sandbox that asks for the time or waits for a time asks a `Clock`, so that tests can let days
-pass at once. What does not belong here: formatting times and SQL date arithmetic.
+Everything in the sandbox that reads the time or waits uses a `Clock`, so that a test can let days pass at once. What
+does not belong here: formatting times and SQL date arithmetic.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Clock:
         return ((ticks - _DATETIME_EPOCH_TICKS) * 300 + 5_000_000) // 10_000_000
 
     def freeze(self) -> None:
-        """Stop time where it is."""
+        """Stop the clock."""
         self._frozen_at = self.now_ns()
 
     def resume(self) -> None:
-        """Let time run on from where it stands."""
+        """Let the clock run on from its current time."""
         if self._frozen_at is not None:
             self._shift = self._frozen_at - time.time_ns()
             self._frozen_at = None
             self._rearm()
 
     def set(self, moment: datetime) -> None:
-        """Jump to an aware datetime, forwards or backwards; sleepers whose time has come wake up."""
+        """Jump to an aware datetime, forwards or backwards; due sleepers wake up."""
         self._jump(int((moment - EPOCH) / timedelta(microseconds=1)) * 1000 - self.now_ns())
 
     def advance(self, seconds: float) -> None:
@@ -85,7 +85,7 @@ class Clock:
         self._rearm()
 
     async def sleep(self, seconds: float) -> None:
-        """Return once `seconds` have passed on this clock; a frozen clock sleeps until it is advanced."""
+        """Return after `seconds` on this clock; with a frozen clock, when it is advanced."""
         future = asyncio.get_running_loop().create_future()
         due = self.now_ns() + int(seconds * 1_000_000_000)
         heapq.heappush(self._sleepers, (due, next(self._counter), future))

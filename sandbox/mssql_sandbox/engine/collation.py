@@ -1,7 +1,7 @@
-"""Collations: what a collation's name means, comparison keys, code pages.
+"""Collations: the meaning of a collation's name, comparison keys, code pages.
 
-`Collation.key` gives the sort key of national text, `narrow_key` that of char/varchar text: SQL_* collations order
-the two differently (hyphens and apostrophes count in varchar, and are nearly ignored in nvarchar). Two texts are equal
+`Collation.key` gives the sort key of national text, `narrow_key` that of char/varchar text: SQL_* collations order the
+two differently (hyphens and apostrophes count in varchar and are nearly ignored in nvarchar). Two texts are equal
 exactly when their keys are. What does not belong here: conversion between types, the collation of an expression.
 """
 
@@ -31,7 +31,7 @@ _MULTI_BYTE = frozenset({932, 936, 949, 950, 65001})
 
 @dataclass(frozen=True, slots=True)
 class Collation:
-    """A collation by its canonical name, with the properties that the name spells out.
+    """A collation by its canonical name, with the properties that the name encodes.
 
     `sql_order`: an SQL_* collation; `binary`: BIN or BIN2; `version`: 80, 90, 100 or 140; `code_page` 65001 for UTF8.
     """
@@ -54,7 +54,7 @@ class Collation:
 
     @property
     def codec(self) -> str:
-        """Python's name of the code page."""
+        """Python's name for the code page."""
         return _codec(self.code_page)
 
     @property
@@ -67,11 +67,11 @@ class Collation:
         return encoder(self.code_page)(text)
 
     def decode(self, data: bytes) -> str:
-        """Text of char/varchar bytes; bytes without meaning become the control characters of the same number."""
+        """Text of char/varchar bytes; undefined bytes become the control characters of the same number."""
         return data.decode(self.codec, _SAME_NUMBER)
 
     def to_code_page(self, text: str) -> str:
-        """The text as char/varchar would keep it."""
+        """The text after storing it as char/varchar."""
         return text if text.isascii() else self.decode(self.encode(text))
 
 
@@ -81,7 +81,7 @@ def _codec(code_page: int) -> str:
 
 @lru_cache(maxsize=64)
 def encoder(code_page: int) -> Callable[[str], bytes]:
-    """The function that encodes text; `str.encode` would look the codec up and pass through Python each time."""
+    """The function that encodes text; `str.encode` would look up the codec and run Python code each time."""
     name = _codec(code_page)
     if code_page in _MULTI_BYTE:
         encode = codecs.lookup(name).encode
@@ -120,7 +120,7 @@ _FITTING = dict(zip(
     "lLdhHitTb|!aGdeTpSstFfOß-/\\*v8n===<^>v|'?",
     strict=True,
 ))  # fmt: skip
-"""What the code pages of Windows put in place of characters that have no decomposition (`α` is an a to 1252)."""
+"""Windows' best-fit replacements for characters that have no decomposition (`α` is an a in 1252)."""
 _BEST_FIT = "sqlserver-best-fit"
 _SAME_NUMBER = "sqlserver-same-number"
 codecs.register_error(_BEST_FIT, _best_fit)
@@ -188,7 +188,7 @@ def _with_keys(collation: Collation, rules: collation_keys.Rules) -> Collation:
 
 
 def find_collation(name: str) -> Collation | None:
-    """The collation of this name (in any case), or None; the names database_default and the like are not known here."""
+    """The collation of this name (in any case), or None; names such as database_default are not known here."""
     return _named(name.lower())
 
 
@@ -201,7 +201,7 @@ def collation_named(name: str) -> Collation:
 
 
 def known_collations() -> list[Collation]:
-    """Common collations of every family: each locale and sort order has some."""
+    """Common collations of every family, with each locale and sort order."""
     names = [
         f"{family}_{flags}" for family in FAMILIES for flags in ("BIN", "BIN2", "CI_AI", "CI_AS", "CS_AI", "CS_AS")
     ]

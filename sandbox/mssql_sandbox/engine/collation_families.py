@@ -1,12 +1,9 @@
-"""The families of collations: locale, code page, the versions there are; and the names of all collations of a server.
+"""The families of collations: locale, code page and versions.
 
-What a name means belongs to `collation`. Families without a code page, for national text only, are not known.
+The meaning of a name belongs to `collation`. Families without a code page, for national text only, are not supported.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from itertools import product as combinations
 
 _BY_VERSION = {
     "80": ("Danish_Norwegian:0406:1252 Japanese_Unicode:10411:932 Korean_Wansung:0412:949"),
@@ -45,7 +42,7 @@ FAMILIES: dict[str, tuple[int, int]] = {
     for text in _BY_VERSION.values()
     for name, lcid, code_page in (family.split(":") for family in text.split())
 }
-"""Locale and code page of the families of Windows' collations."""
+"""Locale and code page of the families of Windows collations."""
 SQL_FAMILIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "SQL_Latin1_General_CP1": (0x0409, 1252, {"CS_AS": 51, "CI_AS": 52, "CI_AI": 54}),
     "SQL_Latin1_General_Pref_CP1": (0x0409, 1252, {"CI_AS": 53}),
@@ -82,30 +79,4 @@ SQL_FAMILIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "SQL_Latvian_CP1257": (0x0426, 1257, {"CS_AS": 157, "CI_AS": 158}),
     "SQL_Lithuanian_CP1257": (0x0427, 1257, {"CS_AS": 159, "CI_AS": 160}),
 }
-"""Locale of the national text, code page, and the sort order by the rules of comparison [doc: fn_helpcollations]."""
-
-_RULES = ["_".join(parts) for parts in combinations(("CI", "CS"), ("AI", "AS"))]
-_STYLES = [rules + kana + width for rules, kana, width in combinations(_RULES, ("", "_KS"), ("", "_WS"))]
-_OLD = ["BIN", "BIN2", *_STYLES]
-_FLAGS = {
-    "80": _OLD,
-    "90": [*_OLD, *(f"{style}_SC" for style in _STYLES), *(f"{style}_SC_UTF8" for style in _STYLES)],
-    "140": ["BIN", "BIN2", *("".join(parts) for parts in combinations(_STYLES, ("", "_VSS"), ("", "_UTF8")))],
-}
-_FLAGS["100"] = _FLAGS["90"]
-"""What may stand behind a family and its version."""
-
-
-def collation_names() -> list[str]:
-    """The names of all collations, in the order of names; those for UTF-8 end so."""
-    return sorted(_names(), key=str.casefold)
-
-
-def _names() -> Iterator[str]:
-    for versions, text in _BY_VERSION.items():
-        for family, version in combinations(text.split(), versions.split()):
-            number = "" if version == "80" else f"_{version}"
-            yield from (f"{family.partition(':')[0]}{number}_{flags}" for flags in _FLAGS[version])
-    yield "Latin1_General_100_BIN2_UTF8"
-    for family, (_, _, orders) in SQL_FAMILIES.items():
-        yield from (f"{family}_{flags}" for flags in orders)
+"""Locale of the national text, code page, and sort order [doc: fn_helpcollations]."""

@@ -24,7 +24,7 @@ _SURROGATES = 0x10000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts in comparisons."""
+    """The comparison properties of a collation."""
 
     case_sensitive: bool
     accent_sensitive: bool
@@ -95,7 +95,7 @@ def _levels(accents: str, case: str, special: str) -> str:
 
 
 def _case(text: str, *, upper_first: bool) -> str:
-    """Case level: one mark per character, the trailing marks of the lesser case left out."""
+    """Case level: one mark per character, without trailing marks of the lesser case."""
     greater = "\x02"
     marks = [greater if character.isupper() != upper_first else "\x01" for character in text]
     return "".join(marks).rstrip("\x01")
@@ -127,7 +127,7 @@ def _full_key(text: str, rules: Rules, weights: dict[int, int], *, word_order: b
 
 
 def _expanded(text: str, rules: Rules) -> str:
-    """Base characters with their accents behind them; ligatures taken apart; wide forms made narrow."""
+    """Base characters followed by their accents; ligatures split; wide forms made narrow."""
     out: list[str] = []
     for character in text:
         letters = _LETTERLIKE.get(character)
@@ -151,7 +151,7 @@ def _lower(character: str, rules: Rules) -> str:
 
 
 def _weightless(number: int, rules: Rules, *, word_order: bool) -> bool:
-    """Characters that comparisons pass over: controls, and what older Windows tables do not know."""
+    """Characters that comparisons ignore: controls, and characters unknown to older Windows tables."""
     if number >= _SURROGATES:
         return not rules.weigh_supplementary
     return word_order and (number < 0x09 or 0x0E <= number < 0x20 or number == 0x7F or number == 0x200B)

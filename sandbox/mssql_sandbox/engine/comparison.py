@@ -35,7 +35,7 @@ def _zeros_off(value: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)
 def sort_key(type_: SqlType) -> Key | None:
-    """The key function of a type's values; None when values are their own keys. Error 306 for text, ntext, image."""
+    """The key function of a type's values; None if values are their own keys. Error 306 for text, ntext, image."""
     name = type_.name
     if name in {"text", "ntext", "image", "xml"}:
         if name == "image":
@@ -87,7 +87,7 @@ def _family(type_: SqlType) -> str:
 
 @lru_cache(maxsize=4096)
 def comparison_keys(left: SqlType, right: SqlType) -> tuple[Key | None, Key | None]:
-    """Key functions that make values of two types comparable: both go to the promoted type; None means identity."""
+    """Key functions that make values of two types comparable, in the promoted type; None means identity."""
     common = promote(left, right)
     key = sort_key(common)
     return _through(left, common, key), _through(right, common, key)
@@ -97,13 +97,13 @@ def _through(source: SqlType, common: SqlType, key: Key | None) -> Key | None:
     if source.name == common.name and source.collation == common.collation:
         return key
     if source.name in NUMBERS and common.name in NUMBERS and not {source.name, common.name} & {"float", "real"}:
-        return key  # exact numbers compare among each other as they are
+        return key  # exact numbers compare with each other unconverted
     convert = converter(source, common)
     return convert if key is None else lambda value: key(convert(value))
 
 
 def compare(left: object, left_type: SqlType, right: object, right_type: SqlType) -> int | None:
-    """-1, 0 or 1; None when a side is NULL."""
+    """-1, 0 or 1; None if a side is NULL."""
     if left is None or right is None:
         return None
     left_key, right_key = comparison_keys(left_type, right_type)

@@ -1,8 +1,8 @@
 """Conversion between all types, by SQL Server's rules and with its errors.
 
-`converter(source, target)` makes a function for values in storage form, cached by the two types; `convert` is the
-one-off form; `assigner` is for column values, where lost characters are an error. The parts live in
-conversion_numbers, conversion_dates and conversion_strings; what does not belong here: which type wins (precedence.py).
+`converter(source, target)` makes a function for values in storage form, cached by the two types; `convert` converts one
+value; `assigner` is for column values, where lost characters are an error. The parts are in conversion_numbers,
+conversion_dates and conversion_strings; what does not belong here: which type wins (precedence.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHARACTERS = SINGLE_BYTE | NATIONAL
 
 
 def convert(value: object, source: SqlType, target: SqlType, *, style: int | None = None, try_: bool = False) -> Any:
-    """The value in `target`'s storage form, as CAST or CONVERT gives it; character data is cut to length silently.
+    """The value in `target`'s storage form, as CAST or CONVERT gives it; character data is silently truncated.
 
     `try_`: TRY_CAST and TRY_CONVERT: a value that cannot be converted is NULL; an impossible pair of types (529) still
     is an error. Errors: 220, 232, 235, 241, 242, 244, 245, 248, 281, 295, 529, 8114, 8115, 8169, 8170.
@@ -58,7 +58,7 @@ def convert(value: object, source: SqlType, target: SqlType, *, style: int | Non
 
 @lru_cache(maxsize=8192)
 def converter(source: SqlType, target: SqlType, style: int | None = None) -> Converter:
-    """The function that converts non-NULL values of `source` to `target`; error 529 when there is no conversion."""
+    """The function that converts non-NULL values of `source` to `target`; error 529 if there is no conversion."""
     if (source.name, target.name) in FORBIDDEN:
         raise error(529, source=reported_name(source), target=reported_name(target))
     if source.name == "sql_variant":
@@ -103,7 +103,7 @@ def _from_variant(target: SqlType, style: int | None) -> Converter:
 
 
 def assigner(source: SqlType, target: SqlType, *, table: str, column: str, verbose: bool = True) -> Converter:
-    """Like `converter`, for storing into a column, where text or bytes that would be cut are an error.
+    """Like `converter`, for storing into a column, where truncation of text or bytes is an error.
 
     It is 2628 or, when not `verbose` (compatibility levels below 150), 8152. Trailing blanks and zero bytes may be cut.
     """

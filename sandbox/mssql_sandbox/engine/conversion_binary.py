@@ -29,7 +29,7 @@ _SIZES = {"bit": 1, "tinyint": 1, "smallint": 2, "int": 4, "bigint": 8, "smallmo
 
 
 def to_binary(source: SqlType, target: SqlType, style: int | None) -> Converter | None:
-    """The function to binary, varbinary, image or rowversion; numbers keep their last bytes, the rest their first."""
+    """The function to binary, varbinary, image or rowversion; numbers keep their last bytes, others their first."""
     length = 8 if target.name == "rowversion" else target.length
     fixed = target.name in {"binary", "rowversion"}
     if source.name in STRINGS and (style or 0) in {1, 2}:

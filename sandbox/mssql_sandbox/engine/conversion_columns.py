@@ -1,6 +1,7 @@
-"""Conversion of whole columns: the same values as `converter` gives, NULL staying NULL, for a list at a time.
+"""Conversion of whole columns: the same values as `converter` gives, for a list at a time; NULL stays NULL.
 
-What large reads convert most has a loop of its own here, in one table; everything else is `converter` in a loop.
+The conversions most frequent in large reads have loops of their own, in one table; all others call `converter` in a
+loop.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _ISO = (None, 121)
 
 @lru_cache(maxsize=8192)
 def column_converter(source: SqlType, target: SqlType, style: int | None = None) -> ColumnFunction:
-    """The function that converts columns of `source` to `target`; error 529 when there is no conversion.
+    """The function that converts columns of `source` to `target`; error 529 if there is no conversion.
 
-    Equal conversions are one object, so that an expression which occurs twice can be recognized.
+    Equal conversions are one object, so that repeated expressions can be recognized.
     """
     function = converter(source, target, style)
     maker = _TABLE.get((source.name, target.name)) if style in _ISO else None
@@ -33,7 +34,7 @@ def column_converter(source: SqlType, target: SqlType, style: int | None = None)
 
 
 def lifted(function: Callable[[Any], Any]) -> ColumnFunction:
-    """A function of values that are not NULL as a function of columns."""
+    """A function of non-NULL values as a function of columns."""
     return lambda cells: [None if v is None else function(v) for v in cells]
 
 
@@ -136,4 +137,4 @@ _TABLE: dict[tuple[str, str], _Maker] = {
     ("datetime2", "varchar"): _iso_datetime2,
     ("datetimeoffset", "varchar"): _iso_datetimeoffset,
 }
-"""(source, target) -> the loop for a conversion without style (or with 121), None where it would not be exact."""
+"""(source, target) -> the loop for a conversion without style (or with 121), None if it would not be exact."""

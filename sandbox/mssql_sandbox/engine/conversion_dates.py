@@ -43,7 +43,7 @@ def _between(source: SqlType, target: SqlType, style: int | None) -> Converter:
         if source.name == "datetimeoffset" and target.name != "datetimeoffset" and style == 1:
             point = Moment(*divmod(value[0], 864_000_000_000))
         if target.name == "time" and source.name == "datetime":
-            # 1/300 s counts as its three printed digits when only three or fewer are asked for.
+            # With a scale of three or less, 1/300 s counts as its three printed digits.
             point = point._replace(ticks=point.ticks)
         try:
             return from_moment(point, target)

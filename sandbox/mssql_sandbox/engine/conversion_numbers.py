@@ -106,7 +106,7 @@ def _to_decimal(source: SqlType, target: SqlType) -> Converter:
 
 
 def _float_digits(value: float) -> Decimal:
-    """A float as decimal: 17 significant digits, as the server takes them."""
+    """A float as decimal: 17 significant digits, as in the server."""
     return Decimal(f"{value:.17g}")
 
 
@@ -232,7 +232,7 @@ def _from_datetime(source: SqlType, target: SqlType) -> Converter:
 
 
 def half_up(value: float, digits: int) -> Decimal:
-    """A float as decimal with `digits` digits behind the point, halves away from zero."""
+    """A float as decimal with `digits` digits after the point, rounded half away from zero."""
     exact = _float_digits(value)
     wide = Context(prec=exact.adjusted() + digits + 2) if exact.adjusted() + digits + 2 > _CONTEXT.prec else _CONTEXT
     return exact.quantize(unit(digits), ROUND_HALF_UP, wide)

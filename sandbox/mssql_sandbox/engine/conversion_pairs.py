@@ -1,4 +1,4 @@
-"""Which types CAST and CONVERT bring into which: the chart of the documentation, as the pairs that are not allowed."""
+"""The conversions that CAST and CONVERT do not allow, from the chart in the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion to character types and to uniqueidentifier: styles, cutting, padding, code pages."""
+"""Conversion to character types and to uniqueidentifier: styles, truncation, padding, code pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Converter = Callable[[Any], Any]
 
 
 def to_string(source: SqlType, target: SqlType, style: int | None) -> Converter | None:
-    """The function to a character type: text in the style, then cut, padded and brought to the code page."""
+    """The function to a character type: text in the style, then truncated, padded and converted to the code page."""
     if source.name in UDTS:
         return None
     if target.name == "xml" and source.name != "xml":
@@ -51,7 +51,7 @@ def to_string(source: SqlType, target: SqlType, style: int | None) -> Converter 
 
 
 def fitter(target: SqlType) -> Callable[[str], str]:
-    """The function that cuts text to the type's length, pads char and nchar, and applies varchar's code page."""
+    """The function that truncates text to the type's length, pads char and nchar, and applies varchar's code page."""
     length = target.length
     collation = target.collation
     fixed = target.name in {"char", "nchar"}
@@ -92,7 +92,7 @@ def utf16_length(text: str) -> int:
 
 
 def split_units(text: str) -> str:
-    """The text with each supplementary character as its two surrogates: what collations without _SC count and cut."""
+    """The text with each supplementary character as two surrogates: the units that collations without _SC count."""
     if text.isascii() or max(text) <= "\uffff":
         return text
     return "".join(c if c <= "\uffff" else _surrogates(c) for c in text)
@@ -104,7 +104,7 @@ def _surrogates(character: str) -> str:
 
 
 def join_units(text: str) -> str:
-    """The text with surrogates that stand together as one character again."""
+    """The text with pairs of surrogates joined to one character."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -128,7 +128,7 @@ def _cut_bytes(text: str, length: int, collation: Any, *, fixed: bool) -> str:
     data = collation.encode(text)
     if length != MAX and len(data) > length:
         data = data[:length]
-    # A character whose bytes were cut apart is lost.
+    # A character whose bytes were split is lost.
     text = data.decode(collation.codec, "ignore")
     return text + " " * (length - len(data)) if fixed else text
 

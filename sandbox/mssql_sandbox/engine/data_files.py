@@ -1,8 +1,8 @@
-"""Data files of BULK INSERT and OPENROWSET(BULK …): opening them, and cutting text into rows of fields.
+"""Data files of BULK INSERT: opening them, and splitting text into rows of fields.
 
-Fields are cut as the server does: every field but a row's last ends at the field terminator, whatever stands in it
-(line ends too), the last one at the row terminator or at the end of the file. What the fields mean belongs to the
-executor. Files are read by the server, with the rights of the server's process, so callers first ask who may.
+Fields are split as the server does it: every field but the last of a row ends at the field terminator and may contain
+line ends; the last one ends at the row terminator or at the end of the file. The executor gives fields their meaning.
+Files are opened with the rights of the server's process, so callers check permissions first.
 """
 
 from __future__ import annotations
@@ -17,23 +17,18 @@ from mssql_sandbox.errors import SqlError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 _NAMED_PAGES = {"ACP": "cp1252", "OEM": "cp437", "RAW": "cp1252", "65001": "utf-8-sig", "1200": "utf-16"}
-_MISSING, _DENIED, _EXISTS = (
-    "2(The system cannot find the file specified.)",
-    "5(Access is denied.)",
-    "80(The file exists.)",
-)
+_DENIED = "5(Access is denied.)"
 CUT_SHORT = "\udfff"
-"""Ends the only field of a row that the end of the file has cut short."""
+"""Ends the only field of a row that is truncated by the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """How the text of a data file is laid out; terminators as written, escapes included."""
+    """The layout of a data file's text; terminators as written, with escapes."""
 
     fields: int
     field_terminator: str = "\\t"
     row_terminator: str = "\\n"
-    quote: str = ""
 
 
 def _not_opened(path: str, code: str) -> SqlError:
@@ -62,17 +57,6 @@ def read_bytes(path: str) -> bytes:
         raise _not_opened(path, _DENIED) from failure
 
 
-def write_new(path: str, content: str) -> None:
-    """Write a file that does not exist yet; 4861 where one does, or where it cannot be made."""
-    try:
-        with Path(path).open("x", encoding="utf-8", newline="") as file:
-            file.write(content)
-    except FileExistsError as failure:
-        raise _not_opened(path, _EXISTS) from failure
-    except (OSError, ValueError) as failure:
-        raise _not_opened(path, _MISSING) from failure
-
-
 def decoded(content: bytes, page: str) -> str:
     """Text in a code page: ACP, OEM, RAW or a number. Bytes that are no text become lone surrogates.
 
@@ -90,7 +74,7 @@ def decoded(content: bytes, page: str) -> str:
 
 
 def is_text(field: str) -> bool:
-    """Whether all bytes of a field were text of the code page."""
+    """Whether all bytes of a field were valid text in the code page."""
     return not any("\udc80" <= sign <= "\udcff" for sign in field)
 
 
@@ -105,7 +89,7 @@ def unescaped(terminator: str) -> str:
 
 
 def row_end(terminator: str) -> re.Pattern[str]:
-    r"""What ends a row. A written `\n` stands for a line end, with or without its carriage return; 0x0a does not."""
+    r"""The terminator of a row. A written `\n` matches a line end with or without carriage return; 0x0a does not."""
     plain = re.escape(unescaped(terminator))
     if terminator.endswith("\\n") and not terminator.endswith("\\r\\n"):
         plain = plain.removesuffix(re.escape("\n")) + "\r?\n"
@@ -113,10 +97,7 @@ def row_end(terminator: str) -> re.Pattern[str]:
 
 
 def rows(text: str, form: FileForm) -> Iterator[list[str]]:
-    """The rows of a file as fields; a last row that the file's end cuts short is one field with `CUT_SHORT`."""
-    if form.quote:
-        yield from _quoted_rows(text, form)
-        return
+    """The rows of a file as fields; a last row truncated by the end of the file is one field with `CUT_SHORT`."""
     field_end, width = unescaped(form.field_terminator), len(unescaped(form.field_terminator))
     end, size, inner = row_end(form.row_terminator), len(text), form.fields - 1
     place = 0
@@ -133,27 +114,3 @@ def rows(text: str, form: FileForm) -> Iterator[list[str]]:
         found.append(text[place : size if match is None else match.start()])
         place = size if match is None else match.end()
         yield found
-
-
-def _quoted_rows(text: str, form: FileForm) -> Iterator[list[str]]:
-    """FORMAT = 'CSV': a field may stand between quotes, doubled inside; rows end where they end, short or long."""
-    quote = re.escape(form.quote)
-    part = re.compile(
-        rf"(?:{quote}((?:[^{quote}]|{quote}{quote})*){quote}|(.*?))"
-        rf"({re.escape(unescaped(form.field_terminator))}|{row_end(form.row_terminator).pattern}|\Z)",
-        re.DOTALL,
-    )
-    separator = unescaped(form.field_terminator)
-    place, found = 0, []
-    while place < len(text):
-        match = part.match(text, place)
-        if match is None:
-            yield [text[place:] + CUT_SHORT]
-            return
-        found.append(match[2] if match[1] is None else match[1].replace(form.quote * 2, form.quote))
-        place = match.end()
-        if match[3] != separator:
-            yield found
-            found = []
-    if found:
-        yield [*found, ""]

@@ -1,7 +1,7 @@
-"""What a session emits while it runs a request, and what a client may send beside SQL text.
+"""The events that a session emits while it runs a request, and what a client may send besides SQL text.
 
-Events are plain frozen values: sessions make them, the protocol layer turns them into tokens, tests compare
-them. What does not belong here: encoding and execution.
+Events are plain frozen values: sessions create them, the protocol layer turns them into tokens, tests compare them.
+What does not belong here: encoding and execution.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """Where a column of a cursor's result comes from: one-based number of its table, 0 for an expression."""
+    """The source of a column of a cursor's result: one-based number of its table, 0 for an expression."""
 
     table: int
     name: str = ""
-    """The column's own name where the result calls it something else."""
+    """The column's own name if the result uses another one."""
     key: bool = False
     hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The base tables of the result set just described (names in one to three parts), and each column's source."""
+    """The base tables of the preceding result set (names in one to three parts), and each column's source."""
 
     tables: tuple[tuple[str, ...], ...]
     columns: tuple[SourceColumn, ...]
@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """End of a statement that reports; `count` is None where no row count is reported."""
+    """End of a statement that reports it; `count` is None if no row count is reported."""
 
     count: int | None = None
     command: str = "select"
@@ -96,7 +96,7 @@ class ReturnStatus:
 
 @dataclass(frozen=True, slots=True)
 class OutputParameter:
-    """Value of an output parameter; `ordinal` is its zero-based place among the parameters sent."""
+    """Value of an output parameter; `ordinal` is its zero-based position among the parameters sent."""
 
     name: str
     ordinal: int
@@ -120,9 +120,9 @@ TABLE_TYPE = SqlType("table type")
 
 @dataclass(frozen=True, slots=True)
 class TableValue:
-    """The rows of a table-valued parameter in storage form; the name of its table type is empty where not sent.
+    """The rows of a table-valued parameter in storage form; the name of its table type is empty if not sent.
 
-    `defaulted` are the places of the columns which the client leaves to the server: their cells are None.
+    `defaulted` are the positions of columns that the client leaves to the server: their cells are None.
     """
 
     type_name: tuple[str, ...]
@@ -133,7 +133,7 @@ class TableValue:
 
 @dataclass(frozen=True, slots=True)
 class BulkData:
-    """The rows of a bulk load message in storage form, under the names and types that the client declares."""
+    """The rows of a bulk load message in storage form, with the names and types that the client declares."""
 
     names: tuple[str, ...]
     columns: tuple[SqlType, ...]

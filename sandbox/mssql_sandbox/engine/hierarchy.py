@@ -1,6 +1,6 @@
 """hierarchyid values: the packed bits of their labels (MS-SSCLRT, "HierarchyId structure"), and the text `/1/2.1/`.
 
-Labels from -72 to 5199 are known; others are an error that says so.
+Labels from -72 to 5199 are supported; others are an error.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from mssql_sandbox.errors import SqlError
 
 Level = tuple[int, ...]
-"""The labels of one level: several where values were inserted between others (`2.1`)."""
+"""The labels of one level: several if values were inserted between others (`2.1`)."""
 
 _PATTERNS = (
     (-72, "0010xx0x1xxxT"),
@@ -41,7 +41,7 @@ def decode(value: bytes) -> list[Level]:
         taken = bits[place : place + len(pattern)]
         digits = "".join(bit for bit, mark in zip(taken, pattern, strict=True) if mark == "x")
         ends = taken[-1] == "1"
-        # A label that another one follows on the same level is written one higher.
+        # A label followed by another one on the same level is written one higher.
         labels.append(first + int(digits, 2) - (0 if ends else 1))
         place += len(pattern)
         if ends:
@@ -86,7 +86,7 @@ def to_text(value: bytes) -> str:
 
 
 def from_text(text: str) -> bytes:
-    """The value of a text; 6522 for what is none."""
+    """The value of a text; 6522 for an invalid one."""
     parts = text.split("/")
     if not text.startswith("/") or not text.endswith("/"):
         raise SqlError(

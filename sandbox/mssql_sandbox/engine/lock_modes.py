@@ -1,4 +1,4 @@
-"""Lock modes: which go together, which cover others."""
+"""Lock modes: which are compatible, and which cover others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPATIBLE: Mapping[LockMode, frozenset[LockMode]] = {
     _M.SIX: frozenset({_M.SCH_S, _M.IS}),
     _M.X: frozenset({_M.SCH_S}),
 }
-"""Which modes others may hold beside this one."""
+"""The modes that other owners may hold beside this one."""
 COVERS: Mapping[LockMode, frozenset[LockMode]] = {
     _M.SCH_S: frozenset({_M.SCH_S}),
     _M.SCH_M: frozenset(LockMode),
@@ -41,7 +41,7 @@ COVERS: Mapping[LockMode, frozenset[LockMode]] = {
     _M.SIX: frozenset({_M.SIX, _M.S, _M.IX, _M.IS, _M.U, _M.SCH_S}),
     _M.X: frozenset(set(LockMode) - {_M.SCH_M}),
 }
-"""Which modes are had with this one."""
+"""The modes that this one includes."""
 
 
 def combined(held: LockMode, wanted: LockMode) -> LockMode:

@@ -1,16 +1,13 @@
-"""What is locked, by whom, and waiting for it: requests are awaited by the statement runner."""
+"""Locked resources, their holders, and requests that wait: the statement runner awaits them."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from mssql_sandbox.engine.lock_modes import LockMode
 from mssql_sandbox.errors import SqlError, error
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.locks import LockManager
 
 Duration = Literal["instant", "statement", "transaction"]
 ResourceKind = Literal["DATABASE", "OBJECT", "RID", "APPLICATION"]
@@ -18,7 +15,7 @@ ResourceKind = Literal["DATABASE", "OBJECT", "RID", "APPLICATION"]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What is locked: a database, a table ('OBJECT'), a row ('RID') or an application's name."""
+    """A locked resource: a database, a table ('OBJECT') or a row ('RID')."""
 
     kind: ResourceKind
     database_id: int
@@ -27,23 +24,31 @@ class Resource:
 
 
 class LockOwner(Protocol):
-    """What owns locks: a transaction, or a session for session-owned application locks."""
+    """An owner of locks: a transaction."""
 
     spid: int
     deadlock_priority: int
     locks: dict[Resource, Granted]
 
     def rollback_cost(self) -> int:
-        """How much undoing the owner would cost; the cheapest owner of a cycle becomes the victim."""
+        """The cost of undoing the owner; the cheapest owner of a cycle becomes the victim."""
         ...
 
 
 @dataclass(slots=True)
 class Granted:
-    """A lock that is held."""
+    """A granted lock."""
 
     mode: LockMode
     duration: Duration
+
+
+class Queues(Protocol):
+    """The queue that requests wait in."""
+
+    def cancel(self, request: LockRequest) -> None:
+        """Withdraw a request."""
+        ...
 
 
 class LockRequest:
@@ -52,7 +57,7 @@ class LockRequest:
     __slots__ = ("_future", "duration", "failure", "manager", "mode", "owner", "resource", "settled")
 
     def __init__(
-        self, manager: LockManager, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
+        self, manager: Queues, owner: LockOwner, resource: Resource, mode: LockMode, duration: Duration
     ) -> None:
         self.manager = manager
         self.owner = owner
@@ -94,7 +99,7 @@ class LockRequest:
 
 
 class MustWait(Exception):  # noqa: N818 - a signal to the statement runner, not an error
-    """The statement cannot go on before `request` is granted."""
+    """The statement cannot continue before `request` is granted."""
 
     def __init__(self, request: LockRequest) -> None:
         super().__init__(f"{request.mode.value} on {request.resource}")

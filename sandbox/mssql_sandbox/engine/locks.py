@@ -1,10 +1,10 @@
 """Lock manager: granted locks, queues, conversions, deadlock detection.
 
-Storage asks for a lock with `acquire`; where it cannot be had, a request is queued and `MustWait` is raised. The
-statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again.
-A newcomer waits for granted and for pending modes that conflict with its own, a conversion for granted ones only.
-A row that a transaction has changed is locked by its uncommitted version; the manager hears of that lock only
-when somebody runs into it (`acquire_from`). What does not belong here: which locks a statement needs.
+Storage requests a lock with `acquire`; if it is not available, the request is queued and `MustWait` is raised. The
+statement runner undoes the statement, awaits `request.wait(timeout)` and runs the statement again. A new request waits
+for granted and for pending modes that conflict with it, a conversion for granted ones only. A row that a transaction
+has changed is locked by its uncommitted version; the manager learns of that lock only when another transaction meets it
+(`acquire_from`). What does not belong here: which locks a statement needs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LockManager:
         self._waiting: dict[int, LockRequest] = {}
 
     def has_row_locks(self, database_id: int, object_id: int) -> bool:
-        """Whether any row lock of the table is known here; writers skip the manager while there is none."""
+        """Whether the manager has any row lock of the table; writers skip the manager while it has none."""
         return (database_id, object_id) in self._row_locks
 
     def acquire(
@@ -76,7 +76,7 @@ class LockManager:
     def try_acquire(
         self, owner: LockOwner, resource: Resource, mode: LockMode, *, duration: Duration = "transaction"
     ) -> bool:
-        """Like `acquire` but returns False instead of queueing (READPAST, NOWAIT, application locks with timeout 0)."""
+        """Like `acquire` but returns False instead of queueing (READPAST, NOWAIT)."""
         held = owner.locks.get(resource)
         wanted = mode if held is None else combined(held.mode, mode)
         entry = self._entries.get(resource)
@@ -87,7 +87,7 @@ class LockManager:
         return True
 
     def release(self, owner: LockOwner, resource: Resource) -> None:
-        """Give one lock back and grant whoever can go on."""
+        """Release one lock and grant the requests that it blocked."""
         if owner.locks.pop(resource, None) is None:
             return
         entry = self._entries[resource]
@@ -100,13 +100,13 @@ class LockManager:
             del self._entries[resource]
 
     def release_statement(self, owner: LockOwner) -> None:
-        """Give back the locks that were taken for a statement only."""
+        """Release the locks that were taken for a statement only."""
         short = [resource for resource, held in owner.locks.items() if held.duration == "statement"]
         for resource in short:
             self.release(owner, resource)
 
     def release_all(self, owner: LockOwner) -> None:
-        """Give back everything that `owner` holds, and withdraw what it waits for."""
+        """Release all locks of `owner`, and withdraw its requests."""
         waiting = self._waiting.get(id(owner))
         if waiting is not None:
             self.cancel(waiting)
@@ -198,7 +198,7 @@ class LockManager:
         return found
 
     def _deadlock_victim(self, request: LockRequest) -> LockRequest | None:
-        """The request to fail when `request` closes a cycle of waits: lowest priority, then cheapest to undo."""
+        """The request to fail if `request` closes a cycle of waits: lowest priority, then cheapest to undo."""
         path: list[LockRequest] = []
         seen: set[int] = set()
 

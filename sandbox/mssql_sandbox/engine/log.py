@@ -1,9 +1,9 @@
 """The transaction log of one database: LSNs and the records that change data capture reads.
 
-LSNs follow the reference's simulation rules: VLF from 0x27, every commit closes its log block, slots count from 1
-inside a block; so a commit's LSN is above all row LSNs of its transaction and above every earlier commit.
-Only changes of tracked tables are kept as records, and only until capture has passed them; for the rest the
-log merely grows. What does not belong here: turning records into change rows.
+LSNs follow the reference's simulation rules: the first VLF is 0x27, every commit closes its log block, slots count from
+1 inside a block; so a commit's LSN is above all row LSNs of its transaction and above every earlier commit. Only
+changes of tracked tables are kept as records, and only until capture has passed them; otherwise the log only advances.
+What does not belong here: turning records into change rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ZERO_LSN = bytes(10)
 
 
 def lsn_bytes(lsn: int) -> bytes:
-    """The 10 bytes of an LSN kept as an 80-bit integer."""
+    """The 10 bytes of an LSN stored as an 80-bit integer."""
     return lsn.to_bytes(10, "big")
 
 
@@ -69,14 +69,14 @@ class DdlChange:
 
 @dataclass(slots=True)
 class InstanceEnabled:
-    """The enabling of a capture instance: it changes no row, but capture meets its transaction in the log."""
+    """The start of a capture instance: it changes no row, but capture sees its transaction in the log."""
 
     table_id: int
     lsn: bytes
 
 
 LogEntry = RowChange | DdlChange | InstanceEnabled
-"""What capture reads of a transaction."""
+"""The entries that capture reads of a transaction."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class CommittedTransaction:
 
 @dataclass(slots=True)
 class LogPart:
-    """What one transaction has written to one database's log so far."""
+    """The entries that one transaction has written to one database's log so far."""
 
     log: Log
     transaction_id: int
@@ -121,7 +121,7 @@ class LogPart:
         self.entries.append(DdlChange(table_id, kind, command, lsn, time, column, details))
 
     def instance_enabled(self, table_id: int) -> bytes:
-        """Log that a capture instance of the table begins here; the record's LSN."""
+        """Log that a capture instance of the table begins here; returns the record's LSN."""
         lsn = lsn_bytes(self.log.append())
         self.entries.append(InstanceEnabled(table_id, lsn))
         return lsn
@@ -131,14 +131,14 @@ class LogPart:
         return len(self.entries)
 
     def undo_to(self, mark: int) -> None:
-        """Forget the entries after `mark`: capture does not see what was rolled back."""
+        """Discard the entries after `mark`: capture does not see what was rolled back."""
         undone = len(self.entries) - mark
         del self.entries[mark:]
         self.log.grow(undone)
 
 
 class Log:
-    """LSN source and committed transactions, in commit order, that capture has still to read."""
+    """LSN source and committed transactions, in commit order, that capture has not read yet."""
 
     def __init__(self) -> None:
         self.capturing = False
@@ -167,7 +167,7 @@ class Log:
         return self._last
 
     def grow(self, records: int = 1) -> None:
-        """Write records that nobody will read (changes of untracked tables, compensation records)."""
+        """Write records that capture does not read (changes of untracked tables, compensation records)."""
         for _ in range(records):
             self.append()
 
@@ -215,7 +215,7 @@ class Log:
 
     @property
     def end_position(self) -> int:
-        """The position behind the newest committed transaction."""
+        """The position after the newest committed transaction."""
         return self._first + len(self._committed)
 
     def read(self, position: int, limit: int) -> list[CommittedTransaction]:
@@ -227,21 +227,21 @@ class Log:
         return [self._committed[i] for i in range(start, min(start + limit, len(self._committed)))]
 
     def pending(self) -> Iterator[CommittedTransaction]:
-        """All transactions that are still kept, oldest first."""
+        """All transactions that are kept, oldest first."""
         return iter(tuple(self._committed))
 
     def truncate(self, position: int) -> None:
-        """Drop what lies before cursor `position`: capture is done with it."""
+        """Drop the records before cursor `position`: capture has read them."""
         while self._committed and self._first < position:
             self._committed.popleft()
             self._first += 1
 
     def stop_capturing(self) -> None:
-        """Keep no further records, and forget those kept: change data capture was disabled."""
+        """Stop keeping records, and discard those kept: change data capture was disabled."""
         self.capturing = False
         self.truncate(self.end_position)
 
     @property
     def oldest_active_lsn(self) -> bytes | None:
-        """BEGIN LSN of the oldest transaction that has written and is still open."""
+        """BEGIN LSN of the oldest open transaction that has written."""
         return min((part.begin_lsn for part in self.active.values()), default=None)

@@ -1,7 +1,7 @@
-"""Dynamic data masking: the functions of MASKED WITH, what they may be said of, and what they make of a value.
+"""Dynamic data masking: the functions of MASKED WITH, the columns they apply to, and the values they produce.
 
-Who sees masked values is not known here. Evidence: Microsoft's documentation of dynamic data masking; messages, small
-letters and short values as others measured them on SQL Server 2025 [pub].
+Which principals see masked values is decided elsewhere. Evidence: Microsoft's documentation of dynamic data masking;
+messages, lower-case letters and short values were measured on SQL Server 2025 [pub].
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNITS: dict[str, Callable[[datetime], datetime]] = {
     "m": lambda moment: moment.replace(minute=0),
     "s": lambda moment: moment.replace(second=0),
 }
-"""What `datetime("Y")` and its like put in the place of a part; fractions of seconds go with all of them."""
+"""The values by which `datetime("Y")` and similar masks replace a part; all of them clear fractions of seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Mask:
 
     @property
     def text(self) -> str:
-        """As the catalogue shows it."""
+        """The text that the catalogue shows."""
         quoted = {"partial": (1,), "datetime": (0,)}.get(self.name, ())
         shown = (f'"{one}"' if place in quoted else one for place, one in enumerate(self.arguments))
         return f"{self.name}({', '.join(shown)})"
 
 
 def parse_mask(text: str, column: str, type_: SqlType) -> Mask:
-    """The function that a text names, for a column of this type.
+    """The function that a text specifies, for a column of this type.
 
     Raises:
         SqlError: 16002 no such function, 16003 not for the type, 16004 number of arguments, 16005 an argument.
@@ -84,7 +84,7 @@ def _refused(number: int, text: str) -> SqlError:
 
 
 def _sound(mask: Mask) -> bool:
-    """Whether the arguments are what the function takes."""
+    """Whether the function accepts the arguments."""
     given = mask.arguments
     if mask.name == "partial":
         return given[0].isdecimal() and given[2].isdecimal()
@@ -97,7 +97,7 @@ def _sound(mask: Mask) -> bool:
 
 
 def conceal(text: str, type_: SqlType) -> Conceal:
-    """What a mask shows of values of a type, NULL aside; a function that the type does not take is the default."""
+    """The masked form of a type's values, except NULL; a function that does not apply to the type is the default."""
     call = _CALL.match(text)
     mask = Mask(DEFAULT[:-2]) if call is None else parse_mask(text, "", type_)
     return _CONCEALERS[mask.name](mask, type_)
@@ -127,7 +127,7 @@ def _default_value(type_: SqlType) -> Any:
 
 
 def _fitting(text: str, type_: SqlType) -> str:
-    """Text cut to the type's length; the fixed ones are not filled up [pub]."""
+    """Text truncated to the type's length; types of fixed length are not padded [pub]."""
     return text if type_.length < 0 or type_.name in ("text", "ntext") else text[: type_.length]
 
 

@@ -1,6 +1,6 @@
-"""Reading text: dates and times in the forms that SQL Server accepts, numbers, uniqueidentifiers.
+"""Parsing text: dates and times in the forms that SQL Server accepts, numbers, uniqueidentifiers.
 
-Functions raise ValueError for text without meaning and `OutOfRangeError` for meaning without a value; conversion.py
+Functions raise ValueError for text that is no value, and `OutOfRangeError` for values outside the range; conversion.py
 turns both into error numbers. What does not belong here: rounding to a type (ticks.py).
 """
 
@@ -120,7 +120,7 @@ def _compact(text: str) -> int:
 
 def _by_order(parts: list[str], order: DateOrder) -> int:
     if len(parts[0]) == 4:
-        # A four-digit year first is year, month, day unless the session's order starts with the day.
+        # A leading four-digit year means year, month, day unless the session's order starts with the day.
         order = "ydm" if order in {"dmy", "ydm"} else "ymd"
     found = dict(zip(order, parts, strict=True))
     if len(found["m"]) > 2 or len(found["d"]) > 2:
@@ -239,7 +239,7 @@ def parse_money(text: str) -> Decimal:
 
 
 def parse_guid(text: str) -> uuid.UUID:
-    """A uniqueidentifier; text behind the 36 characters is ignored, as in SQL Server."""
+    """A uniqueidentifier; text after the 36 characters is ignored, as in SQL Server."""
     match = _GUID.match(text.lstrip(" "))
     if match is None:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Type precedence: which type two types meet at, and result types of arithmetic.
+"""Type precedence: the common type of two types, and result types of arithmetic.
 
 What does not belong here: converting values (conversion.py) and collation conflicts (`resolve_collation` aside).
 """
@@ -41,11 +41,6 @@ def as_decimal(type_: SqlType) -> SqlType:
         return type_
     scale = 4 if type_.name in MONEY else 0
     return SqlType("decimal", precision=_INTEGER_DIGITS[type_.name], scale=scale)
-
-
-def literal_integer(value: int) -> SqlType:
-    """The type of an integer literal beside a decimal operand: `10.00 / 3` divides by numeric(1,0)."""
-    return SqlType("numeric", precision=max(1, len(str(abs(value)))), scale=0)
 
 
 def promote(left: SqlType, right: SqlType) -> SqlType:
@@ -152,7 +147,7 @@ def decimal_result(operator: Operator, left: SqlType, right: SqlType) -> SqlType
         precision = min(p1 - s1, p2 - s2) + scale
     if precision > _MAX_PRECISION:
         if operator in {"*", "/"}:
-            # Whole digits win over the scale, down to six digits of scale.
+            # Integer digits take precedence over the scale, down to six digits of scale.
             scale = max(_MAX_PRECISION - (precision - scale), min(scale, 6))
         else:
             scale = min(scale, max(0, _MAX_PRECISION - max(p1 - s1, p2 - s2)))
@@ -173,7 +168,7 @@ def concatenation(left: SqlType, right: SqlType) -> SqlType:
 
 
 def is_implicit(source: SqlType, target: SqlType) -> bool:
-    """Whether the conversion happens without CAST (sys documentation's conversion chart)."""
+    """Whether the conversion is implicit (conversion chart of the documentation)."""
     pair = (source.name, target.name)
     if source.name == "sql_variant":
         return target.name == "sql_variant"

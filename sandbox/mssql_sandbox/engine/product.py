@@ -1,7 +1,7 @@
-"""Which SQL Server the stand-in says it is: one table of versions, and one of what came when.
+"""The SQL Server versions that the sandbox emulates: one table of versions, and one of what each introduced.
 
-Numbers and names are those of released builds [doc]; what an older version lacks is listed by the version which brought
-it. Azure SQL Database counts as the newest version, without what `NOT_IN_AZURE` names.
+Numbers and names are those of released builds [doc]; what an older version lacks is listed under the version that
+introduced it. Azure SQL Database counts as the newest version, without what `NOT_IN_AZURE` names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AZURE_ENGINE = 5
 
 @dataclass(frozen=True, slots=True)
 class CaptureDefaults:
-    """How change data capture is set up: defaults of its jobs, and the columns of its tables."""
+    """The setup of change data capture: defaults of its jobs, and the columns of its tables."""
 
     maxtrans: int = 500
     maxscans: int = 10
@@ -28,18 +28,18 @@ class CaptureDefaults:
     scan_maxtrans: int = 500
     scan_maxscans: int = 10
     command_id: bool = True
-    """Whether change tables have `__$command_id`: service packs of 2012 to 2016 brought it."""
+    """Whether change tables have `__$command_id`, which service packs of 2012 to 2016 introduced."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProductVersion:
-    """What the server says it is."""
+    """The emulated product: version, edition, name."""
 
     version: str = "16.0.4149.4"
     level: str = "RTM"
     update_level: str | None = "CU15"
     update: str = "CU15-GDR) (KB5046862"
-    """What `@@VERSION` says in parentheses behind the level."""
+    """The text that `@@VERSION` shows in parentheses after the level."""
     edition: str = "Developer Edition (64-bit)"
     engine_edition: int = 3
     year: int = 2022
@@ -48,7 +48,7 @@ class ProductVersion:
     compatibility_level: int = 160
     database_version: int = 957
     view_state: str = "PERFORMANCE STATE"
-    """What the permission for performance views ends with: `VIEW DATABASE STATE` up to 2019."""
+    """The last words of the permission for performance views: `VIEW DATABASE STATE` up to 2019."""
     capture: CaptureDefaults = CaptureDefaults()
 
     @property
@@ -63,13 +63,13 @@ class ProductVersion:
 
     @property
     def update_reference(self) -> str | None:
-        """The article of the newest update."""
+        """The knowledge base article of the newest update."""
         found = re.search(r"KB\d+", self.update)
         return found[0] if found is not None else None
 
     @property
     def is_azure(self) -> bool:
-        """Whether it is Azure SQL Database: one database to a connection, no Agent."""
+        """Whether it is Azure SQL Database: one database per connection, no Agent."""
         return self.engine_edition == AZURE_ENGINE
 
     @property
@@ -136,7 +136,7 @@ _COLUMN_VIEWS = (
 
 
 def _of_columns(*names: str) -> tuple[str, ...]:
-    """Columns of the views that show all there is of a column."""
+    """Columns of the views that show all properties of a column."""
     return tuple(f"{view}.{name}" for view in _COLUMN_VIEWS for name in names)
 
 
@@ -166,9 +166,8 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
         ),
     )),
     ((16,), (
-        "approx_percentile_cont", "approx_percentile_disc", "bit_count", "date_bucket", "datetrunc", "generate_series",
-        "get_bit", "greatest", "json_array", "json_object", "json_path_exists", "least", "left_shift", "right_shift",
-        "set_bit", "sys.dm_exec_requests.dist_statement_id",
+        "approx_percentile_cont", "approx_percentile_disc", "generate_series",
+        "greatest", "least", "left_shift", "right_shift", "sys.dm_exec_requests.dist_statement_id",
         *_of_databases("is_change_feed_enabled", "is_ledger_on", "is_data_retention_enabled"),
         *(f"sys.tables.{name}" for name in (
             "data_retention_period", "data_retention_period_unit", "data_retention_period_unit_desc", "ledger_type",
@@ -191,7 +190,7 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     )),
 )  # fmt: skip
 SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType({name: since for since, names in _BROUGHT for name in names})
-"""Functions (bare names), system objects and their columns (with schema), and the build from which on they exist."""
+"""Functions (bare names), system objects and their columns (with schema), and the build that introduced them."""
 NOT_IN_AZURE = frozenset({"sys.dm_server_services", "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job"})
 """[doc] for the services; [?] for the procedures of Agent jobs."""
 
@@ -211,7 +210,7 @@ def require_function(version: ProductVersion, name: str) -> None:
 
 
 def refuse_other_database(version: ProductVersion, name: str) -> None:
-    """Azure SQL Database: no object of another database can be named.
+    """Azure SQL Database: objects of other databases cannot be named.
 
     Raises:
         SqlError: 40515.

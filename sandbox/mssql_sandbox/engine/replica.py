@@ -1,26 +1,23 @@
-"""A readable secondary: what connections with the read-only intent see while one is simulated.
+"""A readable secondary: what connections with read-only intent see while one is simulated.
 
-It shows the database as of an earlier commit: of some seconds ago, or of the moment in which it stopped to follow. Rows
-come from row versions, as on a real secondary, which maps every isolation level to snapshot isolation [doc]. What does
-not belong here: definitions of objects, which are those of the primary.
+It shows the database as of an earlier commit: some seconds ago, or the moment when it stopped following. Rows come from
+row versions, as on a real secondary, which maps every isolation level to snapshot isolation [doc]. What does not belong
+here: definitions of objects, which are those of the primary.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.clock import Clock
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+from mssql_sandbox.engine.transaction_scopes import Snapshots
 
 
 class Replica:
     """At most one secondary of a server; `lag_seconds` is None while it does not follow."""
 
-    def __init__(self, manager: TransactionManager, clock: Clock, is_reader: Callable[[int], bool]) -> None:
+    def __init__(self, manager: Snapshots, clock: Clock, is_reader: Callable[[int], bool]) -> None:
         self._manager = manager
         self._clock = clock
         self._is_reader = is_reader
@@ -38,31 +35,31 @@ class Replica:
         return self.active and self._is_reader(spid)
 
     def follow(self, lag_seconds: float) -> None:
-        """Show commits once they are `lag_seconds` old; what is shown already stays."""
+        """Show commits once they are `lag_seconds` old; commits already shown stay visible."""
         self._pin()
         self.lag_seconds = lag_seconds
 
     def freeze(self) -> None:
-        """Stop where it is."""
+        """Stop following."""
         self._pin()
         self._advance()
         self.lag_seconds = None
 
     def leave(self) -> None:
-        """No secondary any more: everybody reads the primary."""
+        """Remove the secondary: all connections read from the primary."""
         if self._pinned is not None:
             self._manager.drop_snapshot(self._pinned)
         self._pinned, self.lag_seconds = None, None
         self._commits.clear()
 
     def sequence(self) -> int:
-        """The number of the newest commit which the secondary shows."""
+        """The number of the newest commit that the secondary shows."""
         self._advance()
         assert self._pinned is not None, "asked only while active"
         return self._pinned
 
     def committed(self, sequence: int) -> None:
-        """A commit of the primary."""
+        """Record a commit of the primary."""
         if self._pinned is not None:
             self._commits.append((self._clock.now_ns(), sequence))
             self._advance()
@@ -72,7 +69,7 @@ class Replica:
             self._pinned = self._manager.take_snapshot()
 
     def _advance(self) -> None:
-        """Move on to the newest commit that is old enough; row versions before it may go."""
+        """Advance to the newest commit that is old enough, and release older row versions."""
         if self.lag_seconds is None or self._pinned is None:
             return
         horizon = self._clock.now_ns() - int(self.lag_seconds * 1_000_000_000)

@@ -1,4 +1,4 @@
-"""The system types as the catalogue counts them: ids, sizes in bytes, digits."""
+"""The system types in the catalogue's terms: ids, sizes in bytes, digits."""
 
 from __future__ import annotations
 

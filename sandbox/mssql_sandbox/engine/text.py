@@ -1,6 +1,6 @@
-"""Values as text: what CAST and CONVERT to character types give, with CONVERT's styles.
+"""Values as text: the results of CAST and CONVERT to character types, with CONVERT's styles.
 
-What does not belong here: reading text (parsing.py), truncation and padding (conversion.py).
+What does not belong here: parsing text (parsing.py), truncation and padding (conversion.py).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def money_text(value: Decimal, style: int) -> str:
 
 
 def float_text(value: float, style: int, *, single: bool) -> str:
-    """Style 0: up to six digits; 1: eight, scientific; 2: sixteen; 3: as many as it takes to read the value back."""
+    """Style 0: up to six digits; 1: eight, scientific; 2: sixteen; 3: as many as are needed for an exact round trip."""
     if style == 1:
         return _exponent(f"{value:.7e}")
     if style == 2:
@@ -146,7 +146,7 @@ def binary_text(value: bytes, style: int, decode: Callable[[bytes], str]) -> str
 
 
 def literal(value: object, type_: SqlType) -> str:
-    """A T-SQL literal that gives this value back (used in generated statements and messages)."""
+    """A T-SQL literal of this value (used in generated statements and messages)."""
     if value is None:
         return "NULL"
     name = type_.name

@@ -1,7 +1,7 @@
 """Calendar arithmetic on storage forms: days, 100-ns ticks, 1/300 s, minutes.
 
-Everything dated can be taken apart into `Moment` (days since 0001-01-01, 100-ns ticks of the day, offset) and made
-again from it, with each type's own rounding. What does not belong here: text forms and error numbers.
+Every date and time value can be split into a `Moment` (days since 0001-01-01, 100-ns ticks of the day, offset) and
+built from one, with each type's own rounding. What does not belong here: text forms and error numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ MINUTE_TICKS = 600_000_000
 DATETIME_DAY = 25_920_000
 DAYS_1900 = 693_595
 MAX_DAYS = 3_652_058
+LAST_TICK = (MAX_DAYS + 1) * DAY_TICKS - 1
+MAX_OFFSET = 14 * 60
+"""The largest offset of a time zone in minutes."""
 MIN_DATETIME_DAYS = 639_905
 _MAX_SMALL = 65_536 * 1440 - 1
 
@@ -34,7 +37,7 @@ class OutOfRangeError(ValueError):
 
 
 def moment(value: object, type_: SqlType) -> Moment:
-    """Take a value in storage form apart; local time for datetimeoffset, 1900-01-01 for time."""
+    """Split a value in storage form; local time for datetimeoffset, 1900-01-01 for time."""
     name = type_.name
     if name == "datetime2":
         return Moment(*divmod(value, DAY_TICKS))  # type: ignore[operator]
@@ -56,7 +59,7 @@ def moment(value: object, type_: SqlType) -> Moment:
 
 
 def from_moment(point: Moment, type_: SqlType) -> object:
-    """The storage form of a moment, rounded as the type rounds; OutOfRangeError when it does not fit."""
+    """The storage form of a moment, rounded as the type rounds; OutOfRangeError if it does not fit."""
     name = type_.name
     day, ticks, offset = point
     if name == "date":
@@ -77,17 +80,18 @@ def from_moment(point: Moment, type_: SqlType) -> object:
         minutes = (seconds300 + 9_000) // 18_000
         return _checked((day - DAYS_1900) * 1440 + minutes, 0, _MAX_SMALL)
     if name == "datetime2":
-        return _checked(day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale), 0, (MAX_DAYS + 1) * DAY_TICKS - 1)
+        return _checked(day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale), 0, LAST_TICK)
     if name == "datetimeoffset":
+        _checked(abs(offset), 0, MAX_OFFSET)
         local = day * DAY_TICKS + _rounded_in_day(day, ticks, type_.scale)
-        return _checked(local - offset * MINUTE_TICKS, 0, (MAX_DAYS + 1) * DAY_TICKS - 1), offset
+        return _checked(local - offset * MINUTE_TICKS, 0, LAST_TICK), offset
     raise AssertionError(f"{name} is no date or time type")
 
 
 def _rounded_in_day(day: int, ticks: int, scale: int) -> int:
     rounded = round_ticks(ticks, scale)
     if rounded >= DAY_TICKS and day == MAX_DAYS:
-        # The last moment of the calendar cannot be rounded up: it is cut.
+        # The last moment of the calendar cannot be rounded up: it is truncated.
         return ticks - ticks % 10 ** (7 - scale)
     return rounded
 
@@ -107,7 +111,7 @@ def round_ticks(ticks: int, scale: int) -> int:
 
 
 def days(year: int, month: int, day: int) -> int:
-    """Days since 0001-01-01; ValueError when there is no such day."""
+    """Days since 0001-01-01; ValueError if there is no such day."""
     return date(year, month, day).toordinal() - 1
 
 
@@ -125,5 +129,5 @@ def clock_parts(ticks: int) -> tuple[int, int, int, int]:
 
 
 def now_as(ticks: int, type_: SqlType) -> object:
-    """A datetime2(7) tick count (such as the clock gives) in the storage form of another date type."""
+    """A datetime2(7) tick count (such as the clock's) in the storage form of another date type."""
     return from_moment(Moment(*divmod(ticks, DAY_TICKS)), type_)

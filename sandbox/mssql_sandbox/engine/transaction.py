@@ -1,25 +1,66 @@
 """Transactions: undo, savepoints, statement scopes, snapshots, commit.
 
-A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN are
-the session's. What does not belong here: commit order and snapshots of the whole server (transaction_manager.py), how
-rows are stored (storage/), which errors doom a transaction.
+A `Transaction` exists for every statement, explicit or autocommit; @@TRANCOUNT and the rules of nested BEGIN TRAN
+belong to the session. What does not belong here: commit order and snapshots of the whole server
+(transaction_manager.py), how rows are stored (storage/), which errors doom a transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
+from mssql_sandbox.engine.clock import Clock
 from mssql_sandbox.engine.lock_requests import Granted, Resource
-from mssql_sandbox.engine.log import LogPart
-from mssql_sandbox.engine.transaction_scopes import Isolation, Savepoint, StatementScopes
+from mssql_sandbox.engine.locks import LockManager
+from mssql_sandbox.engine.log import Log, LogPart
+from mssql_sandbox.engine.replica import Replica
+from mssql_sandbox.engine.transaction_scopes import Isolation, Savepoint, Snapshots, StatementScopes
+from mssql_sandbox.engine.versions import VersionedRows
 from mssql_sandbox.errors import error
 
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.replica import Replica
-    from mssql_sandbox.engine.storage.database import Database
-    from mssql_sandbox.engine.storage.table import Table
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+class CommitOrder(Snapshots, Protocol):
+    """What a transaction needs from the manager of all transactions."""
+
+    clock: Clock
+    locks: LockManager
+    sequence: int
+    active: dict[int, Transaction]
+    replica: Replica | None
+
+    @property
+    def snapshots_in_use(self) -> bool:
+        """Whether a snapshot is in use, so that commits must keep old row versions."""
+        ...
+
+    def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:
+        """Remember committed versions whose predecessors a snapshot may still need."""
+        ...
+
+
+class Writable(Protocol):
+    """Whether a database may be written."""
+
+    read_only: bool
+
+
+class LoggedDatabase(Protocol):
+    """What a transaction needs from a database that it writes."""
+
+    id: int
+    name: str
+    log: Log
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is one of the server's own."""
+        ...
+
+    @property
+    def options(self) -> Writable:
+        """Its options."""
+        ...
 
 
 class Transaction:
@@ -35,7 +76,7 @@ class Transaction:
         "variable_writes",
     )  # fmt: skip
 
-    def __init__(self, manager: TransactionManager, id_: int, *, spid: int, isolation: Isolation, name: str) -> None:
+    def __init__(self, manager: CommitOrder, id_: int, *, spid: int, isolation: Isolation, name: str) -> None:
         self.manager = manager
         self.id = id_
         self.spid = spid
@@ -48,7 +89,7 @@ class Transaction:
         self.state: Literal["active", "committed", "rolled back"] = "active"
         self.begin_time = manager.clock.local_datetime()
         self.begin_ticks = manager.clock.utc_ticks()
-        """Begin in UTC as datetime2 ticks: the period columns of system-versioned tables say it."""
+        """Begin in UTC as datetime2 ticks, for the period columns of system-versioned tables."""
         self.locks: dict[Resource, Granted] = {}
         self.undo: list[tuple[Any, Any, Any]] = []
         self.savepoints: list[Savepoint] = []
@@ -70,9 +111,9 @@ class Transaction:
         self._statement_snapshots.append(None)
 
     def end_statement(self) -> None:
-        """Close the scope of a statement that succeeded: its short locks and its snapshot are given back.
+        """Close the scope of a statement that succeeded: release its short locks and its snapshot.
 
-        Nothing happens when the statement itself has ended the transaction.
+        Nothing happens if the statement itself has ended the transaction.
         """
         if not self._statement:
             return
@@ -82,19 +123,19 @@ class Transaction:
         self._close_scope()
 
     def undo_statement(self) -> None:
-        """Undo what the statement did and close its scope; locks taken for the transaction stay."""
+        """Undo the statement and close its scope; locks taken for the transaction stay."""
         if not self._statement:
             return
         self._undo_to(*self._statement.pop())
         self._close_scope()
 
     def exchange(self, scopes: StatementScopes) -> None:
-        """Let another request's scopes be the open ones, and those that are open now be kept there."""
+        """Make another request's scopes the current ones, and save those that are open now."""
         self._statement, scopes.statements = scopes.statements, self._statement
         self._statement_snapshots, scopes.snapshots = scopes.snapshots, self._statement_snapshots
 
     def _settle_variables(self, position: int) -> None:
-        """What a statement did to table variables stays, whatever becomes of the transaction."""
+        """Changes of a statement to table variables stay, whatever happens to the transaction."""
         kept = []
         for entry in self.undo[position:]:
             table, rowid, version = entry
@@ -140,7 +181,7 @@ class Transaction:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def log_part(self, database: Database) -> LogPart:
+    def log_part(self, database: LoggedDatabase) -> LogPart:
         """This transaction's part in a database's log; the first call writes the BEGIN record.
 
         Raises:
@@ -154,7 +195,7 @@ class Transaction:
         return part
 
     def on_undo(self, action: Callable[[], object]) -> None:
-        """Register how to take a non-row change (DDL) back; actions run newest first."""
+        """Register the undo of a non-row change (DDL); actions run newest first."""
         self.undo.append((action, None, None))
 
     # -- savepoints and end -----------------------------------------------------------------------------------------
@@ -169,9 +210,9 @@ class Transaction:
         return any(name.lower() == savepoint.name for savepoint in self.savepoints)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TRANSACTION to a savepoint; error 6401 if there is none of this name.
+        """ROLLBACK TRANSACTION to a savepoint; error 6401 if none has this name.
 
-        Locks acquired beyond the savepoint are given back; those converted since stay as they are [doc].
+        Locks acquired after the savepoint are released; those converted since stay as they are [doc].
         """
         for number in range(len(self.savepoints) - 1, -1, -1):
             savepoint = self.savepoints[number]
@@ -184,7 +225,7 @@ class Transaction:
         raise error(6401, name=name)
 
     def commit(self) -> None:
-        """Make all changes visible at once, in one place of the commit order, and write the COMMIT records."""
+        """Make all changes visible at once, at one point of the commit order, and write the COMMIT records."""
         if self.doomed:
             raise error(3930)
         if self.undo:
@@ -206,7 +247,7 @@ class Transaction:
         keep = manager.snapshots_in_use
         sequence = manager.sequence
         oldest = None
-        tables: dict[Table, list[int]] = {}
+        tables: dict[VersionedRows, list[int]] = {}
         for table, rowid, version in self.undo:
             if rowid is None:
                 continue

@@ -1,22 +1,19 @@
-"""The transactions of a whole server: commit order, snapshots in use, row versions that nobody can see any more.
+"""The transactions of a whole server: commit order, snapshots in use, row versions that are no longer visible.
 
-What does not belong here: what one transaction does and undoes (transaction.py), how rows are stored (storage/).
+What does not belong here: the work and the undo of one transaction (transaction.py), how rows are stored (storage/).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.clock import Clock
 from mssql_sandbox.engine.locks import LockManager
+from mssql_sandbox.engine.replica import Replica
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
-
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.replica import Replica
-    from mssql_sandbox.engine.storage.table import Table
+from mssql_sandbox.engine.versions import VersionedRows
 
 
 class TransactionManager:
@@ -30,7 +27,7 @@ class TransactionManager:
         self.active: dict[int, Transaction] = {}
         self._ids = itertools.count(1)
         self._snapshots: dict[int, int] = {}
-        self._garbage: deque[tuple[int, Table, int]] = deque()
+        self._garbage: deque[tuple[int, VersionedRows, int]] = deque()
         self.replica: Replica | None = None
 
     def begin(
@@ -50,17 +47,17 @@ class TransactionManager:
         return transaction
 
     def take_snapshot(self) -> int:
-        """A snapshot of everything committed so far; must be given back with `drop_snapshot`."""
+        """A snapshot of everything committed so far; release it with `drop_snapshot`."""
         sequence = self.sequence
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
         return sequence
 
     def share_snapshot(self, sequence: int) -> None:
-        """One more user of a snapshot not older than one in use; must be given back with `drop_snapshot`."""
+        """Another user of a snapshot not older than one in use; release it with `drop_snapshot`."""
         self._snapshots[sequence] = self._snapshots.get(sequence, 0) + 1
 
     def drop_snapshot(self, sequence: int) -> None:
-        """Give a snapshot back; row versions that nobody can see any more are freed."""
+        """Release a snapshot; row versions that are no longer visible are freed."""
         count = self._snapshots[sequence] - 1
         if count:
             self._snapshots[sequence] = count
@@ -70,10 +67,10 @@ class TransactionManager:
 
     @property
     def snapshots_in_use(self) -> bool:
-        """Whether somebody reads a snapshot, so that commits must keep old row versions."""
+        """Whether a snapshot is in use, so that commits must keep old row versions."""
         return bool(self._snapshots)
 
-    def keep_until_unseen(self, table: Table, rowids: list[int]) -> None:
+    def keep_until_unseen(self, table: VersionedRows, rowids: list[int]) -> None:
         """Remember committed versions whose predecessors a snapshot may still need."""
         self._garbage.extend((self.sequence, table, rowid) for rowid in rowids)
 

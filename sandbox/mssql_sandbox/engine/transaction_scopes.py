@@ -1,15 +1,28 @@
-"""What a transaction is made of: its isolation, its savepoints, and the statement scopes of one request in it."""
+"""The parts of a transaction: its isolation, its savepoints, and the statement scopes of one request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mssql_sandbox.engine.lock_requests import Resource
 
-if TYPE_CHECKING:
-    from mssql_sandbox.engine.transaction_manager import TransactionManager
+
+class Snapshots(Protocol):
+    """The snapshots of a server that are in use."""
+
+    def take_snapshot(self) -> int:
+        """A snapshot of everything committed so far."""
+        ...
+
+    def share_snapshot(self, sequence: int) -> None:
+        """Another user of a snapshot."""
+        ...
+
+    def drop_snapshot(self, sequence: int) -> None:
+        """Release a snapshot."""
+        ...
 
 
 class Isolation(IntEnum):
@@ -24,7 +37,7 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A place to return to: lengths of the undo list and of the log parts, and the locks held there."""
+    """A position to return to: lengths of the undo list and of the log parts, and the locks held there."""
 
     name: str
     position: int
@@ -33,7 +46,7 @@ class Savepoint:
 
 
 class StatementScopes:
-    """The statement scopes that one request has open in a transaction which other requests share (MARS)."""
+    """The statement scopes of one request in a transaction shared with other requests (MARS)."""
 
     __slots__ = ("snapshots", "statements")
 
@@ -43,11 +56,11 @@ class StatementScopes:
 
     @property
     def depth(self) -> int:
-        """How many scopes are open: a statement, and what its triggers run."""
+        """The number of open scopes: a statement, and those of its triggers."""
         return len(self.statements)
 
-    def drop(self, manager: TransactionManager) -> None:
-        """Give back what is left when the request has ended without its statements."""
+    def drop(self, manager: Snapshots) -> None:
+        """Release what is left if the request has ended without its statements."""
         for snapshot in self.snapshots:
             if snapshot is not None:
                 manager.drop_snapshot(snapshot)

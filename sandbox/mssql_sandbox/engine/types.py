@@ -40,7 +40,7 @@ class SqlType:
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """What a client is told about a column of a result set."""
+    """The metadata of a result-set column that clients receive."""
 
     name: str
     type: SqlType
@@ -80,7 +80,7 @@ _DECLARATION = re.compile(
 def make_type(
     name: str, *arguments: int, collation: Collation | None = None, ordinal: int = 1, cast: bool = False
 ) -> SqlType:
-    """The type `name(arguments…)` with SQL Server's defaults; `MAX` stands for (max).
+    """The type `name(arguments…)` with SQL Server's defaults; `MAX` means (max).
 
     `cast` chooses the default length 30 of CAST/CONVERT instead of 1. Errors 243 (unknown type), 2716, 2717,
     2750, 2751, 1001 as for a column, parameter or variable number `ordinal`.
@@ -148,7 +148,7 @@ def _sized(name: str, arguments: tuple[int, ...], collation: Collation | None, *
 
 
 def parse_type(text: str, *, collation: Collation | None = None, cast: bool = False) -> SqlType:
-    """The type that a declaration such as 'decimal(10, 2)', '[nvarchar](max)' or 'sys.int' names."""
+    """The type of a declaration such as 'decimal(10, 2)', '[nvarchar](max)' or 'sys.int'."""
     match = _DECLARATION.match(text)
     if match is None:
         raise error(243, name=text.strip())
@@ -245,7 +245,7 @@ def decimal(precision: int, scale: int) -> SqlType:
 
 
 def numeric(precision: int, scale: int) -> SqlType:
-    """The type numeric of a precision and scale; what literals such as 1.5 are."""
+    """The type numeric of a precision and scale; the type of literals such as 1.5."""
     return SqlType("numeric", precision=precision, scale=scale)
 
 

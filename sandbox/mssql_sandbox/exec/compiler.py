@@ -1,12 +1,13 @@
-"""The compiler of a statement: what compilation needs to know around it, and the way into the tables of the language.
+"""The compiler of a statement: the context of a compilation, and access to the tables of the language.
 
-How each kind of node is compiled is not known here: `exec.language` says why.
+It does not know how each kind of node is compiled; `exec.language` explains why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import Collation, collation_named
@@ -14,18 +15,18 @@ from mssql_sandbox.engine.system_types import TYPES
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.expressions import conditions
-from mssql_sandbox.exec.expressions.base import Expr
+from mssql_sandbox.exec.expressions.base import NULL, Expr
 from mssql_sandbox.exec.expressions.canonical import canonical
 from mssql_sandbox.exec.names import Names
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.variables import VariableScope
 from mssql_sandbox.tsql import ast
 
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.query.operators import Operator
-
 EMPTY = Scope((), str)
+DEFAULT = object()
+"""Value of an argument that is the keyword DEFAULT."""
 
 
 class Compiler:
@@ -48,11 +49,11 @@ class Compiler:
 
     @property
     def fold(self) -> Callable[[str], object]:
-        """Names are the same when their folded forms are."""
+        """Names are equal if their folded forms are."""
         return self.collation.key
 
     def type_of(self, node: ast.TypeName, *, cast: bool = False, ordinal: int = 1) -> SqlType:
-        """The type that is written; alias types of the database are looked up. 2715 when there is none."""
+        """The written type; alias types of the database are looked up. 2715 if there is none."""
         collation = collation_named(node.collation) if node.collation else self.collation
         try:
             return t.make_type(node.name[-1], *node.arguments, collation=collation, cast=cast, ordinal=ordinal)
@@ -68,7 +69,7 @@ class Compiler:
         raise SqlError(2715, f"Column, parameter, or variable #{ordinal}: Cannot find data type {shown}.", state=6)
 
     def table_type(self, node: ast.TypeName) -> Any:
-        """The definition behind a table type's name; None when the name means anything else."""
+        """The definition of a table type; None if the name is not one."""
         if len(node.name) == 1 and node.name[0].lower() in TYPES:
             return None
         found = self.names.find(node.name)
@@ -106,3 +107,14 @@ class Compiler:
 def _near(node: ast.Expression) -> str:
     operator = getattr(node, "operator", "")
     return operator if isinstance(operator, str) and operator else ")"
+
+
+def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
+    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the marker above)."""
+    if isinstance(node, ast.Literal) and node.kind == "default":
+        return replace(NULL, value=DEFAULT)
+    return compiler.value(node, scope)
+
+
+CompileExpression = Callable[[Compiler, Any, Scope], Expr]
+PlanQuery = Callable[[Compiler, ast.Query, "Scope | None"], Operator]

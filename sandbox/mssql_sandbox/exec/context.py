@@ -1,15 +1,12 @@
-"""What closures get when they run: the values of variables, outer rows, the transaction, the statement's time."""
+"""The run-time state that closures read: variables, outer rows, the transaction, the statement's time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from mssql_sandbox.engine.transaction import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import SessionState
 
 MAX_DEPTH = 32
 
@@ -33,7 +30,7 @@ class Context:
 
     @property
     def date_first(self) -> int:
-        """SET DATEFIRST (the engine's functions ask for it)."""
+        """SET DATEFIRST (the engine's functions read it)."""
         return self.session.options.date_first
 
     @property

@@ -1,6 +1,6 @@
-"""Who may change definitions and see the server's state: what administrators' permissions mean, and their errors.
+"""Permissions to change definitions and to view the server's state, and their errors.
 
-Texts and numbers: "Database engine events and errors" [doc]. Rows are `security`'s.
+Texts and numbers: "Database engine events and errors" [doc]. Permissions on rows belong to `security`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 State = Literal["server", "database"]
 SERVER_READERS = frozenset({"##ms_serverstatereader##", "##ms_serverperformancestatereader##"})
-"""Server roles of 2022 whose members see the state of the server."""
+"""Server roles of 2022 whose members may view the state of the server."""
 
 
 def require_alter(session: SessionState, table: Table) -> None:
@@ -44,7 +44,7 @@ def require_alter(session: SessionState, table: Table) -> None:
 
 
 def require_create(session: SessionState, database: Database, kind: str, schema: str) -> None:
-    """CREATE TABLE, VIEW, PROCEDURE … in a database, and ALTER on the schema in which the object will stand.
+    """CREATE TABLE, VIEW, PROCEDURE … in a database, and ALTER on the schema of the new object.
 
     Raises:
         SqlError: 262 without the first, 2760 without the second.
@@ -77,7 +77,7 @@ def require_principals(session: SessionState, database: Database) -> None:
 
 
 def require_database(session: SessionState, database: Database) -> None:
-    """ALTER DATABASE is its owners'.
+    """ALTER DATABASE: for the owners.
 
     Raises:
         SqlError: 5011.
@@ -97,13 +97,13 @@ def require_new_database(session: SessionState) -> None:
 
 
 def _may_on_server(session: SessionState, role: str, *permissions: str) -> bool:
-    """Whether the login is in sysadmin or in the server role, or was given one of the permissions."""
+    """Whether the login is in sysadmin or in the server role, or has one of the permissions."""
     member = is_sysadmin(session) or is_server_role_member(session, role)
     return member or bool(server_permissions(session) & set(permissions))
 
 
 def require_sysadmin(session: SessionState) -> None:
-    """What only members of sysadmin do: logins, server roles, configuration.
+    """Actions of members of sysadmin only: logins, server roles, configuration.
 
     Raises:
         SqlError: 15247.
@@ -113,7 +113,7 @@ def require_sysadmin(session: SessionState) -> None:
 
 
 def require_bulk(session: SessionState) -> None:
-    """Reading files of the server's machine: sysadmin, bulkadmin, or the permission for it.
+    """Reading files on the server: sysadmin, bulkadmin, or the permission for it.
 
     Raises:
         SqlError: 4834.
@@ -123,7 +123,7 @@ def require_bulk(session: SessionState) -> None:
 
 
 def may_view_state(session: SessionState, database: Database, state: State) -> bool:
-    """Whether dynamic management views of the server or of one database show anything to the session."""
+    """Whether dynamic management views of the server or of one database show rows to the session."""
     login = session.server.logins.get(session.login)
     if is_sysadmin(session):
         return True
@@ -139,7 +139,7 @@ def may_view_state(session: SessionState, database: Database, state: State) -> b
 
 
 def require_state(session: SessionState, database: Database, state: State) -> None:
-    """Error 297 unless the session may see such state; the error before it names the permission that lacks.
+    """Error 297 unless the session may view such state; the error before it names the missing permission.
 
     Raises:
         SqlError: 297.

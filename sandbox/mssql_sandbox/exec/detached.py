@@ -1,4 +1,4 @@
-"""Detaching databases and attaching them again: they wait in memory under the names of their files.
+"""Detaching and attaching databases: they are kept in memory under the names of their files.
 
 Change data capture stays enabled, and its jobs stay in msdb, when a database is detached and attached [doc].
 """
@@ -23,7 +23,7 @@ def primary_file(database: Database) -> str:
 
 
 def detach(session: SessionState, name: str) -> None:
-    """Take a database off the server.
+    """Detach a database.
 
     Raises:
         SqlError: 15010 there is none, 7940 it is a system database, 3703 it is in use, 15247 no permission.
@@ -46,7 +46,7 @@ def detach(session: SessionState, name: str) -> None:
 
 
 def attach(session: SessionState, name: str, files: Sequence[str]) -> Database:
-    """Put a database back, under this name, by the path of its first file.
+    """Attach a database, under this name, by the path of its first file.
 
     Raises:
         SqlError: 1801 the name is taken, 5120 there is no such file.

@@ -1,4 +1,4 @@
-"""T-SQL: the tables of the language, made out of the rooms that know its parts. Nothing is decided here."""
+"""T-SQL: builds the tables of the language from the modules that implement it. No logic here."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from mssql_sandbox.exec.apicursors.procedures import CURSOR_PROCEDURES
 from mssql_sandbox.exec.calls import procedures
-from mssql_sandbox.exec.calls.foreach import FOREACH_PROCEDURES
 from mssql_sandbox.exec.calls.old_principals import OLD_PRINCIPALS
 from mssql_sandbox.exec.calls.prepared import PREPARED_PROCEDURES
 from mssql_sandbox.exec.compiling.nodes import EXPRESSIONS
-from mssql_sandbox.exec.language import Language, RunStatement
+from mssql_sandbox.exec.language import Language
 from mssql_sandbox.exec.query.planner import plan_query
+from mssql_sandbox.exec.routine import RunStatement
 from mssql_sandbox.exec.statements import (
     administration,
     alterations,
@@ -27,7 +27,6 @@ from mssql_sandbox.exec.statements import (
     maintenance,
     merging,
     messages,
-    nested,
     places,
     queries,
     schemas,
@@ -44,7 +43,6 @@ STATEMENTS: Mapping[type, RunStatement] = {
     st.SelectStatement: queries.select,
     st.Insert: inserts.insert,
     st.InsertBulk: bulk.insert_bulk,
-    st.InsertChanged: nested.insert_changed,
     st.Update: changes.update,
     st.Delete: changes.delete,
     st.Truncate: changes.truncate,
@@ -79,5 +77,5 @@ TSQL = Language(
     plan_query=plan_query,
     statements=STATEMENTS,
     descriptions=DESCRIPTIONS,
-    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **FOREACH_PROCEDURES, **OLD_PRINCIPALS},
+    procedures={**PREPARED_PROCEDURES, **CURSOR_PROCEDURES, **OLD_PRINCIPALS},
 )

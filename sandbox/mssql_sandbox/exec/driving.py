@@ -1,4 +1,4 @@
-"""Driving a request: its steps go on by themselves, pauses are awaited, events handed on, attentions noticed."""
+"""Driving a request: runs its steps, awaits pauses, passes events on, handles attentions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 
 def _thrower(steps: Steps) -> Callable[[], Any]:
-    """How a cancelled request goes on: with the signal thrown where it stands."""
+    """Resumes a cancelled request by throwing the signal into it."""
     return lambda: steps.throw(Cancelled())
 
 
@@ -20,13 +20,13 @@ class DrivenSession(SessionState):
     """A session that can run the steps of a request, one request at a time."""
 
     def cancel(self) -> None:
-        """End waits; the request under way stops at its next event."""
+        """End waits; the running request stops at its next event."""
         self._cancelled = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.cancel()
 
     async def _drive(self, steps: Generator[Event | Pause, Any, Any]) -> AsyncGenerator[Event, None]:
-        """Hand events on and await pauses."""
+        """Pass on events and await pauses."""
         self._cancelled = False
         resume: Callable[[], Any] = steps.__next__
         try:
@@ -54,13 +54,13 @@ class DrivenSession(SessionState):
             self.try_depth = 0
 
     async def _pause(self, pause: Pause, steps: Generator[Event | Pause, Any, Any]) -> Callable[[], Any]:
-        """Await a pause; how the generator goes on."""
+        """Await a pause; returns how to resume the generator."""
         self._waiting = asyncio.ensure_future(pause.wait())
         try:
             result = await self._waiting
         except asyncio.CancelledError:
             driver = asyncio.current_task()
-            # An attention ends the wait; when the connection itself ends, its task has to end too.
+            # An attention ends the wait; if the connection itself ends, its task has to end too.
             if not self._cancelled or (driver is not None and driver.cancelling()):
                 raise
             return _thrower(steps)
@@ -71,7 +71,7 @@ class DrivenSession(SessionState):
         return lambda: steps.send(result)
 
     def breathe(self) -> Steps:
-        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        """Let other tasks run once in a while, and notice an attention, in loops without events."""
         self._loops = getattr(self, "_loops", 0) + 1
         if self._loops % 256 == 0:
             yield Pause(lambda: asyncio.sleep(0))

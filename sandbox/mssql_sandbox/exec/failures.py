@@ -1,31 +1,17 @@
-"""What an error that nobody caught does: how it is told, and whether statement, batch or transaction end with it."""
+"""Errors as events, and the errors that end a batch regardless of SET options."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from mssql_sandbox.engine.events import EnvChange, Message
+from mssql_sandbox.engine.events import Message
 from mssql_sandbox.errors import AT_CALL, SqlError, after, error
-from mssql_sandbox.exec.flow import Abort, CompileError, Steps
-from mssql_sandbox.exec.options import ARITHMETIC_ERRORS
-from mssql_sandbox.tsql import statements as st
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.routine import Frame
-    from mssql_sandbox.exec.session_state import SessionState
-
 
 _ABORTING = frozenset({235, 241, 242, 244, 245, 248, 293, 295, 1205, 3609, 3960, 8114, 8169, 8170, 3961})
 
 
-_TERMINATING = frozenset({220, 232, 512, 515, 547, 550, 1505, 2601, 2627, 2628, 3960, 8115, 8134, 8152, 8672})
-_CHANGES = (
-    st.Insert, st.Update, st.Delete, st.Merge, st.CreateIndex, st.AlterColumn, st.Execute, st.InsertBulk,
-)  # fmt: skip
-"""Statements that change rows: the server says that it has terminated them."""
 _MADE_NONE = frozenset({1752, 1753, 1757, 1759, 1763, 1767, 1769, 1770, 1773, 1774, 1776, 1778, 1779, 1781, 1785, 8111})
-"""Errors of constraints: 1750 follows, which says that the constraint could not be made."""
+"""Errors of constraints that 1750 follows: the constraint could not be created."""
 
 
 def followed(failure: SqlError) -> SqlError:
@@ -33,38 +19,8 @@ def followed(failure: SqlError) -> SqlError:
     return after(failure, error(1750)) if failure.number in _MADE_NONE else failure
 
 
-def _terminated(failure: SqlError, node: st.Statement) -> bool:
-    """Whether the server says that it has terminated the statement; of duplicates among a new key's rows always."""
-    if any(part.number == 1505 for part in failure.before):
-        return True
-    return failure.number in _TERMINATING and isinstance(node, _CHANGES)
-
-
-def locate(frame: Frame, node: st.Statement, failure: SqlError) -> None:
-    """Say where an error was raised: line, and module."""
-    for part in (failure, *failure.before):
-        if not part.line:
-            part.line = node.line
-    if not failure.procedure and frame.routine.name:
-        failure.procedure = frame.routine.name
-
-
-def only_told(session: SessionState, failure: SqlError) -> bool:
-    """Whether the client is told and the trigger goes on: RAISERROR in triggers with no TRY in or around them."""
-    return getattr(failure, "raised", False) and session.try_depth == len(session.trigger_stack)
-
-
-def report(frame: Frame, node: st.Statement, failure: SqlError) -> Steps:
-    """Tell the client of an error, and that the statement ended with it."""
-    yield from told(failure)
-    if _terminated(failure, node):
-        yield Message(3621, 0, 0, "The statement has been terminated.", failure.procedure, failure.line)
-    yield frame.session.done(frame, None, "error", error=True)
-    return None
-
-
-def told(failure: SqlError) -> Iterator[Message]:
-    """An error, behind those that come before it."""
+def messages_of(failure: SqlError) -> Iterator[Message]:
+    """An error as events, after those that come before it."""
     return map(message_of, (*failure.before, failure))
 
 
@@ -74,47 +30,6 @@ def message_of(failure: SqlError) -> Message:
     return Message(failure.number, failure.state, failure.severity, failure.message, failure.procedure, line)
 
 
-def consequences(session: SessionState, failure: SqlError) -> Steps:
-    """What an unhandled error ends: only the statement, the batch, the transaction too."""
-    if failure.severity <= 10:
-        return None
-    raised = getattr(failure, "raised", False)
-    options = session.options
-    arithmetic = failure.number in ARITHMETIC_ERRORS and options.arithabort and not options.ansi_warnings
-    if aborts_batch(failure) or arithmetic or (options.xact_abort and not raised):
-        yield from roll_back(session)
-        raise Abort(scope=False)
-    if isinstance(failure, CompileError) or getattr(failure, "thrown", False):
-        raise Abort(scope=isinstance(failure, CompileError))
-    return None
-
-
-def roll_back(session: SessionState) -> Steps:
-    """Roll the open transaction back because of an error."""
-    if session.transactions.current is not None:
-        yield from session.transactions.rollback()
-    return None
-
-
-def doom(session: SessionState, failure: SqlError) -> None:
-    """What a caught error does to the open transaction: some leave it only fit for a rollback."""
-    current = session.transactions.current
-    raised = getattr(failure, "raised", False)
-    if current is not None and (aborts_batch(failure) or (session.options.xact_abort and not raised)):
-        current.doomed = True
-
-
-def end_of_batch(session: SessionState) -> Steps:
-    """A doomed transaction does not outlive its batch: 3998."""
-    current = session.transactions.current
-    if current is not None and current.doomed:
-        failure = error(3998)
-        yield message_of(failure)
-        events: list[EnvChange] = list(session.transactions.rollback())
-        yield from events
-    return None
-
-
 def aborts_batch(failure: SqlError) -> bool:
-    """Errors that end the batch and roll the transaction back whatever XACT_ABORT says."""
+    """Errors that end the batch and roll the transaction back regardless of XACT_ABORT."""
     return failure.number in _ABORTING or failure.severity >= 19

@@ -1,4 +1,4 @@
-"""What passes between running statements and the session that drives them: pauses, jumps, aborts.
+"""Communication between running statements and the session that drives them: pauses, jumps, aborts.
 
 Statements run as plain generators of events. Where they must wait they yield a `Pause`; the session awaits it and sends
 the result back in. So no statement is a coroutine, and execution stays fast.
@@ -16,10 +16,10 @@ from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError
 
 MAX_NESTING = 32
-"""How deep modules may call one another."""
+"""The maximum nesting depth of modules."""
 Outputs = list[tuple[int, str, SqlType, Any]]
 Answer = tuple[int, Outputs]
-"""What a procedure gives back: status, and outputs as place among the arguments, name, type, value."""
+"""The results of a procedure: status, and outputs as position among the arguments, name, type, value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ Steps = StepsTo[Jump | None]
 
 
 class CompileError(SqlError):
-    """An error found while a statement was compiled: it ends the batch or module it stands in, but no transaction."""
+    """An error found while a statement was compiled: it ends its batch or module, but no transaction."""
 
     def __init__(self, failure: SqlError, routine: object) -> None:
         self.routine = routine

@@ -1,4 +1,4 @@
-"""Users' functions: arguments in the types of the parameters, and running a body without waiting for anything."""
+"""Users' functions: arguments in the types of the parameters, and running a body without waiting."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import DEFAULT, Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import NULL, Expr, coerce
-from mssql_sandbox.exec.expressions.values import DEFAULT
 from mssql_sandbox.exec.flow import MAX_NESTING, Abort, Pause
 from mssql_sandbox.exec.interpreter import run_list
 from mssql_sandbox.exec.routine import Frame, Routine
@@ -35,7 +34,7 @@ def arguments_of(found: SchemaObject, own: Compiler, node: Any, given: Sequence[
 
 
 class FunctionRunner:
-    """Runs the body of a function to its RETURN, without waiting for anything."""
+    """Runs the body of a function to its RETURN, without waiting."""
 
     def __init__(self, session: SessionState, found: SchemaObject) -> None:
         node = found.definition.node
@@ -53,7 +52,7 @@ class FunctionRunner:
         self.routine: Routine = self._make()
 
     def run(self, context: Context, values: list[Any]) -> Any:
-        """The returned value. A function may not wait, so a missing lock is an error here."""
+        """The returned value. A function cannot wait, so an unavailable lock is an error here."""
         session = self.session
         routine = self._make() if self.routine.active else self.routine
         if session.nest_level >= MAX_NESTING:

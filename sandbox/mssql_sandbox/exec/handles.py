@@ -1,4 +1,4 @@
-"""Handles of prepared statements, as a session keeps them."""
+"""The handles of a session's prepared statements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mssql_sandbox.errors import error
 
 MAX_HANDLES = 20_000
-"""How many statements a session may have prepared; a real server stops when its memory is full (701)."""
+"""The number of statements that a session may prepare; a real server stops when its memory is full (701)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PreparedStatements:
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def add(self, prepared: Prepared) -> int:
-        """A new handle; 701 when there are too many."""
+        """A new handle; 701 if there are too many."""
         if len(self.known) >= MAX_HANDLES:
             raise error(701, pool="default")
         handle = next(self._numbers)
@@ -44,6 +44,6 @@ class PreparedStatements:
         return found
 
     def drop(self, handle: object) -> None:
-        """Forget a handle; 8179 for an unknown one."""
+        """Release a handle; 8179 for an unknown one."""
         self.find(handle)
         del self.known[handle]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Running as somebody else: EXECUTE AS of modules and of strings."""
+"""Impersonation: EXECUTE AS of modules and of strings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWNER = ("OWNER", "SELF")
 
 
 def login_of(session: SessionState, kind: str, name: str) -> str:
-    """The login that a user or login name stands for; 15517 for an unknown user."""
+    """The login of a user or login name; 15517 for an unknown user."""
     if kind == "login":
         return name
     principal = session.current_database.principals.get(name)
@@ -27,7 +27,7 @@ def login_of(session: SessionState, kind: str, name: str) -> str:
 
 @contextmanager
 def running_as(session: SessionState, kind: str, name: str) -> Iterator[None]:
-    """Inside, the session is the other one: USER_NAME() and permissions say so. CALLER changes nothing."""
+    """In the block, USER_NAME() and permissions are those of the other principal. CALLER changes nothing."""
     if not name or (kind == "word" and name == "CALLER"):
         yield
         return

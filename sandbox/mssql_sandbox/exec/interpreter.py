@@ -1,4 +1,4 @@
-"""Running statement lists: one statement after the other, and what its errors mean for those that follow."""
+"""Running statement lists: one statement after the other, and the effect of errors on the statements that follow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from mssql_sandbox.errors import FATAL_SEVERITY, SqlError, error
 from mssql_sandbox.exec import ordered_faults
-from mssql_sandbox.exec.failures import consequences, followed, locate, only_told, report
+from mssql_sandbox.exec.consequences import consequences, locate, only_told, report
+from mssql_sandbox.exec.failures import followed
 from mssql_sandbox.exec.flow import Abort, CompileError, Steps
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.tsql import statements as st
@@ -18,7 +19,7 @@ _QUIET: Mapping[type, str] = {
     **dict.fromkeys((st.SetOption, st.SetIsolation, st.SetIdentityInsert), "set"),
     st.Use: "use",
 }
-"""Statements whose end nothing else tells, and what they are called then."""
+"""Statements that report only their end, and their names in that report."""
 
 
 def run_batch(frame: Frame) -> Steps:
@@ -32,7 +33,7 @@ def run_batch(frame: Frame) -> Steps:
 
 
 def run_inside(frame: Frame) -> Steps:
-    """Run a routine's statements as a part of what runs already, one level deeper."""
+    """Run a routine's statements as a part of the running one, one level deeper."""
     session, routine = frame.session, frame.routine
     session.nest_level += 1
     routine.active = True
@@ -69,7 +70,7 @@ def _label(statements: Sequence[st.Statement], label: str) -> int | None:
 
 
 def run_one(frame: Frame, node: st.Statement) -> Steps:
-    """Run one statement; outside TRY its errors are reported here and decide what happens next."""
+    """Run one statement; outside TRY its errors are reported here and determine what follows."""
     session = frame.session
     options = session.options
     if (options.noexec or options.parseonly) and not isinstance(node, st.SetOption):

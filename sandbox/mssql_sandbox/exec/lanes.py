@@ -1,8 +1,8 @@
-"""MARS: several requests of one session under way at the same time.
+"""MARS: several requests of one session at the same time.
 
 A `Lane` runs one request after the other; the lanes of a session share its temporary tables, cursors, handles and its
-transaction. A request starts with a copy of the session's environment (SET options, database, @@ERROR, …) and leaves it
-behind when it ends. Statements take turns only where nothing is half done: between rows of a query, and while waiting.
+transaction. A request starts with a copy of the session's environment (SET options, database, @@ERROR, …) and stores it
+back when it ends. Statements take turns only at safe points: between rows of a query, and while waiting.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _ENVIRONMENT = (
     "context_info", "current_database", "cursor_rows", "fetch_status", "identity_insert", "last_error",
     "last_identity", "login", "options", "row_count", "scope_identity", "session_context", "users",
 )  # fmt: skip
-"""What a request copies at its start and leaves behind at its end."""
+"""The state that a request copies at its start and stores back at its end."""
 _OWN = frozenset({
     "_cancelled", "_enlisted", "_entered", "_home", "_lanes", "_parameteriser", "_scopes", "_waiting", "bulk",
     "pending", "routines", "transactions", "trigger_stack",
 })  # fmt: skip
-"""What a lane never takes from its session."""
+"""The state that a lane never takes from its session."""
 
 
 class Plans(OrderedDict[Any, Any]):
-    """Compiled texts of a lane or its session: what makes one forget them makes all forget theirs."""
+    """Compiled texts of a lane or its session: discarding them discards those of all lanes."""
 
     def __init__(self, family: list[Plans]) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class Plans(OrderedDict[Any, Any]):
         family.append(self)
 
     def clear(self) -> None:
-        """Forget the plans of the whole family: a table, a right or a setting has changed."""
+        """Discard the plans of all lanes: a table, a permission or a setting has changed."""
         for plans in self.family:
             OrderedDict.clear(plans)
 
 
 class Lanes:
-    """The lanes of one session: which run a request, and which one lets no other run in between."""
+    """The lanes of one session: those that run a request, and the one that must not be interrupted."""
 
     __slots__ = ("free", "holder", "home", "plans", "running")
 
@@ -63,13 +63,13 @@ class Lanes:
         self.free = asyncio.Event()
 
     def open(self) -> Lane:
-        """A further lane."""
+        """Add a lane."""
         if not isinstance(self.home.routines, Plans):
             self.home.routines = Plans(self.plans)
         return Lane(self)
 
     def hold(self, lane: Lane, *, hold: bool) -> None:
-        """Keep the others waiting, or let them go on."""
+        """Block the other lanes, or unblock them."""
         if hold:
             self.holder = lane
             self.free.clear()
@@ -78,12 +78,12 @@ class Lanes:
             self.free.set()
 
     def others_in(self, lane: Lane, transaction: Transaction) -> bool:
-        """Whether further requests work on a transaction."""
+        """Whether further requests use a transaction."""
         return any(other is not lane and other.transactions.current is transaction for other in self.running)
 
 
 class LaneTransactions(SessionTransactions):
-    """The transaction of a request: the session's, or one of its own which ends with the batch."""
+    """The transaction of a request: the session's, or a separate one that ends with the batch."""
 
     __slots__ = ("_lane",)
 
@@ -92,17 +92,17 @@ class LaneTransactions(SessionTransactions):
         self._lane = lane
 
     def commit(self) -> Iterator[EnvChange]:
-        """COMMIT; 3981 while other requests work on the transaction."""
+        """COMMIT; 3981 while other requests use the transaction."""
         if self.current is not None and self.count == 1 and self._lane.shares(self.current):
             raise error(3981)
         return super().commit()
 
 
 class Lane(Session):
-    """One of the requests that a MARS client has under way."""
+    """One of the concurrent requests of a MARS client."""
 
     def __init__(self, lanes: Lanes) -> None:
-        # No session of its own is opened: spid, login and all else are those of its home.
+        # No separate session is opened: spid, login and other properties are those of the home session.
         self._home = lanes.home
         self._lanes = lanes
         self._scopes = StatementScopes()
@@ -119,11 +119,11 @@ class Lane(Session):
         self._take_environment()
 
     def enlist(self, descriptor: int) -> None:
-        """Say which transaction the next request belongs to, 0 for none."""
+        """Set the transaction of the next request, 0 for none."""
         self._enlisted = descriptor
 
     def shares(self, transaction: Transaction) -> bool:
-        """Whether other requests of the session work on this transaction."""
+        """Whether other requests of the session use this transaction."""
         return self._lanes.others_in(self, transaction)
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
@@ -131,14 +131,14 @@ class Lane(Session):
         return self._drive(self.transactions.request(request), keeps=True)
 
     def reset(self, *, keep_transaction: bool) -> None:
-        """Bring the whole session back to the state after login."""
+        """Reset the whole session to the state after login."""
         plans = self._home.routines
         plans.clear()
         self._home.reset(keep_transaction=keep_transaction)
         self._home.routines = plans
 
     def close(self) -> None:
-        """End the request; the session itself goes on."""
+        """End the request; the session continues."""
         self.cancel()
         self._lanes.running.discard(self)
         self._lanes.hold(self, hold=False)
@@ -150,7 +150,7 @@ class Lane(Session):
         return super()._drive(self._request(steps, keeps=keeps))
 
     def _request(self, steps: Generator[Event | Pause, Any, Any], *, keeps: bool) -> Steps:
-        """A request from its start to its end; `keeps`: the transaction that it begins outlives it."""
+        """A request from start to end; `keeps`: the transaction that it begins outlives it."""
         shared = self._home.transactions
         if self._enlisted != self._home.transaction_descriptor:
             number = 3971 if self._enlisted else 3989
@@ -208,7 +208,7 @@ class Lane(Session):
         self.options = replace(home.options, others=dict(home.options.others))
 
     def _leave(self) -> None:
-        """Leave the environment behind for the requests to come, and the transaction."""
+        """Store back the environment for later requests, and the transaction."""
         self._lanes.running.discard(self)
         self._lanes.hold(self, hold=False)
         home, mine = self._home, self.transactions

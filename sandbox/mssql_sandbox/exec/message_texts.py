@@ -1,4 +1,4 @@
-"""Texts of messages with places in them, as RAISERROR and FORMATMESSAGE fill them."""
+"""Message texts with placeholders, as RAISERROR and FORMATMESSAGE fill them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACE = re.compile(
 
 
 def formatted(template: str, arguments: list[Any]) -> str:
-    """A RAISERROR message with its places filled as printf does; 2786 for a text as %d and a number as %s."""
+    """A RAISERROR message, filled as by printf; 2786 for text as %d and a number as %s."""
     left = list(arguments)
 
     def fill(match: re.Match[str]) -> str:

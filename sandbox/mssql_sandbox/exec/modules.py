@@ -1,4 +1,4 @@
-"""Modules as the database keeps them: views, procedures, functions, triggers; compiling what one consists of."""
+"""Stored modules: views, procedures, functions, triggers; compiling their bodies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(slots=True)
 class Module:
-    """What the server keeps of a module: its syntax tree, the database it was made in, switches of triggers."""
+    """The server's record of a module: its syntax tree, the database it was created in, switches of triggers."""
 
     node: st.CreateModule
     database: Any
@@ -24,7 +24,7 @@ class Module:
 
 
 def inside(compiler: Compiler, found: SchemaObject) -> Compiler:
-    """A compiler for a module's own text: in its database, without the variables around."""
+    """A compiler for a module's text: in its database, without the caller's variables."""
     if compiler.module_depth >= MAX_NESTING:
         raise error(217)
     own = Compiler(compiler.session)

@@ -1,26 +1,24 @@
-"""Names to objects: databases, schemas, tables, views, modules, temporary tables, the catalogue's own."""
+"""Resolving names: databases, schemas, tables, views, modules, temporary tables, system objects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine.product import refuse_other_database
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import SchemaObject, is_private
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.tsql.ast import Name
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
 
 Dependency = tuple[Any, str, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name with its database and schema filled in; `schema` is empty where none was written."""
+    """A name with its database and schema filled in; `schema` is empty if none was written."""
 
     database: Database
     schema: str
@@ -28,18 +26,18 @@ class Place:
 
 
 class Names:
-    """Finds objects for one session in its current database; remembers what compiled statements rest on."""
+    """Finds objects for one session in its current database; records what compiled statements depend on."""
 
     def __init__(self, session: SessionState) -> None:
         self.session = session
         self.server = session.server
         self.database: Database = session.current_database
         self.module_schema = ""
-        """Schema of the module whose text is compiled: bare names are looked for there."""
+        """Schema of the module whose text is compiled: bare names are searched there."""
         self.dependencies: list[Dependency] = []
 
     def place(self, name: Name) -> Place:
-        """Database, schema and local name; 208 style errors are the caller's. A server part must be this server.
+        """Database, schema and local name; callers raise errors such as 208. A server part must be this server.
 
         Error 942 for a database that is offline.
         """
@@ -63,7 +61,7 @@ class Names:
         return Place(database, parts[2], parts[3])
 
     def find(self, name: Name) -> Table | SchemaObject | None:
-        """A user object: temporary table, table, view, module, synonym's target; None if there is none."""
+        """A user object: temporary table, table, view, module, target of a synonym; None if there is none."""
         if is_private(name[-1]):
             return self.session.temporary.find(name[-1])
         place = self.place(name)
@@ -78,7 +76,7 @@ class Names:
         return None
 
     def search_path(self, database: Database) -> list[str]:
-        """Schemas in which a bare name is looked for."""
+        """Schemas in which a bare name is searched."""
         default = self.module_schema or self.session.default_schema(database)
         return [default] if default.lower() == "dbo" else [default, "dbo"]
 
@@ -88,7 +86,7 @@ class Names:
         self.dependencies.append((objects, name, found, columns, indexes))
 
     def table(self, name: Name, *, action: str = "") -> Table:
-        """A table by name; 208, or 4902/3701-like errors are raised by callers that name their action."""
+        """A table by name; 208, or errors such as 4902 and 3701 that callers raise for their statement."""
         found = self.find(name)
         if not isinstance(found, Table):
             raise error(4902, name=".".join(name)) if action == "alter" else error(208, name=".".join(name))
@@ -104,7 +102,7 @@ class Names:
 
 
 def still_valid(dependencies: list[Dependency]) -> bool:
-    """Whether everything a compiled statement rests on is as it was."""
+    """Whether everything that a compiled statement depends on is unchanged."""
     for objects, name, item, columns, indexes in dependencies:
         if objects.get(name) is not item:
             return False

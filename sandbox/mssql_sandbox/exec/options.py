@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.routine import Routine
-    from mssql_sandbox.exec.session_state import SessionState
+from dataclasses import dataclass, field
 
 FLAGS = {
     "NOCOUNT": ("nocount", 512), "XACT_ABORT": ("xact_abort", 16384), "IMPLICIT_TRANSACTIONS": ("implicit", 2),
@@ -22,12 +15,12 @@ FLAGS = {
 }  # fmt: skip
 """Options that are ON or OFF: attribute and bit in @@OPTIONS."""
 ARITHMETIC_ERRORS = frozenset({220, 232, 8115, 8134})
-"""Overflow and division by zero: what they do depends on ARITHABORT and ANSI_WARNINGS."""
+"""Overflow and division by zero: their effect depends on ARITHABORT and ANSI_WARNINGS."""
 
 
 @dataclass(slots=True)
 class SessionOptions:
-    """Values as after login."""
+    """Values after login."""
 
     nocount: bool = False
     xact_abort: bool = False
@@ -60,28 +53,9 @@ class SessionOptions:
         return not self.ansi_warnings and not self.arithabort
 
     def compiled_in(self) -> tuple[bool, ...]:
-        """The options that compiled statements have looked at."""
+        """The options that compiled statements have used."""
         return self.ansi_warnings, self.arithabort, self.arithignore, self.concat_null, self.ansi_nulls
 
     def bits(self) -> int:
         """@@OPTIONS."""
         return sum(bit for attribute, bit in FLAGS.values() if getattr(self, attribute))
-
-
-@contextmanager
-def own_settings(session: SessionState, routine: Routine) -> Iterator[None]:
-    """A scope (sp_executesql, EXECUTE of a string) whose SET statements end with it, isolation level included."""
-    if not routine.sets:
-        yield
-        return
-    options = replace(session.options, others=dict(session.options.others))
-    isolation = session.transactions.isolation
-    try:
-        yield
-    finally:
-        if session.options.compiled_in() != options.compiled_in():
-            session.routines.clear()
-        session.options = options
-        session.transactions.isolation = isolation
-        if session.transactions.current is not None:
-            session.transactions.current.isolation = isolation

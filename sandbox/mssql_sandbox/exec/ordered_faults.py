@@ -1,4 +1,4 @@
-"""Where the faults that were ordered for statements strike; which there are is the server's `faults`."""
+"""Applying the faults that are ordered for statements; the server's `faults` holds the orders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOLDS_OTHERS = (st.Block, st.If, st.While)
 
 
 def strike(session: SessionState, node: st.Statement) -> Steps:
-    """Let the statement begin late, or raise the error that was ordered for it."""
+    """Delay the statement, or raise the error that was ordered for it."""
     if isinstance(node, _HOLDS_OTHERS):
         return None
     server = session.server

@@ -1,7 +1,7 @@
 """Single changes full of literals (`UPDATE t SET a = 5 WHERE id = 7`) share one compiled plan per shape.
 
-Literals that stand alone as a value to store or to compare with become parameters; all others belong to the shape,
-because what they say may decide how the statement is compiled. A text that is anything else runs as it is written.
+Literals that stand alone as a value to store or to compare with become parameters; all others are part of the shape,
+because they may affect how the statement is compiled. Any other text runs as written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARAMETER = "@__literal"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A statement text without its literals, of which some become parameters, by number; none: it is not for us.
+    """A statement text without its literals, some of which become parameters, by number; none: not applicable.
 
     `operands` stand in arithmetic, where an integer's type depends on its digits: those become parameters unless they
     are integers.
@@ -70,13 +70,13 @@ class Parameterised:
 
 
 class Parameteriser:
-    """Knows the shapes it has met."""
+    """Caches the shapes of statements."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[str, ...], Shape] = {}
 
     def read(self, text: str, *, quoted_identifier: bool) -> Parameterised | None:
-        """The statement of a text with parameters; None when the text is to run as it is."""
+        """The statement of a text with parameters; None if the text must run as written."""
         if len(text) > _MAX_TEXT or _CHANGE.match(text) is None:
             return None
         pieces = _PIECES.split(text)
@@ -98,7 +98,7 @@ class Parameteriser:
 
 
 def _literals(pieces: list[str]) -> list[int]:
-    """Places of the literals: every other piece, but for names in brackets."""
+    """Positions of the literals: every other piece, except names in brackets."""
     return [place for place in range(1, len(pieces), 2) if pieces[place][0] != "["]
 
 
@@ -121,7 +121,7 @@ def _parameterised(
 
 
 def _typed(literal: str) -> tuple[str, Any] | None:
-    """A word for the type of a literal, and its value; None where only the original text will do.
+    """A word for the type of a literal, and its value; None if only the original text will do.
 
     Strings get one of a few lengths, so that few plans serve them all. Runs for each literal of each statement.
     """
@@ -132,7 +132,7 @@ def _typed(literal: str) -> tuple[str, Any] | None:
         whole, fraction = literal, ""
     else:
         mark = literal[0]
-        if mark == "'":  # others may have to be fitted into the code page of the database
+        if mark == "'":  # others may have to be converted to the code page of the database
             return _text(literal[1:-1], "v") if literal.isascii() else None
         if mark in "Nn":
             return _text(literal[2:-1], "n")
@@ -142,7 +142,7 @@ def _typed(literal: str) -> tuple[str, Any] | None:
             return "f", number(literal).value
         whole, _, fraction = literal.partition(".")
     precision = len(whole.lstrip("0")) + len(fraction)
-    if literal == "2147483648" or precision > 38:  # its negative is an int; too long is an error of the original
+    if literal == "2147483648" or precision > 38:  # its negative is an int; a longer one is an error of the original
         return None
     return f"d{precision or 1},{len(fraction)}", number(literal).value
 
@@ -156,12 +156,12 @@ _NAMES = {"i": "int", "f": "float", "v": "varchar", "n": "nvarchar", "d": "numer
 
 
 def _type_of(word: str) -> ast.TypeName:
-    """The type behind a literal's word, such as n64 or d5,2."""
+    """The type for a literal's word, such as n64 or d5,2."""
     return ast.TypeName((_NAMES[word[0]],), tuple(map(int, word[1:].split(","))) if word[1:] else ())
 
 
 def _shape(pieces: list[str], literals: list[int], *, quoted_identifier: bool) -> Shape:
-    """Which literals can be parameters: found out by putting variables in the place of all."""
+    """Which literals can be parameters: determined by replacing all of them with variables."""
     if any(_UNREADABLE.search(pieces[place]) for place in range(0, len(pieces), 2)):
         return Shape(frozenset())
     tried = pieces.copy()
@@ -182,13 +182,13 @@ def _shape(pieces: list[str], literals: list[int], *, quoted_identifier: bool) -
 
 
 def _numbers(values: Iterable[ast.Expression]) -> frozenset[int]:
-    """Numbers of the literals among expressions."""
+    """The numbers of the literals among expressions."""
     names = [_parameter(value) for value in values]
     return frozenset(int(name.removeprefix(_PARAMETER)) for name in names if name is not None)
 
 
 def _values(statement: st.Statement) -> Iterator[ast.Expression]:
-    """Expressions that are stored or compared as they are."""
+    """Expressions that are stored or compared unchanged."""
     for node in walk(statement):
         if isinstance(node, ast.Comparison):
             yield node.left

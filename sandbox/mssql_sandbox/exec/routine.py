@@ -9,7 +9,7 @@ from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.flow import CompileError
+from mssql_sandbox.exec.flow import CompileError, Steps
 from mssql_sandbox.exec.names import still_valid
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.tables.private import empty_table, make_variable_table
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Routine:
-    """Statements, variables, and what has been compiled of them. Belongs to one session and one database."""
+    """Statements, variables, and compiled parts of both. Belongs to one session and one database."""
 
     __slots__ = (
         "active", "database", "name", "object_id", "parameters", "plans", "schema", "scope", "sets", "statements",
@@ -72,7 +72,7 @@ class Routine:
         return self.scope.declare(declaration.name, compiler.type_of(declaration.type, ordinal=ordinal))
 
     def _declare_all(self, session: SessionState, compiler: Compiler) -> None:
-        """Enter all declarations in the order of writing; 137 for what is used before or without one."""
+        """Add all declarations in textual order; 137 for undeclared variables and uses before the declaration."""
         for node in walk(self.statements):
             if isinstance(node, st.Declare):
                 for declaration in node.variables:
@@ -100,7 +100,7 @@ class Routine:
 
 
 _PERMISSIONS = frozenset({229, 230})
-"""The server asks for them when a statement runs: they end it alone, and CATCH beside it sees them [doc]."""
+"""Errors found when a statement runs: they end only the statement, and a CATCH of the same module sees them [doc]."""
 
 
 class Frame:
@@ -130,7 +130,7 @@ class Frame:
         return compiler
 
     def compiled(self, node: Any, build: Callable[[Compiler], T]) -> T:
-        """What `build` makes of a node, kept until something it rests on changes. Errors become `CompileError`."""
+        """The result of `build` for a node, kept until a dependency changes. Errors become `CompileError`."""
         session = self.session
         known = self.routine.plans.get(id(node))
         if known is not None:
@@ -150,13 +150,16 @@ class Frame:
         return plan
 
     def evaluate(self, node: Any) -> Any:
-        """The value of an expression that needs no table."""
+        """The value of an expression that reads no table."""
         expr = self.compiled(node, lambda compiler: compiler.value(node))
         return expr.fn((), self.context())
 
 
 def forget_plans(frame: Frame) -> None:
-    """Permissions and databases' states are checked when a statement is compiled: compile anew after a change."""
+    """Permissions and databases' states are checked when a statement is compiled: recompile after a change."""
     for session in frame.session.server.sessions.values():
         session.routines.clear()
     frame.routine.plans.clear()
+
+
+RunStatement = Callable[[Frame, Any], Steps]

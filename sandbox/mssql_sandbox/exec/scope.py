@@ -1,4 +1,4 @@
-"""Names of columns at one query level, and how references find them: 207, 209, 4104."""
+"""Column names at one query level, and how references are resolved: 207, 209, 4104."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fold = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column in scope. `qualifier` is (alias,) or (database, schema, table); `origin` what clients are told."""
+    """A column in scope. `qualifier` is (alias,) or (database, schema, table); `origin` the source that clients see."""
 
     name: str
     type: SqlType
@@ -27,10 +27,10 @@ class Field:
     denied: bool = False
     """Whether the session may not SELECT the column (230)."""
     masking: str = ""
-    """The function by which the session sees the column masked."""
+    """The function that masks the column for the session."""
 
     def require(self) -> None:
-        """Error 230 for a column that is denied."""
+        """Error 230 for a denied column."""
         if self.denied and self.origin is not None:
             database, schema, table = self.origin.table
             raise error(230, permission="SELECT", column=self.name, name=table, database=database, schema=schema)
@@ -48,11 +48,11 @@ class Scope:
         self._fold = fold
         self._by_name: dict[object, list[int]] | None = None
         self.replacements: dict[Any, Any] = {}
-        """Expressions (canonical form) that are computed already: grouping keys, aggregates, window functions."""
+        """Expressions (canonical form) that are already computed: grouping keys, aggregates, window functions."""
 
     @property
     def base(self) -> Scope:
-        """The scope in which columns have their places before grouping."""
+        """The scope in which columns have their positions before grouping."""
         return self
 
     @property
@@ -76,7 +76,7 @@ class Scope:
         return all(not part or fold(part) == fold(mine) for part, mine in zip(qualifier, tail, strict=True))
 
     def find(self, parts: tuple[str, ...]) -> int | None:
-        """Place of a column of this level, or None; 209 when several match."""
+        """Position of a column of this level, or None; 209 if several match."""
         local = parts[-1]
         places = self._places(local)
         if len(parts) > 1:
@@ -86,11 +86,11 @@ class Scope:
         return places[0] if places else None
 
     def special(self, word: str) -> int | None:
-        """Place of the identity or rowguid column that `$identity`, `$rowguid`, `IDENTITYCOL` mean."""
+        """Position of the identity or rowguid column for `$identity`, `$rowguid`, `IDENTITYCOL`."""
         return next((place for place, field in enumerate(self.fields) if field.special == word), None)
 
     def resolve(self, parts: tuple[str, ...], line: int = 0) -> tuple[Scope, int]:
-        """The scope and place of a column, looking outwards; 207 or 4104 when there is none."""
+        """The scope and position of a column, looking outwards; 207 or 4104 if there is none."""
         scope: Scope | None = self
         passed: list[Scope] = []
         while scope is not None:
@@ -105,7 +105,7 @@ class Scope:
         raise self._missing(parts, line)
 
     def passed_by(self) -> None:
-        """A column was found further out."""
+        """A column was found in an outer scope."""
 
     def _missing(self, parts: tuple[str, ...], line: int) -> SqlError:
         if len(parts) == 1 or self._knows_table(parts[:-1]):
@@ -125,7 +125,7 @@ class Scope:
         return False
 
     def star(self, qualifier: tuple[str, ...]) -> list[int]:
-        """Places that `*` or `t.*` stands for; 107 when no table matches."""
+        """Positions for `*` or `t.*`; 107 if no table matches."""
         if not qualifier:
             return self._shown(range(len(self.fields)))
         matching = [place for place, field in enumerate(self.fields) if self._matches(qualifier, field)]
@@ -138,7 +138,7 @@ class Scope:
         return self._shown(matching)
 
     def _shown(self, places: Iterable[int]) -> list[int]:
-        """The places whose columns are not hidden; 230 when one is denied."""
+        """The positions of columns that are not hidden; 230 if one is denied."""
         shown = [place for place in places if not self.fields[place].hidden]
         for place in shown:
             self.fields[place].require()
@@ -148,7 +148,6 @@ class Scope:
 def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
     """The fields of a stored table."""
     fields = []
-    has_set = any(col.column_set for col in table.columns)
     for col in table.columns:
         special = "identity" if col.identity is not None else "rowguid" if col.rowguid else ""
         origin = ResultColumn(
@@ -156,6 +155,5 @@ def table_fields(table: Table, qualifier: tuple[str, ...]) -> list[Field]:
             computed=col.computed is not None, updatable=col.writable and col.identity is None,
             table=(table.name,) if table.private else (table.database.name, table.schema.name, table.name),
         )  # fmt: skip
-        hidden = col.hidden or (has_set and col.sparse)
-        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, hidden, special))
+        fields.append(Field(col.name, col.type, col.nullable, qualifier, origin, col.hidden, special))
     return fields

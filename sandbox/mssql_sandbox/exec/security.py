@@ -1,24 +1,21 @@
-"""Who may do what, as far as system procedures and views ask: server roles, database roles, grants.
+"""Permission checks for statements, system procedures and views: server roles, database roles, grants.
 
-Only questions; logins, users and grants are kept by storage and changed by the executor.
+Checks only; storage keeps logins, users and grants, and the executor changes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import Principal, SchemaObject
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import error
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import SessionState
 
 
 def is_server_role_member(session: SessionState, role: str) -> bool:
-    """Whether the session's login is in a server role; everybody is in `public`."""
+    """Whether the session's login is in a server role; every login is in `public`."""
     if role.casefold() == "public":
         return True
     login = session.server.logins.get(session.login)
@@ -65,7 +62,7 @@ def is_member(session: SessionState, database: Database, role: str) -> bool:
 
 
 def stand_in(user: Principal) -> str:
-    """What a session is as a user without login: its security identifier stands for the login's name [doc]."""
+    """The session as a user without login: its security identifier represents the login's name [doc]."""
     return f"S-1-9-3-{user.principal_id}"
 
 
@@ -77,7 +74,7 @@ def is_owner(session: SessionState, database: Database) -> bool:
 _READING, _WRITING = ("db_datareader", "db_denydatareader"), ("db_datawriter", "db_denydatawriter")
 _DEFINING = ("db_ddladmin", "")
 _ROLES = {"SELECT": _READING, "INSERT": _WRITING, "UPDATE": _WRITING, "DELETE": _WRITING, "ALTER": _DEFINING}
-"""The fixed roles that give and that deny a permission on all objects of a database."""
+"""The fixed roles that grant and that deny a permission on all objects of a database."""
 
 
 def may_select(session: SessionState, database: Database, schema: str, name: str) -> bool:
@@ -86,13 +83,13 @@ def may_select(session: SessionState, database: Database, schema: str, name: str
 
 
 def require(session: SessionState, database: Database, permission: str, schema: str, name: str) -> None:
-    """Error 229 unless the session may do it; in procedures and triggers the owner's rights count (ownership chain)."""
+    """Error 229 without the permission; in procedures and triggers the owner's permissions count (ownership chain)."""
     if not _chained(session) and not may(session, database, permission, schema, name):
         raise error(229, permission=permission, name=name, database=database.name, schema=schema)
 
 
 def may(session: SessionState, database: Database, permission: str, schema: str, name: str) -> bool:
-    """Whether the session has a permission on an object, or on the database when `schema` is empty."""
+    """Whether the session has a permission on an object, or on the database if `schema` is empty."""
     if is_sysadmin(session) or database.name == "tempdb":
         return True
     user = user_of(session, database)
@@ -116,7 +113,7 @@ def may(session: SessionState, database: Database, permission: str, schema: str,
 
 
 def _holders(database: Database, user: Principal) -> tuple[list[Principal], set[str]]:
-    """A user with all roles that lend it their permissions, and the names of the roles."""
+    """A user with all roles that give it permissions, and the names of the roles."""
     roles = roles_of(database, user) | {"public"}
     return [user, *(found for role in roles if (found := database.principals.get(role)) is not None)], roles
 
@@ -130,7 +127,7 @@ _SEEING_SERVER = frozenset({"CONTROL SERVER", "VIEW ANY DEFINITION"})
 
 
 def server_permissions(session: SessionState) -> set[str]:
-    """Names of the permissions on the server that the session's login was given, in upper case."""
+    """Names of the server permissions of the session's login, in upper case."""
     login = session.server.logins.get(session.login)
     return set() if login is None else {name.upper() for name in login.permissions}
 
@@ -163,7 +160,7 @@ def sees_object(session: SessionState, database: Database, item: SchemaObject) -
 def column_rules(
     session: SessionState, database: Database, schema: str, name: str, permission: str = "SELECT"
 ) -> dict[str, set[str]]:
-    """What was granted and denied to the session on single columns of a table: states by column name, case-folded."""
+    """Grants and denials to the session on single columns of a table: states by column name, case-folded."""
     user = user_of(session, database)
     if user is None or user.name == "dbo" or is_sysadmin(session):
         return {}
@@ -177,13 +174,13 @@ def column_rules(
 
 
 def denied_columns(session: SessionState, database: Database, schema: str, name: str) -> set[str]:
-    """The columns, case-folded, which a DENY on the column keeps from a session that may SELECT the table [doc]."""
+    """The columns, case-folded, that a DENY on the column keeps from a session that may SELECT the table [doc]."""
     rules = column_rules(session, database, schema, name)
     return {column for column, states in rules.items() if "DENY" in states}
 
 
 def permitted_columns(session: SessionState, table: Table, permission: str = "SELECT") -> Callable[[str], bool]:
-    """On which columns of a table the session has a permission: a grant on a column counts without one on the table.
+    """The columns of a table on which the session has a permission: grants on columns count without one on the table.
 
     Raises:
         SqlError: 229, none at all.
@@ -200,7 +197,7 @@ def permitted_columns(session: SessionState, table: Table, permission: str = "SE
 
 
 def require_columns(session: SessionState, table: Table, permission: str, columns: Sequence[str]) -> None:
-    """Error 230 for the first column on which the session lacks a permission, 229 when it has none at all."""
+    """Error 230 for the first column on which the session lacks a permission, 229 if it has none at all."""
     permitted = permitted_columns(session, table, permission)
     for name in columns:
         if not permitted(name):
@@ -211,9 +208,9 @@ def require_columns(session: SessionState, table: Table, permission: str, column
 
 
 def masked_columns(session: SessionState, table: Table) -> dict[str, str]:
-    """The masks which the session sees instead of values, by column: those without UNMASK [doc].
+    """The masks that the session sees instead of values, by column: without UNMASK [doc].
 
-    An ownership chain does not unmask; what a session keeps for itself in temporary tables is not masked [pub].
+    An ownership chain does not unmask; the session's own temporary tables are not masked [pub].
     """
     masks = {column.name: column.masking for column in table.columns if column.masking}
     if not masks or table.private or is_owner(session, table.database):

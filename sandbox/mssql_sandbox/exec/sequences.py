@@ -10,7 +10,7 @@ from mssql_sandbox.errors import SqlError
 
 @dataclass(slots=True)
 class Sequence:
-    """A sequence: values are never given back, not even by a rollback."""
+    """A sequence: values are never reused, not even after a rollback."""
 
     name: str
     type: SqlType

@@ -10,9 +10,10 @@ from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.apicursors.cursor import ApiCursors
 from mssql_sandbox.exec.calls import remote
+from mssql_sandbox.exec.consequences import end_of_batch
 from mssql_sandbox.exec.dialect import TSQL
 from mssql_sandbox.exec.driving import DrivenSession
-from mssql_sandbox.exec.failures import end_of_batch, told
+from mssql_sandbox.exec.failures import messages_of
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.handles import PreparedStatements
 from mssql_sandbox.exec.interpreter import run_batch
@@ -63,7 +64,7 @@ class Session(DrivenSession):
                 routine.active = False
         except SqlError as failure:
             self.last_error = failure.number
-            yield from told(failure)
+            yield from messages_of(failure)
             yield Done(None, "error", self.transaction_descriptor != 0, False, True)
         except Abort:
             pass
@@ -71,7 +72,7 @@ class Session(DrivenSession):
         return None
 
     def rpc(self, name: str, parameters: list[RpcParameter]) -> AsyncGenerator[Event, None]:
-        """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), the catalogue's or a user's."""
+        """Call a procedure: a special one (`sp_executesql`, `sp_prepare`, …), a system or a user's procedure."""
         return self._drive(remote.call(self, name, parameters))
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
@@ -79,7 +80,7 @@ class Session(DrivenSession):
         return self._drive(self.transactions.request(request))
 
     def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
-        """Store the rows that an INSERT BULK statement has announced."""
+        """Store the rows that an INSERT BULK statement announced."""
         return self._drive(self._bulk_load(data))
 
     def _bulk_load(self, data: BulkData) -> Steps:
@@ -87,11 +88,11 @@ class Session(DrivenSession):
             yield from bulk_load(self, data)
         except SqlError as failure:
             self.last_error = failure.number
-            yield from told(failure)
+            yield from messages_of(failure)
             yield Done(None, "insert bulk", self.transaction_descriptor != 0, False, True)
 
     def reset(self, *, keep_transaction: bool) -> None:
-        """Back to the state after login; with `keep_transaction` the open transaction goes on."""
+        """Reset to the state after login; `keep_transaction` keeps the open transaction."""
         kept, count = (self.transactions.current, self.transactions.count) if keep_transaction else (None, 0)
         if not keep_transaction:
             self._end_transaction()
@@ -103,9 +104,9 @@ class Session(DrivenSession):
         self.transactions.current, self.transactions.count = kept, count
 
     def kill(self) -> None:
-        """Another session ends this one: its request stops, its transaction is rolled back, the connection is cut.
+        """Called by another session: the request stops, the transaction is rolled back, the connection is closed.
 
-        A request that waits is told so with error 596, which ends its connection.
+        A waiting request fails with error 596, which ends its connection.
         """
         waits = self._waiting is not None
         self.cancel()
@@ -124,7 +125,7 @@ class Session(DrivenSession):
     # ---- routines ---------------------------------------------------------------------------------------------
 
     def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
-        """The compiled batch of a text, kept per session while nothing about it changes."""
+        """The compiled batch of a text, kept per session until something it depends on changes."""
         full = (text, key, self.current_database.name, self.options.quoted_identifier)
         found = self._kept_routine(full)
         if found is not None:
@@ -137,7 +138,7 @@ class Session(DrivenSession):
         return routine
 
     def _shared_routine(self, sql: str) -> tuple[Routine, tuple[Any, ...]]:
-        """The routine of a batch; changes that differ in literals only share one, with the literals as values."""
+        """The routine of a batch; changes that differ only in literals share one, with the literals as values."""
         quoted_identifier = self.options.quoted_identifier
         found = self._parameteriser.read(sql, quoted_identifier=quoted_identifier)
         if found is None:

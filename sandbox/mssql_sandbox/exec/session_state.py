@@ -1,47 +1,57 @@
-"""The state of a session: what statements, functions and views ask of the one who runs them."""
+"""The state of a session, as statements, functions and views see it."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mssql_sandbox.engine.clients import IN_PROCESS, ConnectionFacts
-from mssql_sandbox.engine.events import Done, EnvChange, Event, Message
-from mssql_sandbox.engine.product import refuse_use
+from mssql_sandbox.engine.events import Done, Event, RpcParameter
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.application_locks import SessionOwner
-from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.errors import SqlError
+from mssql_sandbox.exec.flow import Answer, Steps, StepsTo
 from mssql_sandbox.exec.handles import PreparedStatements
 from mssql_sandbox.exec.language import Language
 from mssql_sandbox.exec.options import SessionOptions
-from mssql_sandbox.exec.security import user_of
-from mssql_sandbox.exec.temporaries import TemporaryObjects
+from mssql_sandbox.exec.temporaries import TemporaryTables
 from mssql_sandbox.exec.transactions import SessionTransactions
 from mssql_sandbox.tsql.statements import Statement, VariableDeclaration
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.apicursors.cursor import ApiCursors
-    from mssql_sandbox.exec.routine import Frame, Routine
-    from mssql_sandbox.exec.statements.bulk import BulkTarget
-    from mssql_sandbox.exec.statements.triggers import TriggerLevel
 
 _FIRST_SPID = 51
 
 
-class SessionState:
-    """One logged-in client, with all that outlives its requests or tells of the one under way.
+class TriggerLevel:
+    """The state of a running trigger."""
 
-    What statements ask of a session beside its state is only named here: the sessions above know how it is done.
+    __slots__ = ("columns", "deleted", "inserted", "trigger")
+
+    def __init__(self, trigger: Any, inserted: list[tuple], deleted: list[tuple], columns: tuple[str, ...]) -> None:
+        self.trigger = trigger
+        self.inserted = inserted
+        self.deleted = deleted
+        self.columns = columns
+
+
+class InProcedure(Protocol):
+    """The part of a routine's run that is reported at the end of its statements."""
+
+    events_in_procedure: bool
+
+
+class SessionState:
+    """One logged-in client: state that outlives its requests, and state of the current request.
+
+    Operations that statements need from a session are only declared here; the session classes above implement them.
     """
 
-    api_cursors: ApiCursors
+    api_cursors: object
+    """The server cursors that the client has opened (`apicursors.cursor`)."""
 
     def __init__(
         self,
@@ -78,10 +88,9 @@ class SessionState:
     def _start(self) -> None:
         self.options = SessionOptions()
         self.transactions = SessionTransactions(self)
-        self.application_owner = SessionOwner(self.spid)
-        self.temporary = TemporaryObjects(self.server)
+        self.temporary = TemporaryTables(self.server)
         self.cursors: dict[str, Any] = {}
-        self.routines: OrderedDict[Any, Routine] = OrderedDict()
+        self.routines: OrderedDict[Any, Any] = OrderedDict()
         self.identity_insert: Table | None = None
         self.row_count = 0
         self.last_error = 0
@@ -100,10 +109,10 @@ class SessionState:
         self.users: list[str] = []
         self.killed = False
         self.running_text = ""
-        self.bulk: BulkTarget | None = None
+        self.bulk: object = None
+        """The announced bulk load of INSERT BULK (`statements.bulk`)."""
 
     def _end_transaction(self) -> None:
-        self.server.locks.release_all(self.application_owner)
         current = self.transactions.current
         if current is not None and current.state == "active":
             current.rollback()
@@ -137,7 +146,7 @@ class SessionState:
         return len(self.trigger_stack)
 
     def trigger_columns(self) -> tuple[str, ...]:
-        """Columns that the statement behind the running trigger has set."""
+        """Columns that the triggering statement has set."""
         return self.trigger_stack[-1].columns if self.trigger_stack else ()
 
     def default_schema(self, database: Database) -> str:
@@ -151,48 +160,34 @@ class SessionState:
         return "dbo"
 
     def note_identity(self, value: int | Decimal) -> None:
-        """Remember the identity value just given."""
+        """Store the last identity value."""
         self.last_identity = self.scope_identity = Decimal(value)
 
     def statement_text(self, node: Statement) -> str:
         """The text of a statement of the running batch, for logs of DDL."""
         return self.running_text[node.start : node.end].strip() if node.end else self.running_text
 
-    def done(self, frame: Frame, count: int | None, command: str, *, error: bool = False) -> Done:
+    def done(self, frame: InProcedure, count: int | None, command: str, *, error: bool = False) -> Done:
         """The end of a statement; NOCOUNT hides the count."""
         shown = None if self.options.nocount else count
         return Done(shown, command, self.transactions.current is not None, frame.events_in_procedure, error)
 
-    def ended(self, frame: Frame, command: str = "select") -> Iterator[Done]:
-        """The end of a statement without rows and count; modules keep it to themselves under NOCOUNT.
+    def ended(self, frame: InProcedure, command: str = "select") -> Iterator[Done]:
+        """The end of a statement without rows and count; under NOCOUNT modules do not report it.
 
-        Every statement but the declaration of variables ends so, each test of IF and WHILE too [doc: MS-TDS 2.2.7.6,
-        SET NOCOUNT; wire: go-mssqldb's own tests count them].
+        Every statement except the declaration of variables ends this way, as does each test of IF and WHILE
+        [doc: MS-TDS 2.2.7.6, SET NOCOUNT; wire: go-mssqldb's own tests count them].
         """
         if not (frame.events_in_procedure and self.options.nocount):
             yield self.done(frame, None, command)
 
-    def use(self, name: str) -> Steps:
-        """USE: 911 for an unknown database, 916 where the login has no user."""
-        database = self.server.databases.get(name)
-        if database is None:
-            raise error(911, name=name)
-        if database.options.state != "ONLINE":
-            raise error(942, name=database.name)
-        if database is not self.current_database:
-            refuse_use(self.server.version)
-        if user_of(self, database) is None:
-            raise error(916, login=self.login, database=database.name)
-        old = self.current_database.name
-        self.current_database = database
-        yield EnvChange("database", new=database.name, old=old)
-        yield Message(5701, 2, 10, f"Changed database context to '{database.name}'.")
-        return None
-
-    def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Routine:
+    def routine(self, text: str, parameters: tuple[VariableDeclaration, ...] = (), *, key: object = None) -> Any:
         """The compiled batch of a text."""
         raise NotImplementedError
 
     def breathe(self) -> Steps:
-        """Let others run once in a while, and notice an attention, in loops that give no events."""
+        """Let other tasks run once in a while, and notice an attention, in loops without events."""
         raise NotImplementedError
+
+
+CallProcedure = Callable[[SessionState, Sequence[RpcParameter]], StepsTo[Answer]]

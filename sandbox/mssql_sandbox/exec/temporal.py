@@ -1,7 +1,7 @@
-"""System-versioned (temporal) tables: their definition; FOR SYSTEM_TIME is `query.history`'s.
+"""Definitions of system-versioned (temporal) tables; FOR SYSTEM_TIME belongs to `query.history`.
 
-Evidence: Microsoft's documentation of temporal tables and its list of errors; 13530, 13592 and 4945 are estimates.
-Keeping rows while they are written is the engine's.
+Evidence: Microsoft's documentation of temporal tables and its list of errors; 13530, 13592 and 4945 are estimates. The
+engine keeps former rows when rows are written.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def set_versioning(table: Table, transaction: Transaction, text: str, compiler: 
 
 
 def _make_history(table: Table, transaction: Transaction, name: ast.Name) -> Table:
-    """A history table: the same columns without keys, defaults and rules, clustered by the period."""
+    """A history table: the same columns without keys, defaults and checks, clustered by the period."""
     assert table.period_at is not None
     schema, local = name[-2:] if name else (table.schema.name, f"MSSQL_TemporalHistoryFor_{table.object_id}")
     columns = [former_column(column) for column in table.columns]
@@ -115,12 +115,12 @@ def _make_history(table: Table, transaction: Transaction, name: ast.Name) -> Tab
 
 
 def former_column(column: Column) -> Column:
-    """A column as the history table has it."""
+    """A column as in the history table."""
     return Column(column.name, column.type, nullable=column.nullable)
 
 
 def _checked_history(table: Table, found: Any) -> Table:
-    """An existing table as history: 13518, 13523, 13525 when it does not fit."""
+    """An existing table as history: 13518, 13523, 13525 if it does not match."""
     if not isinstance(found, Table):
         raise SqlError(13530, f"Setting SYSTEM_VERSIONING to ON failed because '{found.name}' is not a table.")
     where = f"history table '{found.long_name}'"
@@ -150,7 +150,7 @@ def _checked_history(table: Table, found: Any) -> Table:
 
 
 def _link(table: Table, history: Table, transaction: Transaction, *, on: bool) -> None:
-    """Tie a table to its history, or untie them."""
+    """Link a table to its history, or unlink them."""
     schema_change.begin_ddl(table, transaction)
     before = (table.history, table.properties.get("temporal_type"), history.properties.get("temporal_type"))
 
@@ -167,6 +167,6 @@ def _link(table: Table, history: Table, transaction: Transaction, *, on: bool) -
 
 
 def _touch(table: Table) -> None:
-    """Make compiled statements notice: they compare the list of columns by identity."""
+    """Invalidate compiled statements: they compare the list of columns by identity."""
     table.columns = list(table.columns)
     table.rebind()

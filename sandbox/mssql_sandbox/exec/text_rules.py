@@ -1,4 +1,4 @@
-"""Rules that the text of a batch or module keeps before it runs: where jumps lead, what functions and views hold."""
+"""Rules checked before a batch or module runs: targets of jumps, contents of functions and views."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SIDE_EFFECTS: dict[type, str] = {
     st.ExecuteString: "EXECUTE STRING", st.Print: "PRINT", st.RaiseError: "RAISERROR", st.Throw: "THROW",
     st.TryCatch: "BEGIN TRY", st.WaitFor: "WAITFOR", st.CreateTable: "CREATE TABLE", st.SetOption: "SET OPTION ON",
 }  # fmt: skip
-"""What may not stand in a function, by the name that error 443 gives it; changes of table variables may."""
+"""What is not allowed in a function, by the name in error 443; changes of table variables are allowed."""
 
 
 def check_flow(statements: Sequence[st.Statement], *, returns_values: bool) -> None:
-    """Jumps have their targets: 133, 135, 136. A batch and a trigger return no value: 178."""
+    """Jumps have targets: 133, 135, 136. A batch and a trigger return no value: 178."""
     labels: set[str] = set()
     gotos: list[st.Goto] = []
     for node, looping in _steps(statements, looping=False):
@@ -38,7 +38,7 @@ def check_flow(statements: Sequence[st.Statement], *, returns_values: bool) -> N
 
 
 def check_function(statements: Sequence[st.Statement]) -> None:
-    """A function changes nothing but its table variables: 443; and it gives no rows to the client: 444."""
+    """A function changes only its table variables: 443; and it returns no rows to the client: 444."""
     for node, _ in _steps(statements, looping=False):
         operator = _SIDE_EFFECTS.get(type(node))
         if operator is not None and not _changes_variable(node):
@@ -50,7 +50,7 @@ def check_function(statements: Sequence[st.Statement]) -> None:
 
 
 def _changes_variable(node: st.Statement) -> bool:
-    """Whether the rows that a statement changes are those of a table variable, named itself or by an alias."""
+    """Whether a statement changes rows of a table variable, named directly or by an alias."""
     target = getattr(node, "target", ())
     if not target or target[-1].startswith("@"):
         return bool(target)
@@ -59,7 +59,7 @@ def _changes_variable(node: st.Statement) -> bool:
 
 
 def check_view(node: st.CreateModule, fields: Sequence[Field]) -> None:
-    """A view's columns have names (4511) of their own (4506), and its rows no order (1033)."""
+    """The columns of a view have unique names (4511, 4506), and its rows no order (1033)."""
     assert node.query is not None
     refuse_order(node.query)
     seen: set[str] = set()
@@ -73,7 +73,7 @@ def check_view(node: st.CreateModule, fields: Sequence[Field]) -> None:
 
 
 def _steps(statements: Sequence[st.Statement], *, looping: bool) -> Iterator[tuple[st.Statement, bool]]:
-    """All statements, and whether they stand in a loop."""
+    """All statements, and whether they are in a loop."""
     for node in statements:
         yield node, looping
         if isinstance(node, st.While):

@@ -1,20 +1,20 @@
-"""Transactions of a session: @@TRANCOUNT, implicit transactions, and the life of a statement inside them."""
+"""Transactions of a session: @@TRANCOUNT, implicit transactions, and the course of a statement inside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mssql_sandbox.engine.events import Done, EnvChange, TmRequest
 from mssql_sandbox.engine.lock_requests import MustWait
+from mssql_sandbox.engine.storage.database import Database
+from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.failures import message_of
 from mssql_sandbox.exec.flow import Steps, StepsTo, T, lock_pause
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.options import SessionOptions
 
 LEVELS = {
     "read uncommitted": Isolation.READ_UNCOMMITTED,
@@ -25,12 +25,21 @@ LEVELS = {
 }
 
 
+class TransactionOwner(Protocol):
+    """What the transactions need from their session."""
+
+    server: Server
+    spid: int
+    options: SessionOptions
+    current_database: Database
+
+
 class SessionTransactions:
-    """The open transaction of a session, if any, and how often BEGIN was said."""
+    """The open transaction of a session, if any, and the nesting level of BEGIN."""
 
     __slots__ = ("_session", "count", "current", "isolation")
 
-    def __init__(self, session: SessionState) -> None:
+    def __init__(self, session: TransactionOwner) -> None:
         self._session = session
         self.current: Transaction | None = None
         self.count = 0
@@ -50,7 +59,7 @@ class SessionTransactions:
             yield EnvChange("begin", new=self.current.id)
 
     def commit(self) -> Iterator[EnvChange]:
-        """COMMIT: the outermost one makes the changes visible. 3902 without a transaction, 3930 when doomed."""
+        """COMMIT: the outermost one makes the changes visible. 3902 without a transaction, 3930 if doomed."""
         if self.current is None:
             raise error(3902)
         if self.count > 1:
@@ -84,7 +93,7 @@ class SessionTransactions:
         self.current.save(name)
 
     def set_isolation(self, level: Isolation) -> None:
-        """SET TRANSACTION ISOLATION LEVEL, for what follows in the running transaction too; 3951 into snapshot."""
+        """SET TRANSACTION ISOLATION LEVEL, also for the rest of the running transaction; 3951 into snapshot."""
         if (
             level is Isolation.SNAPSHOT
             and self.current is not None
@@ -134,7 +143,7 @@ class SessionTransactions:
             yield from self.begin("implicit_transaction")
 
     def run(self, work: Callable[[Transaction], T], then: Callable[[T], Steps] | None = None) -> StepsTo[T]:
-        """Run `work` as one statement: atomic, started over after waiting for a lock, committed if alone.
+        """Run `work` as one statement: atomic, restarted after a wait for a lock, committed if it is alone.
 
         `then` runs with the result inside the same statement (triggers). The generator's value is what `work` returned.
         """
@@ -171,7 +180,7 @@ class SessionTransactions:
             return result
 
     def _then(self, transaction: Transaction, steps: Steps, *, own: bool) -> Steps:
-        """Run what belongs to a statement, inside its transaction; @@TRANCOUNT is at least 1 meanwhile."""
+        """Run the work of a statement inside its transaction; @@TRANCOUNT is at least 1 meanwhile."""
         if own:
             self.current, self.count = transaction, 1
         try:

@@ -1,4 +1,4 @@
-"""Variables of a batch or module: slots and types, and the check that every one used is declared (137, 134, 1087)."""
+"""Variables of a batch or module: slots and types, and the check that all are declared (137, 134, 1087)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_readonly(name: str, *, readonly: bool) -> None:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """All syntax nodes within a node, itself first, in the order of writing; modules' bodies are their own world."""
+    """All syntax nodes within a node, itself first, in textual order; bodies of modules are excluded."""
     waiting = [node]
     while waiting:
         found = waiting.pop()

@@ -1,6 +1,6 @@
-"""What happens to a server as a whole, on demand: lagging secondaries, restores, failovers, huge transactions.
+"""Incidents of a whole server, on demand: lagging secondaries, restores, failovers, huge transactions.
 
-Small faults of statements, connections and the capture job are ordered in `faults`.
+Faults of single statements, connections and the capture job belong to `faults`.
 """
 
 from mssql_sandbox.incidents import capturing, replica, restoring, volume

@@ -1,4 +1,4 @@
-"""A capture job that fails on demand: its scans raise errors and leave everything where it was."""
+"""A capture job that fails on demand: its scans raise errors and capture nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mssql_sandbox.errors import SqlError
 
 
 async def _fail(call: Call) -> AsyncIterator[Event]:
-    """The next `@times` scans fail; the documented text of the number stands where no message is given.
+    """Make the next `@times` scans fail; without a message they use the documented text of the number.
 
     Raises:
         SqlError: 22901, the database is not enabled.

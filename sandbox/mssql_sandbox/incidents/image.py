@@ -1,7 +1,7 @@
-"""A database as it was at one moment: taken while it works on, put back in place later.
+"""The image of a database at one moment: taken while the database is in use, put back later.
 
-Objects keep their identity: their attributes are remembered and set again, so that whatever refers to a table or a
-capture instance goes on with it. Rows are those committed when the image was taken.
+Objects keep their identity: an image saves their attributes and sets them again, so that references to a table or a
+capture instance stay valid. Its rows are those committed when it was taken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEMBERED = (
     Identity, Index, Log, NameMap, Principal, Schema, SchemaObject,
 )  # fmt: skip
 _LEFT = frozenset({"active", "entries", "free", "heap", "history", "id", "recovery", "resource", "server", "versions"})
-"""Attributes which are no part of an image, or are put back in another way."""
+"""Attributes that are not part of an image, or are restored in another way."""
 
 
 class Image:
@@ -48,7 +48,7 @@ class Image:
         ]
 
     def put_back(self) -> None:
-        """Make the database what it was; nobody may have a transaction open in it."""
+        """Restore the database to the image. No transaction may be open in it."""
         for item, state in self._states:
             for name, value in state.items():
                 setattr(item, name, _copied(value))
@@ -86,7 +86,7 @@ class Image:
 
     @property
     def tables(self) -> list[Table]:
-        """The tables which the image has rows of."""
+        """The tables whose rows the image holds."""
         return [table for table, _ in self._rows]
 
 
@@ -99,12 +99,12 @@ def _attributes(item: object) -> Iterator[str]:
 
 
 def _copied(value: Any) -> Any:
-    """A container of its own; everything else as it is."""
+    """A copy of a container; any other value unchanged."""
     return value.copy() if isinstance(value, list | dict | set | deque) else value
 
 
 def _parts(value: object) -> Iterable[object]:
-    """A value and, for containers, what they hold."""
+    """The value itself, or the contents of a container."""
     if isinstance(value, dict):
         for part in value.values():
             yield from _parts(part)

@@ -1,4 +1,4 @@
-"""A readable secondary on demand: who connects with `ApplicationIntent=ReadOnly` reads it."""
+"""A readable secondary on demand: connections with `ApplicationIntent=ReadOnly` read from it."""
 
 from __future__ import annotations
 

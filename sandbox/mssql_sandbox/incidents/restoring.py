@@ -1,7 +1,7 @@
 """Restores to an earlier point, and failovers with and without loss.
 
-What comes back is what the database was, its change data capture included: LSNs from that point on are given out again,
-with other content, and `recovery_fork_guid` is another one [doc].
+A restore brings back the database with its change data capture: LSNs after the point are used again, with other
+content, and `recovery_fork_guid` changes [doc].
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.incidents.image import Image
 
 IDENTITY_CACHE = {"tinyint": 10, "smallint": 100, "int": 1000}
-"""Identity values which a server has reserved in memory and loses when it goes down; 10 000 for wider types [?]."""
+"""Identity values that a server reserves in memory and loses when it stops; 10 000 for wider types [?]."""
 _WIDE_CACHE = 10_000
 
 
@@ -31,7 +31,7 @@ def _point_key(call: Call) -> tuple[int, str]:
 
 
 async def _restore_point(call: Call) -> AsyncIterator[Event]:
-    """Keep the database as it is now, under a name; a later point of that name takes its place."""
+    """Save the state of the database under a name; a later point with the same name replaces it."""
     scope = call.scope
     capture = scope.server.catalog.cdc.capture(scope.database)
     scope.server.catalog.restore_points[_point_key(call)] = Image(scope.database, capture)
@@ -40,7 +40,7 @@ async def _restore_point(call: Call) -> AsyncIterator[Event]:
 
 
 def _put_back(call: Call) -> Database:
-    """Restore the database to the point; everybody else is thrown out.
+    """Restore the database to the point, and end all other sessions in it.
 
     Raises:
         SqlError: 3021 within a transaction, 50000 when there is no such point.
@@ -53,7 +53,7 @@ def _put_back(call: Call) -> Database:
         raise SqlError(50000, f"{text}; known are {known or 'none'}. Make one with EXEC sandbox.restore_point.")
     if scope.session.transactions.current is not None:
         raise error(3021)
-    _throw_out(call)
+    _end_others(call)
     scope.server.replica.leave()
     image.put_back()
     database, cdc = image.database, scope.server.catalog.cdc
@@ -67,7 +67,7 @@ def _put_back(call: Call) -> Database:
     return database
 
 
-def _throw_out(call: Call) -> None:
+def _end_others(call: Call) -> None:
     """End all other sessions in the database."""
     for session in list(call.scope.server.sessions.values()):
         if session is not call.scope.session and session.current_database is call.scope.database:
@@ -98,12 +98,12 @@ def _drop_jobs(call: Call, database: Database) -> None:
 
 
 async def _failover(call: Call) -> AsyncIterator[Event]:
-    """Another server takes over: with the point's state if one is named, without jobs unless it has its own."""
+    """Another server takes over: with the state of the named point if there is one, and without jobs by default."""
     scope = call.scope
     if call.text("point"):
         _put_back(call)
     else:
-        _throw_out(call)
+        _end_others(call)
         scope.server.replica.leave()
     for table in scope.database.tables():
         if table.identity_column is not None:
@@ -119,7 +119,7 @@ async def _failover(call: Call) -> AsyncIterator[Event]:
 
 
 def lose_reserved_identities(column: Column) -> None:
-    """The next value comes from a new block: numbers in between are never given [doc]."""
+    """The next value comes from a new block: the numbers in between are never used [doc]."""
     identity = column.identity
     if identity is None or identity.last is None:
         return

@@ -1,4 +1,4 @@
-"""Much at once: a huge transaction, made inside the server, so that no client has to send it."""
+"""A huge transaction, made inside the server so that no client has to send it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BIGINT = parse_type("bigint")
 
 
 async def _huge_transaction(call: Call) -> AsyncIterator[Event]:
-    """Insert `@rows` rows in one transaction, numbered from `@first`; others run in between.
+    """Insert `@rows` rows in one transaction, numbered from `@first`, while other sessions keep running.
 
     Raises:
-        SqlError: 208 for an unknown table, 206 for a column whose type no number becomes.
+        SqlError: 208 for an unknown table, 206 for a column whose type cannot hold a number.
     """
     table = _table(call)
     first, count = call.number("first") or 1, call.number("rows") or 0
@@ -67,7 +67,7 @@ def _value(table: Table, column: Column, number: int) -> object:
 
 
 def number_as(number: int, type_: SqlType) -> object:
-    """A value of the type which tells the number, in storage form; integers wrap around in small types."""
+    """A value of the type that is derived from the number, in storage form; small integer types wrap around."""
     if type_.name in _INTEGERS:
         return number % _INTEGERS[type_.name]
     if type_.name == "uniqueidentifier":

@@ -1,7 +1,7 @@
 """Block encoders: one Python function compiled per result schema that encodes some hundred rows column by column.
 
-Columns of fixed width are packed together by one struct (layouts.py), the others by their expression
-(type_codecs.py); what is done per row is left to functions in C. About three times as fast as row by row.
+One struct packs adjacent columns of fixed width (layouts.py), the others use their expression (type_codecs.py); work
+per row is done by functions in C. About three times as fast as row by row.
 """
 
 import struct
@@ -15,11 +15,11 @@ ROW, NBC_ROW = b"\xd1", b"\xd2"
 _HEADS = 4096
 
 BlockEncoder = Callable[[Sequence[tuple]], bytes]
-"""The bytes of at least one row. A NULL in a column that was not said to have any is an error of some kind."""
+"""The bytes of at least one row. A NULL in a column that was declared without NULLs raises an exception."""
 
 
 class NullHeads(dict[tuple[bool, ...], bytes]):
-    """Which of the columns that have NULLs are NULL -> token and bitmap in front of the row; filled in as used."""
+    """Which of the nullable columns are NULL -> token and bitmap before the row; filled as used."""
 
     def __init__(self, width: int, places: Sequence[int]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class NullHeads(dict[tuple[bool, ...], bytes]):
 
 
 class BlockSource:
-    """Writes the source of a block encoder: pieces of rows, of which runs of fixed width share one struct."""
+    """Writes the source of a block encoder: pieces of rows, in which runs of fixed width share one struct."""
 
     def __init__(self, schema: Sequence[SqlType], nullable: frozenset[int]) -> None:
         self._width = len(schema)
@@ -56,7 +56,7 @@ class BlockSource:
 
     @property
     def heads(self) -> NullHeads:
-        """What stands in front of rows when columns have NULLs."""
+        """The bytes before rows if columns have NULLs."""
         return NullHeads(self._width, self._nullable)
 
     def text(self) -> str:

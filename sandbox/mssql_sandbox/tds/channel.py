@@ -1,4 +1,4 @@
-"""Messages in, packets out: one client's socket, TLS in between while it is on."""
+"""Messages in, packets out: the socket of one client, through TLS if it is on."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ from mssql_sandbox.tds.wire import ProtocolError
 
 _READ_SIZE = 65536
 _HANDSHAKE_RECORD = b"\x16"
-# Before login a client has no business to send more than this.
+# Before login, a client has no reason to send more than this.
 LOGIN_MESSAGE_LIMIT = 128 * 1024
 
 
@@ -23,10 +23,10 @@ class Packets:
         self._assembler = MessageAssembler(limit=limit)
         self.packets = PacketWriter()
         self.faulty: FaultyAnswer | None = None
-        """Set while an answer is to go wrong on its way."""
+        """Set while an answer must fail on the wire."""
 
     async def receive(self) -> Message | None:
-        """The next message, or None when the client has gone.
+        """The next message, or None if the client has gone.
 
         Raises:
             ProtocolError: what came is not TDS.
@@ -40,11 +40,11 @@ class Packets:
         return message
 
     async def read(self) -> bytes:
-        """The next bytes from the client; none when it has gone."""
+        """The next bytes from the client; none if it has gone."""
         raise NotImplementedError
 
     async def drain(self) -> None:
-        """Wait until the client keeps up."""
+        """Wait until the client can receive more."""
         raise NotImplementedError
 
     def send(self, data: bytes | bytearray) -> None:
@@ -52,13 +52,13 @@ class Packets:
         raise NotImplementedError
 
     async def flush(self) -> None:
-        """Send the full packets of the message under way and wait until the client keeps up."""
+        """Send the full packets of the current message and wait until the client can receive more."""
         if self.faulty is not None:
             await self.faulty.send(self.packets.full_packets(), self.send)
         else:
             self.send(self.packets.full_packets())
         await self.drain()
-        # drain() does not yield while the socket takes everything; others, and attentions, need their turn.
+        # drain() does not yield while the socket accepts everything; other tasks, and attentions, need their turn.
         await asyncio.sleep(0)
 
     def finish_now(self, kind: PacketType = PacketType.RESPONSE) -> None:
@@ -66,7 +66,7 @@ class Packets:
         self.send(self.packets.finish(kind))
 
     async def finish_faulty(self) -> bool:
-        """Send the rest of an answer that goes wrong; whether the connection ends with it."""
+        """Send the rest of an answer that fails; returns whether the connection ends with it."""
         assert self.faulty is not None
         faulty, self.faulty = self.faulty, None
         await faulty.send(self.packets.finish(PacketType.RESPONSE), self.send)
@@ -74,7 +74,7 @@ class Packets:
         return faulty.fault.cut == "after"
 
     async def finish(self, kind: PacketType = PacketType.RESPONSE) -> None:
-        """Send the rest of the message and wait until the client keeps up."""
+        """Send the rest of the message and wait until the client can receive more."""
         self.finish_now(kind)
         await self.drain()
 
@@ -89,7 +89,7 @@ class Channel(Packets):
         self._tls: TlsChannel | None = None
 
     async def read(self) -> bytes:
-        """The next bytes from the client, in clear text; none when it has gone."""
+        """The next bytes from the client, decrypted; none if it has gone."""
         while data := await self._reader.read(_READ_SIZE):
             plain = data if self._tls is None else self._tls.decrypt(data)
             if plain:
@@ -97,11 +97,11 @@ class Channel(Packets):
         return b""
 
     def take_rest(self) -> bytes:
-        """Bytes that came behind the last message."""
+        """Bytes received after the last message."""
         return self._assembler.take_rest()
 
     async def drain(self) -> None:
-        """Wait until the client keeps up."""
+        """Wait until the client can receive more."""
         await self._writer.drain()
 
     def send(self, data: bytes | bytearray) -> None:
@@ -119,7 +119,7 @@ class Channel(Packets):
         self._assembler.limit = limit
 
     async def tls_first(self, context: ssl.SSLContext | None) -> bool:
-        """Whether the client begins with TLS itself, as TDS 8.0 does (Encrypt=strict); the handshake is then done.
+        """Whether the client starts with TLS, as in TDS 8.0 (Encrypt=strict); the handshake is then done.
 
         Raises:
             ProtocolError: it does, and there is no certificate.
@@ -143,7 +143,7 @@ class Channel(Packets):
         return True
 
     async def start_tls(self, context: ssl.SSLContext) -> None:
-        """Do the handshake, whose records travel inside PRELOGIN packets; afterwards they go without."""
+        """Do the handshake, whose records travel inside PRELOGIN packets; later records do not."""
         tls = TlsChannel(context)
         done = False
         while not done:
@@ -161,15 +161,15 @@ class Channel(Packets):
         self._assembler.feed(tls.decrypt(rest))
 
     def stop_tls(self) -> None:
-        """Go on in clear text: TLS was for the login only."""
+        """Continue in clear text: TLS was for the login only."""
         self._tls = None
 
     def abort(self) -> None:
-        """Cut the connection at once; what was not sent is lost."""
+        """Close the connection at once; unsent data is lost."""
         self._writer.transport.abort()
 
     def facts(self, login: Login, *, encrypted: bool) -> ConnectionFacts:
-        """Both ends of the socket, and what the client said of itself."""
+        """Both ends of the socket, and the client's description of itself."""
         client, server = self._writer.get_extra_info("peername"), self._writer.get_extra_info("sockname")
         return ConnectionFacts(
             transport="TCP",

@@ -1,6 +1,6 @@
-"""The five bytes by which TDS names a collation (MS-TDS 2.2.5.1.2), in both directions.
+"""The five bytes that identify a collation in TDS (MS-TDS 2.2.5.1.2), in both directions.
 
-What collations mean, and their code pages, belongs to the engine.
+The meaning of collations, and their code pages, belongs to the engine.
 """
 
 import functools
@@ -18,13 +18,13 @@ _UTF8_CODE_PAGE = 65001
 
 @functools.cache
 def default_collation() -> Collation:
-    """The collation of types that carry none, as literals of a server with the usual settings do."""
+    """The collation of types without one, as for literals of a server with default settings."""
     return collation_named("SQL_Latin1_General_CP1_CI_AS")
 
 
 @functools.cache
 def collation_bytes(collation: Collation | None) -> bytes:
-    """A collation as it stands in TYPE_INFO."""
+    """A collation as in TYPE_INFO."""
     collation = collation or default_collation()
     flags = collation.lcid & _LCID_MASK
     if collation.binary:
@@ -41,7 +41,7 @@ def collation_bytes(collation: Collation | None) -> bytes:
 
 
 def collation_of_bytes(data: bytes) -> Collation:
-    """A collation with the code page that a client named; its comparison rules may be others."""
+    """A collation with the code page that a client named; its comparison rules may differ."""
     flags = int.from_bytes(data[:4], "little")
     if flags & _UTF8:
         return collation_named("Latin1_General_100_CI_AS_SC_UTF8")

@@ -1,6 +1,6 @@
-"""The life of one connection: PRELOGIN, TLS, LOGIN7, then requests until the client leaves (conversation.py).
+"""The course of one connection: PRELOGIN, TLS, LOGIN7, then requests until the client leaves (conversation.py).
 
-Whatever a client sends ends at most its own connection.
+A malformed message ends at most the connection that sent it.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Connection:
         self._mars = False
 
     async def serve(self) -> None:
-        """Talk to the client until it leaves or misbehaves; never raises for anything a client did."""
+        """Talk to the client until it leaves or misbehaves; never raises for anything that a client does."""
         try:
             async with asyncio.timeout(self._settings.login_seconds):
                 session = await self._establish()
@@ -90,7 +90,7 @@ class Connection:
         self._mars = prelogin.wants_mars
         encryption, protection = negotiate(self._settings.encrypt, prelogin.encryption)
         if strict:
-            # All is inside TLS already; what PRELOGIN says of encryption is of no meaning then.
+            # The connection is inside TLS already; the encryption option of PRELOGIN has no meaning then.
             encryption, protection = prelogin.encryption, Protection.NOTHING
         self._channel.packets.add(prelogin_reply(prelogin, encryption, self._settings.version))
         await self._channel.finish()
@@ -132,7 +132,7 @@ class Connection:
         )
         self._channel.packets.add(welcome)
         self._channel.finish_now()
-        # The size holds from the next message on.
+        # The size applies from the next message on.
         self._channel.packets.size = login.negotiated_packet_size
         self._channel.allow_messages(self._settings.message_limit)
         return session

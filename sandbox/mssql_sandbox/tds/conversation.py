@@ -1,7 +1,7 @@
 """Requests and their answers, one after the other, until the client leaves.
 
-Requests run in one task while another keeps reading, so that an attention is heard in time. What came before the first
-request (PRELOGIN, TLS, LOGIN7) belongs to connection.py.
+Requests run in one task while another keeps reading, so that an attention is noticed in time. Everything before the
+first request (PRELOGIN, TLS, LOGIN7) belongs to connection.py.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _INCORRECT_CALL = "The incoming tabular data stream (TDS) remote procedure call 
 class Conversation:
     """One stream of requests and the session that runs them.
 
-    Under MARS each request says which transaction it belongs to: `enlist` is told before it runs.
+    Under MARS each request names its transaction: `enlist` is called before it runs.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Conversation:
         self._attention = False
 
     async def run(self) -> bool:
-        """Answer until the client leaves (False) or the connection cannot go on (True).
+        """Answer until the client leaves (False) or the connection must end (True).
 
         Raises:
             ProtocolError: what came is no request.
@@ -98,7 +98,7 @@ class Conversation:
                 return
 
     async def _answer(self, session: Session, message: Message) -> bool:
-        """Answer a request; True when the connection has to end."""
+        """Answer a request; True if the connection must end."""
         response = Response(
             self._channel.packets,
             server_name=self._server_name,
@@ -112,7 +112,7 @@ class Conversation:
         cut = await self._channel.finish_faulty() if self._channel.faulty else self._channel.finish_now()
         self._outstanding -= 1
         if self._attention:
-            # The answer to the request ends first; the attention has a message of its own.
+            # The answer to the request ends first; the attention has a separate message.
             self._attention = False
             self._acknowledge(session)
         await self._channel.drain()
@@ -126,7 +126,7 @@ class Conversation:
         self._channel.finish_now()
 
     async def _execute(self, session: Session, message: Message, response: Response) -> bool:
-        """Run the request into the response; True when the connection cannot go on."""
+        """Run the request into the response; True if the connection must end."""
         if message.ignored:
             return False
         try:
@@ -148,7 +148,7 @@ class Conversation:
         except ConnectionError:
             raise
         except Exception as error:
-            # An engine fault must not take the other clients with it; this one is told and let go.
+            # A fault of the engine must not affect other clients: report it to this one and end its connection.
             logger.exception("a request failed for a reason that is no SQL error")
             text = f"A system assertion check has failed: {type(error).__name__}: {error}"
             await self._write(response, MessageEvent(3624, 1, 20, text))
@@ -185,7 +185,7 @@ class Conversation:
             raise ProtocolError(f"{kind.name} messages are not supported after the login")
 
     def _watch(self, session: Session, request: Callable[[], Request]) -> None:
-        """Show the request to whoever watches; its answer may be told to fail."""
+        """Show the request to the watcher, which may order a fault for its answer."""
         watch = self._watching
         if watch is None or not watch.active:
             return

@@ -1,6 +1,6 @@
-"""Reading the bytes of single values, without frame, into storage form; every range is checked.
+"""Decoding single values, without frame, into storage form; every range is checked.
 
-Which decoder belongs to which type stands in type_codecs.py.
+type_codecs.py assigns decoders to types.
 """
 
 import decimal
@@ -20,7 +20,7 @@ _WIDE = decimal.Context(prec=80)
 
 
 class InvalidValueError(ValueError):
-    """Well-formed bytes that are no value of the declared type (SQL Server: error 8023)."""
+    """Well-formed bytes that are not a value of the declared type (SQL Server: error 8023)."""
 
 
 def time_size(scale: int) -> int:
@@ -29,12 +29,12 @@ def time_size(scale: int) -> int:
 
 
 def read_int(data: bytes, _: SqlType) -> int:
-    """Integers; only those of one byte have no sign."""
+    """Integers; only one-byte integers are unsigned."""
     return int.from_bytes(data, "little", signed=len(data) > 1)
 
 
 def read_bit(data: bytes, _: SqlType) -> int:
-    """Any bit is 1."""
+    """Any non-zero bit means 1."""
     return int(data[0] != 0)
 
 
@@ -133,7 +133,7 @@ def read_xml(data: bytes, _: SqlType) -> str:
 
 
 def read_raw(data: bytes, _: SqlType) -> bytes:
-    """Bytes as they are."""
+    """Bytes, unchanged."""
     return data
 
 

@@ -1,7 +1,7 @@
-"""How columns of fixed width lie side by side in one C struct: formats and the columns that fill them.
+"""The layout of adjacent columns of fixed width in one C struct: formats and the columns that fill them.
 
-The second table of value codecs beside type_codecs.py, for the types whose values have one width: a whole run of them
-is packed by one call. Both tables give the same bytes, which the tests hold against one another.
+The second table of value codecs beside type_codecs.py, for types whose values have one width: one call packs all
+adjacent columns. Both tables give the same bytes, which the tests compare.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from mssql_sandbox.tds.type_codecs import decimal_size
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A framed column without NULLs: struct format, and source text of what fills it, with `{c}` for the column.
+    """A framed column without NULLs: struct format, and source text of its values, with `{c}` for the column.
 
     `prepare` are statements that come first; `{n}` in them and in `arguments` makes their names unique. Numbers among
     the arguments are constants of every row.
@@ -26,7 +26,7 @@ class Layout:
 
 
 def layout_of(type_: SqlType) -> Layout | None:
-    """The layout of a type; None when its values differ in width, or when it is too rare to need one."""
+    """The layout of a type; None if its values differ in width, or if it is too rare to need one."""
     make = LAYOUTS.get(type_.name)
     return None if make is None else make(type_)
 
@@ -48,7 +48,7 @@ def _datetime2(type_: SqlType) -> Layout | None:
     if size == 3:
         return None
     days = f"map(divmod, {{c}}, repeat({TICKS_PER_DAY}))"
-    if size == 4:  # with its length in front it has eight bytes
+    if size == 4:  # with its length before it, it has eight bytes
         return Layout("Q", (f"[day << 40 | part // {unit} << 8 | 7 for day, part in {days}]",))
     return Layout("BQ", (8, f"[day << 40 | part // {unit} for day, part in {days}]"))
 

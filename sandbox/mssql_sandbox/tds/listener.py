@@ -24,7 +24,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port listened on; the one that the system picked when 0 was asked for."""
+        """The port; if 0 was requested, the one that the system chose."""
         assert self._server is not None, "the listener is not started"
         return self._server.sockets[0].getsockname()[1]
 
@@ -60,7 +60,7 @@ class Listener:
         try:
             await Connection(reader, writer, self._settings).serve()
         except asyncio.CancelledError:
-            writer.transport.abort()  # the server stops; nobody waits for a client that does not read
+            writer.transport.abort()  # the server stops without waiting for clients that do not read
         except Exception:
             logger.exception("a connection failed for a reason that the client has not given")
         finally:

@@ -1,4 +1,4 @@
-"""LOGIN7 (MS-TDS 2.2.6.4): who the client is and what it wants."""
+"""LOGIN7 (MS-TDS 2.2.6.4): the client's identity and its requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _INTEGRATED_SECURITY = 0x80
 _HAS_EXTENSION = 0x10
 _CHANGE_PASSWORD = 0x01
 _NEW_PASSWORD = 86
-"""Where the place and length of the new password stand."""
+"""The offset and length of the new password."""
 _FEATURE_TERMINATOR = 0xFF
 
 
@@ -41,16 +41,16 @@ class Login:
     client_version: int = 0
     process_id: int = 0
     new_password: str | None = field(default=None, repr=False)
-    """What the password is to be from now on (fChangePassword)."""
+    """The new password (fChangePassword)."""
 
     @property
     def spoken(self) -> bool:
-        """Whether this server speaks the client's version of TDS: 7.3 (SQL Server 2008), 7.4 and 8.0."""
+        """Whether this server supports the client's version of TDS: 7.3 (SQL Server 2008), 7.4 and 8.0."""
         return self.tds_version >= TDS_7_3_B or self.tds_version == TDS_8_0
 
     @property
     def negotiated_packet_size(self) -> int:
-        """The size asked for, within what TDS allows."""
+        """The requested size, within the limits of TDS."""
         if self.packet_size == 0:
             return DEFAULT_PACKET_SIZE
         return min(max(self.packet_size, MIN_PACKET_SIZE), MAX_PACKET_SIZE)
@@ -110,7 +110,7 @@ def _text(payload: bytes, where: tuple[int, int]) -> str:
 
 
 def _reveal(hidden: bytes) -> str:
-    """Undo the password disguise: XOR 0xA5, then the halves of each byte change places."""
+    """Decode the password: XOR 0xA5, then swap the halves of each byte."""
     plain = bytes(((byte ^ 0xA5) << 4 | (byte ^ 0xA5) >> 4) & 0xFF for byte in hidden)
     return decode_utf16(plain)
 

@@ -1,4 +1,4 @@
-"""The answer to LOGIN7: welcome or refusal."""
+"""The answer to LOGIN7: acceptance or refusal."""
 
 from mssql_sandbox.engine.collation import Collation
 from mssql_sandbox.errors import SqlError
@@ -17,7 +17,7 @@ LOGIN_FAILED = 18456
 def login_accepted(
     login: Login, *, database: str, server_name: str, collation: Collation | None, version: bytes = DEFAULT_VERSION
 ) -> bytes:
-    """Everything a driver wants to hear after a successful login."""
+    """The tokens that drivers expect after a successful login."""
     parts = [
         tokens.environment_text(EnvironmentType.DATABASE, database, "master"),
         tokens.message(5701, 2, 0, f"Changed database context to '{database}'.", server=server_name),
@@ -30,14 +30,14 @@ def login_accepted(
         ),
     ]
     if FEATURE_UTF8 in login.features:
-        # An acknowledgement that was not asked for is a protocol error to drivers.
+        # Drivers treat an acknowledgement they did not request as a protocol error.
         parts.append(tokens.features_acknowledged({FEATURE_UTF8: b"\x01"}))
     parts.append(tokens.done(DoneToken.DONE, DoneStatus.FINAL))
     return b"".join(parts)
 
 
 def login_refused(login: Login, reason: SqlError, *, server_name: str) -> bytes:
-    """The reason, followed by 18456 where the reason is another (4060: no such database)."""
+    """The reason, followed by 18456 if the reason is another error (4060: no such database)."""
     messages = [(reason.number, reason.state, reason.severity, reason.message)]
     if reason.number != LOGIN_FAILED:
         messages.append((LOGIN_FAILED, 1, 14, f"Login failed for user '{login.user}'."))

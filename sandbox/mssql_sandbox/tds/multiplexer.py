@@ -32,7 +32,7 @@ class LaneChannel(Packets):
         self._all_sent.set()
 
     def heard(self, packet: Packet) -> None:
-        """Take a packet of the client: data for `read`, and room for what waits to be sent."""
+        """Handle a packet of the client: data for `read`, and window space for waiting output."""
         self._windows.heard(packet)
         if packet.flag is Flag.DATA:
             self._arrived.put_nowait(packet.data)
@@ -41,7 +41,7 @@ class LaneChannel(Packets):
         self._send_what_fits()
 
     async def read(self) -> bytes:
-        """The next packet of the client; none when it has closed this SMP session."""
+        """The next packet of the client; none if it has closed this SMP session."""
         data = await self._arrived.get()
         if data:
             self._channel.send(self._windows.consumed())
@@ -53,12 +53,12 @@ class LaneChannel(Packets):
         self._send_what_fits()
 
     async def drain(self) -> None:
-        """Wait until the client keeps up, in this session and on the socket."""
+        """Wait until the client can receive more, in this session and on the socket."""
         await self._all_sent.wait()
         await self._channel.drain()
 
     def finished(self) -> None:
-        """Tell the client that this SMP session is over."""
+        """Tell the client that this SMP session has ended."""
         self._channel.send(self._windows.finished())
 
     def _send_what_fits(self) -> None:
@@ -86,7 +86,7 @@ class Multiplexer:
         self._broken = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the client leaves, or one of its requests cannot be followed by others.
+        """Run until the client leaves, or the connection must end.
 
         Raises:
             ProtocolError: what came is not SMP, or breaks its rules.

@@ -1,6 +1,6 @@
-"""Packets (MS-TDS 2.2.3.1): cutting messages into them and putting them together again.
+"""Packets (MS-TDS 2.2.3.1): splitting messages into packets and reassembling them.
 
-Knows nothing of what the messages mean, nor of sockets and TLS.
+Knows neither the contents of messages nor sockets and TLS.
 """
 
 import enum
@@ -19,7 +19,7 @@ _HEADER = struct.Struct(">BBHHBB")
 
 
 class PacketType(enum.IntEnum):
-    """The kinds of messages that this server knows."""
+    """The kinds of messages that this server supports."""
 
     BATCH = 0x01
     RPC = 0x03
@@ -54,11 +54,11 @@ class Message:
     kind: PacketType
     payload: bytes
     status: int
-    """Bits of `Status` of all its packets."""
+    """The `Status` bits of all its packets."""
 
     @property
     def ignored(self) -> bool:
-        """The client gave up while sending: the message must not be executed."""
+        """The client cancelled while sending: the message must not be executed."""
         return self.status & _IGNORE != 0
 
     @property
@@ -68,12 +68,12 @@ class Message:
 
     @property
     def keeps_transaction(self) -> bool:
-        """The reset leaves the open transaction alone."""
+        """The reset keeps the open transaction."""
         return self.status & Status.RESET_KEEP_TRANSACTION != 0
 
 
 class MessageAssembler:
-    """Turns the received byte stream into messages; holds at most `limit` bytes of one message."""
+    """Turns the received byte stream into messages; buffers at most `limit` bytes of one message."""
 
     def __init__(self, *, limit: int) -> None:
         self.limit = limit
@@ -83,11 +83,11 @@ class MessageAssembler:
         self._payload = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take received bytes."""
+        """Add received bytes."""
         self._received += data
 
     def next_message(self) -> Message | None:
-        """The next whole message, an attention in the middle of another one included; None: feed more.
+        """The next whole message, including an attention in the middle of another one; None: feed more.
 
         Raises:
             ProtocolError: a header that cannot be one, or a message above the limit.
@@ -99,7 +99,7 @@ class MessageAssembler:
         return None
 
     def take_rest(self) -> bytes:
-        """Bytes received behind the last message; they are no longer ours (a TLS handshake went raw)."""
+        """Bytes received after the last message, which belong to another layer (raw TLS handshake)."""
         rest = bytes(self._received)
         self._received.clear()
         return rest
@@ -107,7 +107,7 @@ class MessageAssembler:
     def _next_packet(self) -> tuple[PacketType, int, bytes] | None:
         received = self._received
         if len(received) < HEADER_SIZE:
-            # The first byte alone tells a stray client (HTTP, TLS first) from TDS.
+            # The first byte is enough to distinguish a stray client (HTTP, TLS first) from TDS.
             if received and received[0] not in _KNOWN_TYPES:
                 raise ProtocolError(f"packet type 0x{received[0]:02X} is not known")
             return None
@@ -124,14 +124,14 @@ class MessageAssembler:
 
     def _add(self, kind: PacketType, status: int, body: bytes) -> Message | None:
         if kind is PacketType.ATTENTION:
-            self._clear()  # a request half sent is abandoned by the attention
+            self._clear()  # the attention abandons a request that is half sent
             return Message(kind, b"", status)
         if self._kind is None:
             self._kind = kind
             self._status = status
         elif kind is not self._kind:
             raise ProtocolError(f"a {kind.name} packet inside a {self._kind.name} message")
-        # A bulk load is one message however many rows it has.
+        # A bulk load is one message, regardless of its number of rows.
         limit = self.limit * _BULK_FACTOR if kind is PacketType.BULK_LOAD else self.limit
         if len(self._payload) + len(body) > limit:
             raise ProtocolError(f"the {kind.name} message is longer than the limit of {limit} bytes")
@@ -149,7 +149,7 @@ class MessageAssembler:
 
 
 def split_packets(packets: bytes | bytearray) -> Iterator[bytes]:
-    """One after the other, packets that stand together."""
+    """Split adjacent packets."""
     position = 0
     while position < len(packets):
         length = int.from_bytes(packets[position + 2 : position + 4], "big")
@@ -158,7 +158,7 @@ def split_packets(packets: bytes | bytearray) -> Iterator[bytes]:
 
 
 class PacketWriter:
-    """Cuts one outgoing message after the other into packets of the negotiated size."""
+    """Splits outgoing messages into packets of the negotiated size."""
 
     def __init__(self, *, spid: int = 0, size: int = DEFAULT_PACKET_SIZE) -> None:
         self.spid = spid
@@ -167,23 +167,23 @@ class PacketWriter:
         self._number = 0
 
     def add(self, data: bytes | bytearray) -> None:
-        """Append payload to the message under way."""
+        """Append payload to the current message."""
         self._buffer += data
 
     @property
     def pending(self) -> int:
-        """Payload bytes not yet handed out."""
+        """Number of payload bytes not yet sent."""
         return len(self._buffer)
 
     @property
     def payload(self) -> bytearray:
-        """The payload not yet handed out, for those who append much to it themselves."""
+        """The payload not yet sent, for callers that append much to it directly."""
         return self._buffer
 
     def full_packets(self, kind: PacketType = PacketType.RESPONSE) -> bytes:
         """All packets that are certainly not the last of their message."""
         body = self.size - HEADER_SIZE
-        # One byte stays behind, so that the last packet is never an empty one.
+        # Keep one byte, so that the last packet is never empty.
         whole = (len(self._buffer) - 1) // body * body if self._buffer else 0
         if not whole:
             return b""
@@ -193,12 +193,12 @@ class PacketWriter:
                 pieces.append(self._header(kind, 0, self.size))
                 pieces.append(view[start : start + body])
             out = b"".join(pieces)
-            pieces.clear()  # a buffer that is looked at cannot be cut
+            pieces.clear()  # a buffer with an exported view cannot be shortened
         del self._buffer[:whole]
         return out
 
     def finish(self, kind: PacketType = PacketType.RESPONSE) -> bytearray:
-        """The rest of the message, its last packet marked as the end."""
+        """The rest of the message, with the last packet marked as the end."""
         out = bytearray(self.full_packets(kind))
         out += self._header(kind, Status.END_OF_MESSAGE, HEADER_SIZE + len(self._buffer))
         out += self._buffer

@@ -1,4 +1,4 @@
-"""PRELOGIN (MS-TDS 2.2.6.5): versions and the bargain about encryption.
+"""PRELOGIN (MS-TDS 2.2.6.5): versions and negotiation of encryption.
 
 The encryption matrix was measured with FreeTDS, Microsoft's ODBC Driver 18 and mssql-jdbc.
 """
@@ -37,7 +37,7 @@ class Protection(enum.Enum):
 
 
 _E = Encryption
-# The server's mode and the client's byte give the server's byte.
+# The server's mode and the client's byte determine the server's byte.
 _REPLIES: Mapping[EncryptMode, Mapping[Encryption, Encryption]] = {
     "off": dict.fromkeys(_E, _E.NOT_SUPPORTED),
     "login": {_E.OFF: _E.OFF, _E.ON: _E.ON, _E.NOT_SUPPORTED: _E.NOT_SUPPORTED, _E.REQUIRED: _E.ON},
@@ -47,7 +47,7 @@ _REPLIES: Mapping[EncryptMode, Mapping[Encryption, Encryption]] = {
 
 @dataclass(frozen=True, slots=True)
 class Prelogin:
-    """What the client said before logging in."""
+    """The client's options before login."""
 
     encryption: Encryption
     wants_federated: bool
@@ -75,7 +75,7 @@ def parse_prelogin(payload: bytes) -> Prelogin:
 
 
 def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protection]:
-    """The server's ENCRYPTION byte and what TLS will cover."""
+    """The server's ENCRYPTION byte, and what TLS will protect."""
     reply = _REPLIES[mode][client]
     if reply is Encryption.NOT_SUPPORTED:
         return reply, Protection.NOTHING
@@ -83,7 +83,7 @@ def negotiate(mode: EncryptMode, client: Encryption) -> tuple[Encryption, Protec
 
 
 def prelogin_reply(prelogin: Prelogin, encryption: Encryption, version: bytes = DEFAULT_VERSION) -> bytes:
-    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only when asked for; MARS is had by who asks.
+    """The server's PRELOGIN options; FEDAUTHREQUIRED is answered only if requested; MARS is granted if requested.
 
     `version`: four bytes, major, minor and build; what drivers show as the version of the DBMS.
     """

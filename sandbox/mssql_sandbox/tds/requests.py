@@ -34,7 +34,7 @@ _TM_KINDS: Mapping[int, TmKind] = {5: "begin", 7: "commit", 8: "rollback", 9: "s
 
 @dataclass(frozen=True, slots=True)
 class RpcCall:
-    """One remote procedure call; `execute` is false when the client says not to run it."""
+    """One remote procedure call; `execute` is false if the client asks not to run it."""
 
     name: str
     parameters: list[RpcParameter]
@@ -44,7 +44,7 @@ class RpcCall:
 
 
 def read_headers(reader: Reader) -> int:
-    """Pass over ALL_HEADERS; the transaction descriptor it carries, 0 for none."""
+    """Skip ALL_HEADERS; returns the transaction descriptor in it, 0 for none."""
     start = reader.position
     total = reader.u32()
     if not 4 <= total <= reader.remaining + 4:
@@ -70,7 +70,7 @@ def parse_batch(payload: bytes) -> str:
 
 
 def parse_rpc(payload: bytes) -> Iterator[RpcCall]:
-    """The calls of an RPC message, parsed as they are asked for: array binding sends thousands in one.
+    """The calls of an RPC message, parsed lazily: array binding sends thousands in one message.
 
     Raises:
         ProtocolError: bytes that are no call, or a kind of parameter that is not supported.
@@ -134,7 +134,7 @@ def _declared_type(reader: Reader) -> tuple[SqlType, ValueReader]:
 
 @functools.lru_cache(maxsize=4096)
 def _known_type(declaration: bytes) -> tuple[SqlType, ValueReader]:
-    """A type by its bytes: clients declare the same few with each call."""
+    """A type by its bytes: clients declare the same few types with each call."""
     wire = read_type_info(Reader(declaration))
     return wire.type, value_reader(wire)
 

@@ -1,7 +1,7 @@
-"""From a session's events to one response message: which token, in which order, with which bits.
+"""From a session's events to one response message: the tokens, their order, and their bits.
 
-The last DONE of a response must say so, but whether a DONE is the last is known only when the next event
-comes or none does: one DONE is always held back.
+The last DONE of a response must be marked as the last, which is known only when the next event comes or the events end:
+one DONE is always held back.
 """
 
 import itertools
@@ -50,7 +50,7 @@ _STATUSES: Mapping[tuple[bool, bool, bool], int] = {
 
 
 class Response:
-    """The tokens of the answer to one request, gathered in a packet writer.
+    """The tokens of the answer to one request, collected in a packet writer.
 
     `rpc` makes the answer end with DONEPROC. Columns are always described: Microsoft's ODBC driver sets
     fNoMetaData on calls whose columns it has never seen, and hangs when it is taken at its word (measured).
@@ -70,7 +70,7 @@ class Response:
         self._failed = False
 
     def add(self, event: Event) -> Iterator[None]:
-        """Write the tokens of an event; pauses, between two tokens, whenever a slice has been gathered."""
+        """Write the tokens of an event; pauses, between two tokens, whenever a slice is complete."""
         if isinstance(event, Rows):
             yield from self._rows(event.rows)
             return
@@ -174,7 +174,7 @@ class Response:
 
 
 def environment_change(event: EnvChange) -> bytes:
-    """ENVCHANGE of a session's event; transaction descriptors are eight bytes, absent ones none."""
+    """ENVCHANGE for a session's event; transaction descriptors have eight bytes, absent ones none."""
     if event.kind in _TEXT_CHANGES:
         return tokens.environment_text(_TEXT_CHANGES[event.kind], str(event.new), str(event.old))
     return tokens.environment_bytes(_BYTE_CHANGES[event.kind], _as_bytes(event.new), _as_bytes(event.old))

@@ -1,8 +1,8 @@
 """Row encoders: Python functions compiled per result schema, from the expressions of type_codecs.py.
 
-A generated function is about three times as fast as closures per cell, and this is the hot path of every
-large read. Rows with a NULL travel as NBCROW, all others as ROW. Many rows are encoded in blocks
-(block_encoder.py), a few of them row by row.
+A generated function is about three times as fast as closures per cell, and this is the hot path of every large read.
+Rows with a NULL are sent as NBCROW, all others as ROW. Many rows are encoded in blocks (block_encoder.py), a few row by
+row.
 """
 
 import codecs
@@ -32,7 +32,7 @@ from mssql_sandbox.tds.type_codecs import (
 
 _FIRST_ROWS, _MOST_ROWS = 16, 256
 _BLOCK_BYTES = 64 * 1024
-_FEW_ROWS = 8  # below it, a block costs more than its rows
+_FEW_ROWS = 8  # below this, a block costs more than its rows
 
 # Base types inside a sql_variant have the codes of the types that cannot be NULL.
 _VARIANT_TOKENS: Mapping[str, int] = {
@@ -42,7 +42,7 @@ _VARIANT_TOKENS: Mapping[str, int] = {
 
 
 class RowEncoder:
-    """Encodes the rows of one schema, wherever they are asked for; remembers which columns had NULLs."""
+    """Encodes the rows of one schema; remembers which columns had NULLs."""
 
     def __init__(self, schema: tuple[SqlType, ...]) -> None:
         self._schema = schema
@@ -74,7 +74,7 @@ class RowEncoder:
         try:
             return encode(rows)
         except (TypeError, AttributeError, struct.error):
-            # No expression takes a NULL. To look for them beforehand would cost as much as encoding.
+            # No expression accepts a NULL. Looking for NULLs beforehand would cost as much as encoding.
             known = self._nullable
             self._nullable |= {place for place, cells in enumerate(zip(*rows, strict=True)) if None in cells}
             if self._nullable == known:
@@ -97,7 +97,7 @@ def _compiled(source: str, environment: Mapping[str, object]) -> Callable[[Seque
 
 @functools.lru_cache(maxsize=1024)
 def row_encoder(schema: tuple[SqlType, ...]) -> RowEncoder:
-    """The encoder of rows of these types; encoders are kept, for compiling one takes milliseconds."""
+    """The encoder of rows of these types; cached, because compiling one takes milliseconds."""
     return RowEncoder(schema)
 
 
@@ -166,7 +166,7 @@ def _variant_properties(type_: SqlType) -> bytes:
 
 
 def _expression(type_: SqlType, name: str) -> str:
-    """The codec's expression with `v` standing for another variable, in parentheses."""
+    """The codec's expression with `v` renamed to another variable, in parentheses."""
     source = codec_of(type_).encode(type_)
     return f"({_VARIABLE.sub(name, source)})"
 

@@ -1,6 +1,6 @@
-"""Rows that a client sends, read into storage form: table-valued parameters (MS-TDS 2.2.5.5.5), bulk loads (2.2.6.1).
+"""Rows sent by a client, read into storage form: table-valued parameters (MS-TDS 2.2.5.5.5), bulk loads (2.2.6.1).
 
-What the rows are for belongs to the session.
+Using the rows belongs to the session.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _MAX_COLUMNS = 1024
 
 
 def read_table_value(reader: Reader) -> TableValue | None:
-    """A table-valued parameter after its type token: name, columns, optional orders, rows. None when it is NULL.
+    """A table-valued parameter after its type token: name, columns, optional orders, rows. None if it is NULL.
 
     Raises:
         ProtocolError: no such structure.
@@ -53,7 +53,7 @@ def read_table_value(reader: Reader) -> TableValue | None:
 
 
 def _pass_orders(reader: Reader) -> None:
-    """Pass over the optional metadata: orders and unique keys are for plans, which do not exist here."""
+    """Skip the optional metadata: orders and unique keys are hints for query plans."""
     while (token := reader.u8()) != _TVP_END:
         if token not in (_TVP_ORDER_UNIQUE, _TVP_COLUMN_ORDER):
             raise ProtocolError(f"0x{token:02X} in the metadata of a table-valued parameter")
@@ -61,7 +61,7 @@ def _pass_orders(reader: Reader) -> None:
 
 
 def read_bulk_load(payload: bytes) -> BulkData:
-    """The rows of a bulk load message: COLMETADATA, ROW and NBCROW tokens, DONE, which FreeTDS leaves out.
+    """The rows of a bulk load message: COLMETADATA, ROW and NBCROW tokens, DONE (missing from FreeTDS).
 
     Raises:
         ProtocolError: no such structure.
@@ -90,7 +90,7 @@ def _column(reader: Reader) -> tuple[str, WireType]:
     reader.skip(6)  # user type and flags: the table's own columns decide
     wire = read_type_info(reader)
     if wire.type.name in types.LEGACY_LOBS:
-        # The table's name, in one part without a count as clients of TDS 7.1 and before, and tedious, write it.
+        # The table's name, in one part without a count as in TDS 7.1 and before, and from tedious.
         reader.us_varchar()
     return reader.b_varchar(), wire
 
@@ -102,7 +102,7 @@ def _row(reader: Reader, cells: Sequence[ValueReader], nulls: bytes) -> tuple:
 
 
 def _cell_reader(wire: WireType) -> ValueReader:
-    """Reads a value as rows of results have it: text, ntext and image behind a text pointer."""
+    """Reads a value as in rows of results: text, ntext and image after a text pointer."""
     type_: SqlType = wire.type
     if wire.is_null or wire.fixed_size or codec_of(type_).frame(type_) is not Frame.POINTER:
         return value_reader(wire)

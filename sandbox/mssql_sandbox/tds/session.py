@@ -1,4 +1,4 @@
-"""The seam between protocol and execution: what a connection needs of a session."""
+"""The interface between protocol and execution: what a connection needs from a session."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
@@ -12,17 +12,17 @@ class Session(Protocol):
     """One logged-in client; runs one request at a time and reports by events."""
 
     on_kill: Callable[[], None] | None
-    """Set by the connection: what a KILL of the session has to call, from the event loop's thread."""
+    """Set by the connection: called by a KILL of the session, on the event loop's thread."""
 
     connection: ConnectionFacts
-    """Set by the connection: how the client has come."""
+    """Set by the connection: how the client is connected."""
 
     open_lane: "Callable[[], Lane] | None"
-    """What opens one of several streams of requests that may run at the same time (MARS)."""
+    """Opens one of several concurrent streams of requests (MARS)."""
 
     @property
     def spid(self) -> int:
-        """The number by which the server knows the session."""
+        """The server's number of the session."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Session(Protocol):
         ...
 
     def bulk_load(self, data: BulkData) -> AsyncGenerator[Event, None]:
-        """Store the rows of a bulk load, for which an INSERT BULK statement has asked."""
+        """Store the rows of a bulk load that an INSERT BULK statement announced."""
         ...
 
     def transaction_request(self, request: TmRequest) -> AsyncGenerator[Event, None]:
@@ -52,11 +52,11 @@ class Session(Protocol):
         ...
 
     def reset(self, *, keep_transaction: bool) -> None:
-        """Bring the session back to the state after login."""
+        """Reset the session to the state after login."""
         ...
 
     def cancel(self) -> None:
-        """End waits; the request under way stops soon."""
+        """End waits; the running request stops soon."""
         ...
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ class Session(Protocol):
 
 
 class Lane(Session, Protocol):
-    """What a MARS client has in each of its SMP sessions."""
+    """A MARS client's session in each of its SMP sessions."""
 
     def enlist(self, descriptor: int) -> None:
-        """Say which transaction the next request belongs to, 0 for none."""
+        """Set the transaction of the next request, 0 for none."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""SMP (MC-SMP): the packets by which several streams share one connection, and the windows that pace them.
+"""SMP (MC-SMP): packets with which several streams share one connection, and their flow-control windows.
 
-Knows neither TDS nor sockets. Sequence numbers and windows count DATA packets from 1 and wrap round at 32 bits.
+Knows neither TDS nor sockets. Sequence numbers and windows count DATA packets from 1 and wrap around at 32 bits.
 """
 
 import enum
@@ -12,7 +12,7 @@ from mssql_sandbox.tds.wire import ProtocolError
 
 HEADER_SIZE = 16
 WINDOW = 4
-"""How many DATA packets either side may send before it hears of more."""
+"""The number of DATA packets that either side may send before an acknowledgement."""
 _IDENTIFIER = 0x53
 _HEADER = struct.Struct("<BBHIII")
 _LONGEST = HEADER_SIZE + 0xFFFF
@@ -20,7 +20,7 @@ _NUMBERS = 1 << 32
 
 
 class Flag(enum.IntEnum):
-    """What a packet is; exactly one of them."""
+    """The kind of a packet; exactly one of them."""
 
     SYN = 1
     ACK = 2
@@ -30,7 +30,7 @@ class Flag(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One SMP packet; `window` is the highest sequence number that its sender takes."""
+    """One SMP packet; `window` is the highest sequence number that its sender accepts."""
 
     flag: Flag
     session: int
@@ -47,13 +47,13 @@ class Packet:
 
 
 class Frames:
-    """Cuts the received byte stream into SMP packets."""
+    """Splits the received byte stream into SMP packets."""
 
     def __init__(self) -> None:
         self._received = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Packet]:
-        """The packets that these bytes complete.
+        """The packets completed by these bytes.
 
         Raises:
             ProtocolError: no SMP packet, more than one flag, or a length that cannot be.
@@ -76,7 +76,7 @@ class Frames:
 
 
 class Windows:
-    """How far both sides of one SMP session have come, and how far they may go."""
+    """The sequence numbers and windows of both sides of one SMP session."""
 
     def __init__(self, syn: Packet) -> None:
         self.session = syn.session
@@ -88,11 +88,11 @@ class Windows:
 
     @property
     def open(self) -> bool:
-        """Whether the client takes another DATA packet now."""
+        """Whether the client accepts another DATA packet now."""
         return 0 < (self._may_send_to - self._sent) % _NUMBERS < _NUMBERS // 2
 
     def wrap(self, data: bytes) -> bytes:
-        """The next DATA packet; it also tells the client how far it may go."""
+        """The next DATA packet; it also carries the client's send window."""
         self._sent = (self._sent + 1) % _NUMBERS
         return self._packet(Flag.DATA, data)
 
@@ -101,7 +101,7 @@ class Windows:
         return self._packet(Flag.FIN)
 
     def heard(self, packet: Packet) -> None:
-        """Take note of any packet of the client.
+        """Process any packet of the client.
 
         Raises:
             ProtocolError: DATA out of turn, or beyond the window; a window that shrinks.
@@ -118,7 +118,7 @@ class Windows:
         self._may_send_to = packet.window
 
     def consumed(self) -> bytes:
-        """A DATA packet was taken off: the ACK that makes room, once it makes room for two."""
+        """A DATA packet was consumed: the ACK that opens the window, once it opens it by two."""
         self._consumed = (self._consumed + 1) % _NUMBERS
         if (self._consumed + WINDOW - self._told) % _NUMBERS < 2:
             return b""

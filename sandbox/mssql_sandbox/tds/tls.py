@@ -1,7 +1,7 @@
 """TLS on memory buffers, and the self-signed certificate of the server.
 
-TLS is driven by hand because its handshake travels inside TDS packets and because it may end after the
-login message; neither fits asyncio's own TLS.
+TLS is driven explicitly because its handshake travels inside TDS packets and because it may end after the login
+message; asyncio's own TLS supports neither.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ class TlsChannel:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def handshake(self, data: bytes) -> tuple[bytes, bool]:
-        """Take the client's handshake records; the answer and whether the handshake is done.
+        """Process the client's handshake records; returns the answer and whether the handshake is done.
 
         Raises:
             ssl.SSLError: the client's records are not acceptable.
@@ -40,7 +40,7 @@ class TlsChannel:
         return self._outgoing.read(), True
 
     def decrypt(self, data: bytes) -> bytes:
-        """The plain text that these records complete."""
+        """The plain text of these records."""
         self._incoming.write(data)
         plain = bytearray()
         while True:
@@ -53,7 +53,7 @@ class TlsChannel:
             plain += piece
 
     def encrypt(self, data: bytes | bytearray) -> bytes:
-        """The records that carry this plain text."""
+        """The records of this plain text."""
         view = memoryview(data)
         while view:
             written = self._tls.write(view)
@@ -62,7 +62,7 @@ class TlsChannel:
 
 
 def server_context(host: str) -> ssl.SSLContext:
-    """A TLS context with a new self-signed certificate for the host, capped at TLS 1.2.
+    """A TLS context with a new self-signed certificate for the host, limited to TLS 1.2.
 
     With TLS 1.3 drivers send their last handshake record outside a packet while the server still expects
     it inside one, and the login times out (measured with three drivers).

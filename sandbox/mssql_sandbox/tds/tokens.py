@@ -1,6 +1,6 @@
 """Writers of response tokens (MS-TDS 2.2.7): pure functions from values to bytes.
 
-When which token is sent, and with which MORE bit, belongs to response.py.
+When to send which token, and with which MORE bit, belongs to response.py.
 """
 
 import enum
@@ -17,7 +17,7 @@ from mssql_sandbox.tds.wire import b_varbyte, b_varchar, us_varchar
 
 
 class DoneToken(enum.IntEnum):
-    """The three tokens that end something."""
+    """The three tokens that end a statement, a procedure or a statement in a procedure."""
 
     DONE = 0xFD
     DONEPROC = 0xFE
@@ -49,7 +49,7 @@ class EnvironmentType(enum.IntEnum):
     RESET = 18
 
 
-# CurCmd of DONE: mssql-jdbc tells rows, update counts and statements without either by it.
+# CurCmd of DONE: mssql-jdbc uses it to distinguish rows, update counts and statements without either.
 COMMANDS: Mapping[str, int] = {
     "select": 0xC1, "select into": 0xC2, "insert": 0xC3, "delete": 0xC4, "update": 0xC5, "merge": 0x117,
     "create table": 0xC6, "drop table": 0xC7, "create index": 0xC8, "drop index": 0xC9, "truncate table": 0xCA,
@@ -78,7 +78,7 @@ def done(token: DoneToken, status: int, *, command: str = "", count: int = 0) ->
 def message(
     number: int, state: int, severity: int, text: str, *, server: str, procedure: str = "", line: int = 1
 ) -> bytes:
-    """INFO up to severity 10, ERROR above; who reads is told 0 for 10 [doc: "Database Engine error severities"]."""
+    """INFO up to severity 10, ERROR above; clients see 0 for 10 [doc: "Database Engine error severities"]."""
     told = 0 if severity == _INFO_SEVERITY else severity & 0xFF
     body = (
         struct.pack("<iBB", number, state & 0xFF, told)
@@ -91,7 +91,7 @@ def message(
 
 
 def environment(kind: EnvironmentType, new: bytes, old: bytes) -> bytes:
-    """ENVCHANGE with values that already carry their lengths."""
+    """ENVCHANGE with values that include their lengths."""
     body = bytes((kind,)) + new + old
     return struct.pack("<BH", _ENVCHANGE, len(body)) + body
 
@@ -113,7 +113,7 @@ def login_acknowledged(tds_version: int, program: str, version: bytes = DEFAULT_
 
 
 def features_acknowledged(features: Mapping[int, bytes]) -> bytes:
-    """FEATUREEXTACK; only for features that the client asked for."""
+    """FEATUREEXTACK; only for features that the client requested."""
     body = b"".join(struct.pack("<BI", feature, len(data)) + data for feature, data in features.items())
     return bytes((_FEATUREEXTACK,)) + body + b"\xff"
 
@@ -145,7 +145,7 @@ def _user_type(type_: SqlType) -> int:
 
 
 def _table_name(parts: Sequence[str]) -> bytes:
-    # mssql-jdbc takes one to four parts; an expression has no table and gets one empty part.
+    # mssql-jdbc accepts one to four parts; an expression has no table and gets one empty part.
     parts = parts[-4:] or ("",)
     return bytes((len(parts),)) + b"".join(map(us_varchar, parts))
 
@@ -157,7 +157,7 @@ def order(columns: Iterable[int]) -> bytes:
 
 
 def sources(found: Sources) -> bytes:
-    """TABNAME and COLINFO: the base tables of a cursor's columns; TABNAME is left out where there are none."""
+    """TABNAME and COLINFO: the base tables of a cursor's columns; no TABNAME without base tables."""
     names = b"".join(map(_table_name, found.tables))
     columns = bytearray()
     for number, column in enumerate(found.columns, 1):

@@ -1,8 +1,8 @@
-"""The one table of value codecs: how each type's values look on the wire (MS-TDS 2.2.5.4 to 2.2.5.6).
+"""The table of value codecs: the bytes of each type's values on the wire (MS-TDS 2.2.5.4 to 2.2.5.6).
 
-A codec gives, per type, the source text of an expression that turns a value `v` in storage form into its
-framed bytes (row encoders are compiled from these), and a function that reads the unframed bytes back.
-What a NULL looks like and how lengths are written belongs to the frame. TYPE_INFO is type_info.py.
+A codec has, per type, the source text of an expression that turns a value `v` in storage form into its framed bytes
+(row encoders are compiled from these), and a function that reads the unframed bytes back. The frame determines the form
+of NULL and of lengths. TYPE_INFO is in type_info.py.
 """
 
 import enum
@@ -105,12 +105,12 @@ def _raw(_: SqlType) -> str:
 
 
 def _sized(content: Callable[[SqlType], str]) -> Callable[[SqlType], str]:
-    """Framing of types that are SHORT, or PARTS when declared (max)."""
+    """The framing of types that are SHORT, or PARTS if declared (max)."""
 
     def encode(type_: SqlType) -> str:
         if type_.length == MAX:
             return f"parts({content(type_)})"
-        # A table as long as the declared size: a value beyond it is an error here, not at the client.
+        # A table as long as the declared size: a larger value is an error here, not at the client.
         return f"lengths{declared_bytes(type_)}[len(b := ({content(type_)}))] + b"
 
     return encode
@@ -140,12 +140,12 @@ def write_parts(data: bytes) -> bytes:
 
 
 def write_pointer(data: bytes) -> bytes:
-    """text, ntext, image: pointer and timestamp are of no use to clients."""
+    """text, ntext, image: clients do not use pointer and timestamp."""
     return b"".join((b"\x10", b"dummy textptr\0\0\0", b"dummyTS\0", len(data).to_bytes(4, "little"), data))
 
 
 class LengthTable(dict[int, bytes]):
-    """Two-byte lengths up to a maximum, filled in as they are used."""
+    """Two-byte lengths up to a maximum, computed as needed."""
 
     def __init__(self, maximum: int) -> None:
         super().__init__()

@@ -112,7 +112,7 @@ FIXED_DECLARATIONS: Mapping[int, int] = {
     **dict.fromkeys(_EXACT, 4),
     **dict.fromkeys(_TEXTS, 8),
 }
-"""Bytes of TYPE_INFO, its token included, of the types for which that number is always the same."""
+"""The number of bytes of TYPE_INFO, including its token, for the types with a fixed number."""
 
 
 def read_type_info(reader: Reader) -> WireType:

@@ -1,6 +1,6 @@
-"""Reading one value of a declared type from a client's message, sql_variant and chunked values included.
+"""Reading one value of a declared type from a client's message, including sql_variant and chunked values.
 
-The bytes of each type are type_codecs.py; encoding of rows is row_encoder.py.
+The bytes of each type belong to type_codecs.py, encoding of rows to row_encoder.py.
 """
 
 import functools
@@ -90,7 +90,7 @@ def read_parts(reader: Reader) -> bytes | None:
 
 
 def value_decoder(wire: WireType) -> Decoder:
-    """The function that makes a value of its bytes without frame; their number has to fit the type."""
+    """The function that decodes a value from its bytes without frame; their number must fit the type."""
     type_ = wire.type
     if wire.narrow is not None and type_.name in types.SINGLE_BYTE:
         return wire.narrow.decode
@@ -109,12 +109,12 @@ def value_decoder(wire: WireType) -> Decoder:
 
 
 def _sizes(type_: SqlType) -> Sequence[int] | None:
-    """How many bytes a value may have; None for types that set no bounds."""
+    """The numbers of bytes that a value may have; None for types without limits."""
     name = type_.name
     if name in types.SCALED_TIMES:
         return (time_size(type_.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name],)
     if name in types.EXACT:
-        return range(2, decimal_size(38) + 2)  # FreeTDS sends no more bytes than the number needs
+        return range(2, decimal_size(38) + 2)  # FreeTDS sends only as many bytes as the number needs
     return _FIXED_SIZES.get(name)
 
 
@@ -128,7 +128,7 @@ def _read_variant(reader: Reader) -> object:
 
 
 def _variant_base(reader: Reader) -> WireType:
-    """Base type and properties; the properties of a variant are not laid out as TYPE_INFO is."""
+    """Base type and properties; a variant's properties have another layout than TYPE_INFO."""
     token = reader.u8()
     properties = Reader(reader.take(reader.u8()))
     if token in (0xA7, 0xAF, 0xE7, 0xEF):
@@ -146,5 +146,5 @@ def _variant_base(reader: Reader) -> WireType:
         return WireType((types.decimal if token == 0x6A else types.numeric)(precision, scale))
     if token == 0x24:
         return WireType(types.UNIQUEIDENTIFIER)
-    # What is left either has no properties (fixed codes, date) or the scale byte, just as TYPE_INFO has.
+    # The remaining types have no properties (fixed codes, date) or the scale byte, as in TYPE_INFO.
     return read_type_info(Reader(bytes((token,)) + properties.take(properties.remaining)))

@@ -1,6 +1,6 @@
-"""Looking at requests as they arrive, and answers that go wrong on the wire: the seam for faults and for a log.
+"""Watching requests as they arrive, and damaging answers on the wire: the interface for faults and for the log.
 
-Which request is to suffer is decided outside (`wire_faults`); here is what a fault does to the packets of an answer.
+`wire_faults` selects the requests; this module applies a fault to the packets of an answer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _STATEMENTS = {
     "sp_executesql": 0, "sp_prepare": 2, "sp_prepexec": 2, "sp_cursoropen": 1, "sp_cursorprepare": 2,
     "sp_cursorprepexec": 3,
 }  # fmt: skip
-"""Which parameter of the special procedures is the statement."""
+"""The position of the statement among the parameters of the special procedures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: text of a batch, or a procedure's name and parameters."""
+    """A client's request: the text of a batch, or a procedure's name and parameters."""
 
     kind: Kind
     name: str = ""
@@ -33,7 +33,7 @@ class Request:
 
 
 def call_request(name: str, parameters: Sequence[RpcParameter]) -> Request:
-    """A remote procedure call; the statement which a special one carries is its text."""
+    """A remote procedure call; the statement in a special one is its text."""
     place = _STATEMENTS.get(name.lower().removeprefix("[sys].").removeprefix("sys."), -1)
     value = parameters[place].value if 0 <= place < len(parameters) else None
     return Request("rpc", name, value if isinstance(value, str) else "", parameters)
@@ -41,7 +41,7 @@ def call_request(name: str, parameters: Sequence[RpcParameter]) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class WireFault:
-    """What is to happen to an answer.
+    """A fault of an answer.
 
     `seconds` pass before each packet; packet number `corrupt` (from 1) arrives with other bytes; the connection is cut
     `before` the request is run, after it was run but `unanswered`, in the `middle` of the answer's packet number
@@ -55,20 +55,20 @@ class WireFault:
 
 
 class Watch(Protocol):
-    """Is told of every request before it runs, while it is active."""
+    """Sees every request before it runs, while it is active."""
 
     @property
     def active(self) -> bool:
-        """Whether requests are of any interest now."""
+        """Whether requests are to be reported."""
         ...
 
     def request(self, spid: int, request: Request) -> WireFault | None:
-        """The fault that strikes the answer, if any."""
+        """The fault for the answer, if any."""
         ...
 
 
 class FaultyAnswer:
-    """Sends the packets of one answer as a fault wants it."""
+    """Sends the packets of one answer as a fault orders it."""
 
     def __init__(self, fault: WireFault) -> None:
         self.fault = fault
@@ -94,5 +94,5 @@ class FaultyAnswer:
 
 
 def _corrupted(packet: bytes) -> bytes:
-    """The packet with the first bytes of its payload turned round; the header stays as it was."""
+    """The packet with the first bytes of its payload inverted; the header is unchanged."""
     return packet[:8] + bytes(byte ^ 0xFF for byte in packet[8:24]) + packet[24:]

@@ -1,7 +1,7 @@
-"""Reading and writing the little-endian primitives that every TDS structure is made of.
+"""Reading and writing the little-endian primitives of all TDS structures.
 
-`Reader` is the one place where lengths sent by a client are checked against what has arrived; all parsers
-of client data use it, so a malformed message ends as `ProtocolError` and never as an allocation.
+`Reader` checks lengths sent by a client against the received bytes, and all parsers of client data use it; so a
+malformed message ends as `ProtocolError` and never as an allocation.
 """
 
 import codecs
@@ -17,7 +17,7 @@ STREAM_INCORRECT = 4002
 
 
 class ProtocolError(Exception):
-    """The client sent bytes that are not TDS; its connection cannot go on. `number` is the server's error for it."""
+    """The client sent bytes that are not TDS; its connection must end. `number` is the server's error for it."""
 
     def __init__(self, text: str, *, number: int = STREAM_INCORRECT) -> None:
         super().__init__(text)
@@ -49,7 +49,7 @@ class Reader:
         return bytes(self._data[start:end])
 
     def skip(self, count: int) -> None:
-        """Pass over `count` bytes."""
+        """Skip `count` bytes."""
         self._advance(count)
 
     def u8(self) -> int:
@@ -61,7 +61,7 @@ class Reader:
         return self._data[position]
 
     def peek(self) -> int:
-        """The next byte without passing it."""
+        """The next byte without consuming it."""
         if self.position >= self._end:
             raise self._beyond(1)
         return self._data[self.position]
@@ -109,10 +109,10 @@ class Reader:
 
 
 def decode_utf16(data: bytes) -> str:
-    """UTF-16 text; lone surrogates are kept, SQL Server stores any code unit."""
+    """UTF-16 text; lone surrogates are kept, as SQL Server stores any code unit."""
     if len(data) % 2:
         raise ProtocolError(f"UTF-16 text has an odd number of bytes: {len(data)}")
-    # bytes.decode() would look the codec up and pass through Python each time.
+    # bytes.decode() would look up the codec and run Python code each time.
     return codecs.utf_16_le_decode(data, "surrogatepass", True)[0]
 
 
@@ -122,13 +122,13 @@ def encode_utf16(text: str) -> bytes:
 
 
 def b_varchar(text: str) -> bytes:
-    """Text with a one-byte length in code units; what does not fit is cut off."""
+    """Text with a one-byte length in code units; longer text is truncated."""
     encoded = encode_utf16(text)[:510]
     return bytes((len(encoded) // 2,)) + encoded
 
 
 def us_varchar(text: str) -> bytes:
-    """Text with a two-byte length in code units; what does not fit is cut off."""
+    """Text with a two-byte length in code units; longer text is truncated."""
     encoded = encode_utf16(text)[:131070]
     return _U16.pack(len(encoded) // 2) + encoded
 

@@ -1,1 +1,1 @@
-"""The T-SQL language: tokens, syntax tree, parser, text rendering. Knows no engine, no session, no names."""
+"""The T-SQL language: tokens, syntax tree, parser, text rendering. Independent of engine, session and catalogue."""

@@ -1,4 +1,4 @@
-"""Principals, permissions, DROP, and statements that only administer."""
+"""Principals, permissions, DROP, and administrative statements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PERMISSION_ACTIONS: dict[str, st.PermissionAction] = {"GRANT": "grant", "DENY":
 
 
 class AdministrationParser(DatabaseParser):
-    """Adds what administrators write."""
+    """Adds administrative statements."""
 
     __slots__ = ()
 
@@ -151,7 +151,7 @@ class AdministrationParser(DatabaseParser):
         )
 
     def _permission_words(self, columns: list[str]) -> str:
-        """The words of one permission; columns in parentheses behind it are added to `columns`."""
+        """The words of one permission; columns in parentheses after it are added to `columns`."""
         words = []
         while self.token.kind == "w" and self.text not in ("ON", "TO", "FROM"):
             words.append(self.advance().text)
@@ -193,7 +193,7 @@ class AdministrationParser(DatabaseParser):
         return st.Maintenance("update statistics", tuple(words), line=line)
 
     def statistics_options(self) -> None:
-        """[WHERE filter] [WITH FULLSCAN | SAMPLE n …]: there are no statistics here, so only the form is checked."""
+        """[WHERE filter] [WITH FULLSCAN | SAMPLE n …]: only the form is checked, because there are no statistics."""
         if self.accept("WHERE"):
             self.expression()
         if not self.accept("WITH"):

@@ -15,7 +15,7 @@ class AlterTableParser(TableParser):
     __slots__ = ()
 
     def alter_table(self, line: int) -> st.Statement:
-        """What follows ALTER TABLE."""
+        """The rest of ALTER TABLE."""
         table = self.name()
         check_existing = True
         if self.text == "WITH" and self.peek().text in ("CHECK", "NOCHECK"):
@@ -82,7 +82,7 @@ class AlterTableParser(TableParser):
         return st.AlterTableAdd(table, definition, self._said_with_values(start), line=line)
 
     def _said_with_values(self, start: int) -> bool:
-        """Whether WITH VALUES stood in the elements just read."""
+        """Whether the elements just read contained WITH VALUES."""
         end = self.mark()
         self.back_to(start)
         found = False

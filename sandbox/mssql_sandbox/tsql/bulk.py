@@ -1,4 +1,4 @@
-"""INSERT BULK, which drivers say before they send rows as a message, and BULK INSERT, which reads rows from a file."""
+"""INSERT BULK, which drivers send before a message with rows, and BULK INSERT, which reads rows from a file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What begins with a word in an expression: column names, function calls, CAST and its like, OVER clauses."""
+"""Expressions that begin with a word: column names, function calls, CAST and similar functions, OVER clauses."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql.types import TypeParser
@@ -11,21 +9,21 @@ from mssql_sandbox.tsql.words import CALLABLE_RESERVED, NILADIC
 _CONVERSIONS = frozenset({"CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT", "PARSE", "TRY_PARSE"})
 _XML_METHODS = frozenset({"value", "query", "exist", "nodes", "modify"})
 _METHODS = _XML_METHODS | {"getancestor", "getdescendant", "getlevel", "isdescendantof", "tostring"}
-"""Behind a column that is qualified these are its methods: functions of other databases hardly bear such names."""
+"""After a qualified column these are its methods; functions of other databases rarely have such names."""
 _NESTABLE = frozenset({"SELECT", "WITH", "VALUES"})
 
 
 class CallParser(TypeParser):
-    """Adds names and calls; the query and expression families fill in what they own."""
+    """Adds names and calls; the query and expression families provide the rest."""
 
     __slots__ = ()
 
     def expression(self) -> ast.Expression:
-        """Any expression (given by `ExpressionParser`)."""
+        """Any expression (provided by `ExpressionParser`)."""
         raise NotImplementedError
 
     def query(self) -> ast.Query:
-        """A query expression (given by `QueryParser`)."""
+        """A query expression (provided by `QueryParser`)."""
         raise NotImplementedError
 
     def expressions(self) -> tuple[ast.Expression, ...]:
@@ -47,7 +45,7 @@ class CallParser(TypeParser):
         return ahead == 1 or self._closes_as_query(ahead)
 
     def _closes_as_query(self, ahead: int) -> bool:
-        """For `((SELECT …) + 1)` against `((SELECT …) UNION …)`: what follows the inner parenthesis decides."""
+        """For `((SELECT …) + 1)` against `((SELECT …) UNION …)`: the token after the inner parenthesis decides."""
         depth, position = 1, ahead
         while depth and self.peek(position).kind != "e":
             depth += {"(": 1, ")": -1}.get(self.peek(position).text, 0)
@@ -98,24 +96,13 @@ class CallParser(TypeParser):
         return ast.ColumnRef(parts, line)
 
     def mutation(self, target: ast.Expression, method: str) -> ast.Expression:
-        """`target.method(…)` of SET, the method's name read: only modify() changes what it belongs to."""
+        """`target.method(…)` of SET, after the method's name: only modify() changes its target."""
         if method.lower() != "modify":
             text = (
                 f"Incorrect use of the XML data type method '{method}'. A mutator method is expected in this context."
             )
             raise self.error(8137, text)
-        return ast.MethodCall(target, ".modify", self.in_spaces(method, self.call_arguments()))
-
-    def in_spaces(self, method: str, arguments: tuple[ast.Expression, ...]) -> tuple[ast.Expression, ...]:
-        """Arguments of a method, with what WITH XMLNAMESPACES declares put before the query of an xml method."""
-        query = arguments[0] if arguments and method.lower() in _XML_METHODS else None
-        if not self.xml_spaces or not isinstance(query, ast.Literal) or not isinstance(query.value, str):
-            return arguments
-        prolog = "".join(
-            f'declare namespace {prefix}="{uri}";' if prefix else f'declare default element namespace "{uri}";'
-            for prefix, uri in self.xml_spaces
-        )
-        return (replace(query, value=prolog + query.value), *arguments[1:])
+        return ast.MethodCall(target, ".modify", self.call_arguments())
 
     def _column_parts(self) -> ast.Name:
         parts = [self.identifier()]
@@ -135,14 +122,14 @@ class CallParser(TypeParser):
             self.advance()
             star = True
         elif len(name) == 1 and name[0].upper() in ("JSON_OBJECT", "JSON_ARRAY"):
-            arguments = self._json_arguments(pairs=name[0].upper() == "JSON_OBJECT")
+            raise self.unsupported(name[0])
         elif name[-1].upper() == "TRIM":
             arguments = self._trim_arguments()
         elif self.text != ")":
             distinct = self.accept("DISTINCT")
             if not distinct and self.text == "ALL":
                 self.advance()
-            arguments = self.in_spaces(name[-1] if len(name) > 1 else "", self.expressions())
+            arguments = self.expressions()
         self.expect(")")
         within: tuple[ast.OrderItem, ...] = ()
         if self.accept("WITHIN"):
@@ -158,7 +145,7 @@ class CallParser(TypeParser):
         return ast.Function(name, arguments, distinct, star, over, within, ignore_nulls, line)
 
     def _trim_arguments(self) -> tuple[ast.Expression, ...]:
-        """`x`, `chars FROM x`, `LEADING chars FROM x`: given on as (x, chars, side)."""
+        """`x`, `chars FROM x`, `LEADING chars FROM x`: passed on as (x, chars, side)."""
         side = self.accept_one("LEADING", "TRAILING", "BOTH")
         first = self.expression()
         if self.accept("FROM"):
@@ -166,25 +153,12 @@ class CallParser(TypeParser):
             return (text, first, ast.Literal(side or "BOTH", "string"))
         return (first,)
 
-    def _json_arguments(self, *, pairs: bool) -> tuple[ast.Expression, ...]:
-        """`key: value` pairs or values, then what NULL becomes (a word, given on as the last argument)."""
-        found: list[ast.Expression] = []
-        while self.text not in (")", "ABSENT") and not self.at("NULL", "ON"):
-            found.append(self.expression())
-            if pairs:
-                self.expect(":")
-                found.append(self.expression())
-            if not self.accept(","):
-                break
-        mode = self.accept_one("NULL", "ABSENT")
-        if mode:
-            self.expect("ON", "NULL")
-        return (*found, ast.Literal(mode, "string"))
-
     def _conversion(self) -> ast.Expression:
         word = self.advance().text
         try_ = word.startswith("TRY_")
         form = word.removeprefix("TRY_")
+        if form == "PARSE":
+            raise self.unsupported(word)
         self.expect("(")
         if form == "CONVERT":
             type_name = self.type_name()
@@ -196,9 +170,8 @@ class CallParser(TypeParser):
         operand = self.expression()
         self.expect("AS")
         type_name = self.type_name()
-        culture = self.expression() if form == "PARSE" and self.accept("USING") else None
         self.expect(")")
-        return ast.Cast("parse" if form == "PARSE" else "cast", operand, type_name, culture, try_)
+        return ast.Cast("cast", operand, type_name, None, try_)
 
     def order_items(self) -> tuple[ast.OrderItem, ...]:
         """ORDER BY and its list."""

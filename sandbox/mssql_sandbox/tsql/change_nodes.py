@@ -1,4 +1,4 @@
-"""Syntax tree of queries as statements, of changes of rows, and of EXECUTE."""
+"""Syntax tree of queries as statements, of row changes, and of EXECUTE."""
 
 from __future__ import annotations
 
@@ -36,20 +36,6 @@ class Insert(Statement):
     output: tuple[Output, ...] = ()
     hints: tuple[str, ...] = ()
     ctes: tuple = ()
-
-
-CHANGED = "$changed"
-"""The name under which the INSERT of an `InsertChanged` reads the rows of its change."""
-
-
-@dataclass(frozen=True, slots=True)
-class InsertChanged(Statement):
-    """INSERT … SELECT … FROM (`change` with OUTPUT) alias(columns): `insert` reads the table `CHANGED`."""
-
-    insert: Insert
-    change: Statement
-    alias: str
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +122,9 @@ class Merge(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """TRUNCATE TABLE, or some of its partitions: (first, last) of each range."""
+    """TRUNCATE TABLE."""
 
     table: Name
-    partitions: tuple[tuple[Expression, Expression], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +137,12 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumnDefinition:
-    """A column of WITH RESULT SETS."""
-
-    name: str
-    type: TypeName
-    nullable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Execute(Statement):
-    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable that holds one.
-
-    `result_sets` is what WITH RESULT SETS describes: None where nothing is said, () for NONE.
-    """
+    """EXEC [@r =] procedure arguments; `procedure` is a name or a variable with one."""
 
     procedure: Name | str
     arguments: tuple[Argument, ...] = ()
     result: str = ""
-    result_sets: tuple[tuple[ResultColumnDefinition, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
@@ -20,11 +18,11 @@ class ChangeParser(BulkParser):
     __slots__ = ()
 
     def execute_statement(self) -> st.Statement:
-        """EXECUTE (given by `ModuleParser`)."""
+        """EXECUTE (provided by `ModuleParser`)."""
         raise NotImplementedError
 
     def cursor_name(self) -> str:
-        """A cursor (given by `ControlParser`)."""
+        """A cursor (provided by `ControlParser`)."""
         raise NotImplementedError
 
     def target(self) -> ast.Name:
@@ -59,19 +57,7 @@ class ChangeParser(BulkParser):
             source = replace(source, ctes=ctes + source.ctes)
         else:
             self.fail()
-        found = st.Insert(target, columns, source, top, output, hints, ctes, line=line)
-        return _reading_changes(found, self)
-
-    def change(self) -> st.Statement:
-        """A statement that changes rows and is a source of rows itself."""
-        statement = _NESTED[self.text](self)
-        if not statement.output:
-            raise self.error(10716, "A nested INSERT, UPDATE, DELETE, or MERGE statement must have an OUTPUT clause.")
-        if any(output.into for output in statement.output):
-            raise self.error(
-                10714, "An OUTPUT INTO clause is not allowed in a nested INSERT, UPDATE, DELETE, or MERGE statement."
-            )
-        return statement
+        return st.Insert(target, columns, source, top, output, hints, ctes, line=line)
 
     def _column_list(self) -> tuple[str, ...]:
         self.expect("(")
@@ -225,41 +211,6 @@ class ChangeParser(BulkParser):
         line = self.line()
         self.expect("TRUNCATE", "TABLE")
         table = self.name()
-        partitions: list[tuple[ast.Expression, ast.Expression]] = []
         if self.at("WITH", "("):
-            self.expect("WITH", "(", "PARTITIONS", "(")
-            while not partitions or self.accept(","):
-                first = self.expression()
-                partitions.append((first, self.expression() if self.accept("TO") else first))
-            self.expect(")", ")")
-        return st.Truncate(table, tuple(partitions), line=line)
-
-
-def _reading_changes(insert: st.Insert, parser: ChangeParser) -> st.Statement:
-    """INSERT … SELECT … FROM (change …) as the statement that it is; 10717 where more than WHERE stands behind."""
-    source = insert.source
-    body = source.body if isinstance(source, ast.Query) else None
-    if not isinstance(body, ast.Select) or not isinstance(body.source, ast.ChangeSource):
-        return insert
-    assert isinstance(source, ast.Query)
-    clauses = {"GROUP BY": body.group_by, "HAVING": body.having, "ORDER BY": source.order, "OUTPUT": insert.output}
-    for word, given in clauses.items():
-        if given:
-            raise parser.error(
-                10717, f"The {word} clause is not allowed when the FROM clause contains a nested INSERT, UPDATE, "
-                "DELETE, or MERGE statement."
-            )  # fmt: skip
-    change = body.source
-    named = replace(body, source=ast.NamedTable((st.CHANGED,), change.alias))
-    return st.InsertChanged(
-        replace(insert, source=replace(source, body=named)), change.statement, change.alias, change.columns,
-        line=insert.line,
-    )  # fmt: skip
-
-
-_NESTED: dict[str, Callable[[ChangeParser], Any]] = {
-    "INSERT": ChangeParser.insert,
-    "UPDATE": ChangeParser.update,
-    "DELETE": ChangeParser.delete,
-    "MERGE": ChangeParser.merge,
-}
+            raise self.unsupported("PARTITIONS")
+        return st.Truncate(table, line=line)

@@ -1,4 +1,4 @@
-"""DECLARE, SET, control of flow, transactions, cursors, WAITFOR, RAISERROR and their like."""
+"""DECLARE, SET, control of flow, transactions, cursors, WAITFOR, RAISERROR and related statements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ControlParser(ModuleParser):
     __slots__ = ()
 
     def statement(self) -> st.Statement:
-        """One statement (given by `Parser`)."""
+        """One statement (provided by `Parser`)."""
         raise NotImplementedError
 
     # ---- DECLARE, SET ---------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class ControlParser(ModuleParser):
         return st.If(condition, then, line=line)
 
     def nested_statement(self) -> st.Statement:
-        """The one statement that IF, ELSE, WHILE govern."""
+        """The one statement under IF, ELSE or WHILE."""
         while self.accept(";"):
             pass
         return self.statement()
@@ -201,7 +201,7 @@ class ControlParser(ModuleParser):
         return self.identifier() if named else ""
 
     def starts_bare_call(self) -> bool:
-        """Whether an unreserved word opens a statement (given more exactly by `Parser`)."""
+        """Whether an unreserved word opens a statement (refined by `Parser`)."""
         return self.text == "THROW" and self.token.kind == "w"
 
     def transaction(self) -> st.Statement:

@@ -1,4 +1,4 @@
-"""CREATE and ALTER: which statement the words after them begin."""
+"""CREATE and ALTER: finds the statement by the words that follow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _INDEX_WORDS = ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "COLUMNSTORE")
 
 
 class CreationParser(DocumentParser):
-    """Adds CREATE and ALTER of anything."""
+    """Adds CREATE and ALTER of all kinds."""
 
     __slots__ = ()
 
     def create(self) -> st.Statement:
-        """CREATE anything."""
+        """CREATE."""
         start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("CREATE")
         form: st.ModuleForm = "create"
@@ -27,7 +27,7 @@ class CreationParser(DocumentParser):
             form = "create or alter"
         if self.text in _MODULES:
             kind = _MODULES[self.advance().text]
-            self._require_first(kind, first=first or self.in_schema)
+            self._require_first(kind, first=first)
             return self.create_module(form, kind, start, line)
         if form != "create":
             self.fail()
@@ -55,7 +55,7 @@ class CreationParser(DocumentParser):
         return st.Maintenance("create statistics", (name,), line=line)
 
     def _require_first(self, kind: str, *, first: bool) -> None:
-        """Error 111: a module is the first, and so the only, statement of its batch."""
+        """Error 111: a module must be the first, and therefore the only, statement of its batch."""
         if not first:
             word = "CREATE/ALTER PROCEDURE" if kind == "procedure" else f"CREATE {kind.upper()}"
             raise self.error(111, f"'{word}' must be the first statement in a query batch.", self.peek(-1))
@@ -66,7 +66,7 @@ class CreationParser(DocumentParser):
         return self.principal(action, self.expect_one("LOGIN", "USER", "ROLE").lower(), line)
 
     def alter(self) -> st.Statement:
-        """ALTER anything."""
+        """ALTER."""
         start, line, first = self.token.start, self.line(), self.mark() == 0
         self.expect("ALTER")
         if self.text in _MODULES:
@@ -83,7 +83,7 @@ class CreationParser(DocumentParser):
         return reader(self, line)
 
     def drop_statement(self) -> st.Statement:
-        """DROP anything."""
+        """DROP."""
         line = self.line()
         if self.accept("DROP", "XML"):
             return self.xml_object("drop", line)
@@ -91,16 +91,9 @@ class CreationParser(DocumentParser):
             return self.fulltext("drop", line)
         return self.drop()
 
-    def alter_authorization(self, line: int) -> st.Statement:
-        """AUTHORIZATION ON anything TO owner; ALTER AUTHORIZATION has been read."""
-        self.expect("ON")
-        words = []
-        if self.peek().text == "::" or self.peek(2).text == "::":
-            while not self.accept("::"):
-                words.append(self.word())
-        name = self.name()
-        self.expect("TO")
-        return st.AlterAuthorization(" ".join(words), name, self.identifier(), line=line)
+    def refuse_change(self, _line: int) -> st.Statement:
+        """ALTER AUTHORIZATION and ALTER PARTITION, which the sandbox does not support."""
+        raise self.unsupported(f"ALTER {self.peek(-1).text}")
 
 
 _Reader = Callable[[CreationParser, int], st.Statement]
@@ -122,8 +115,7 @@ _ALTERERS: dict[str, _Reader] = {
     "SCHEMA": CreationParser.alter_schema,
     "INDEX": CreationParser.alter_index,
     "SEQUENCE": lambda parser, line: parser.sequence(line, alter=True),
-    "AUTHORIZATION": CreationParser.alter_authorization,
-    "PARTITION": CreationParser.alter_partition,
+    "AUTHORIZATION": CreationParser.refuse_change,
+    "PARTITION": CreationParser.refuse_change,
     "XML": lambda parser, line: parser.xml_object("alter", line),
-    "FULLTEXT": lambda parser, line: parser.fulltext("alter", line),
 }

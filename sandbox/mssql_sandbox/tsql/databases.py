@@ -1,4 +1,4 @@
-"""CREATE and ALTER of databases with their options and filegroups, of schemas with what they hold, of partitions."""
+"""CREATE and ALTER of databases with options and filegroups, of schemas, of partition functions and schemes."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class DatabaseParser(ControlParser):
     __slots__ = ()
 
     def create(self) -> st.Statement:
-        """CREATE anything (given by `Parser`)."""
+        """CREATE (provided by `Parser`)."""
         raise NotImplementedError
 
     # ---- databases --------------------------------------------------------------------------------------
 
     def create_database(self, line: int) -> st.Statement:
-        """CREATE DATABASE name …; CREATE DATABASE has been read. Files count for FOR ATTACH only."""
+        """CREATE DATABASE name …; CREATE DATABASE has been read. Files matter for FOR ATTACH only."""
         name = self.identifier()
         collation = ""
         filegroups: list[str] = []
@@ -120,7 +120,7 @@ class DatabaseParser(ControlParser):
         return name
 
     def _file(self) -> str:
-        """A file specification; the path of the file."""
+        """A file specification; returns the path of the file."""
         found = _PATH.search(self.skip_parentheses())
         return "" if found is None else found["path"].replace("''", "'")
 
@@ -158,7 +158,7 @@ class DatabaseParser(ControlParser):
         return st.Maintenance("scoped configuration", (self.source.text[start : self.peek(-1).end],), line=line)
 
     def _files(self, database: str, action: str, line: int) -> st.Statement:
-        """ADD | REMOVE | MODIFY of files and filegroups, MODIFY NAME. Files themselves are nothing here."""
+        """ADD | REMOVE | MODIFY of files and filegroups, MODIFY NAME. Files themselves are ignored."""
         if action == "modify" and self.accept("NAME"):
             self.expect("=")
             return st.AlterDatabase(database, new_name=self.identifier(), line=line)
@@ -210,15 +210,12 @@ class DatabaseParser(ControlParser):
     # ---- schemas ------------------------------------------------------------------------------------------
 
     def create_schema(self, line: int) -> st.Statement:
-        """CREATE SCHEMA name [AUTHORIZATION owner] [tables, views, permissions]; CREATE SCHEMA has been read."""
+        """CREATE SCHEMA name [AUTHORIZATION owner]; CREATE SCHEMA has been read."""
         name = "" if self.text == "AUTHORIZATION" else self.identifier()
         owner = self.identifier() if self.accept("AUTHORIZATION") else ""
-        elements = []
-        self.in_schema = True
-        while self.text in ("GRANT", "DENY", "REVOKE") or self.at("CREATE", "TABLE") or self.at("CREATE", "VIEW"):
-            elements.append(self.statement())
-        self.in_schema = False
-        return st.CreateSchema(name or owner, owner, tuple(elements), line=line)
+        if self.text in ("GRANT", "DENY", "REVOKE", "CREATE"):
+            raise self.unsupported(f"CREATE SCHEMA {self.text}")
+        return st.CreateSchema(name or owner, owner, line=line)
 
     def alter_schema(self, line: int) -> st.Statement:
         """ALTER SCHEMA name TRANSFER [class ::] object; ALTER SCHEMA has been read."""
@@ -253,17 +250,3 @@ class DatabaseParser(ControlParser):
         right = self.accept_one("LEFT", "RIGHT") == "RIGHT"
         self.expect("FOR", "VALUES")
         return st.CreatePartitionFunction(name, type_name, self.call_arguments(), right, line=line)
-
-    def alter_partition(self, line: int) -> st.Statement:
-        """PARTITION FUNCTION | SCHEME; ALTER PARTITION has been read."""
-        if self.accept("SCHEME"):
-            name = self.identifier()
-            self.expect("NEXT", "USED")
-            return st.AlterPartitionScheme(name, self.word_as_written() if self.at_name() else "", line=line)
-        self.expect("FUNCTION")
-        name = self.identifier()
-        self.expect("(", ")")
-        action = self.expect_one("SPLIT", "MERGE").lower()
-        self.expect("RANGE")
-        (boundary,) = self.call_arguments()
-        return st.AlterPartitionFunction(name, action, boundary, line=line)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Syntax tree of what XML and full-text search define: schema collections, catalogues, and both kinds of indexes."""
+"""Syntax tree of XML and full-text definitions: schema collections, catalogues, and both kinds of indexes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mssql_sandbox.tsql.flow_nodes import Statement
 
 @dataclass(frozen=True, slots=True)
 class XmlSchemaCollection(Statement):
-    """CREATE | ALTER … ADD | DROP XML SCHEMA COLLECTION; `text` holds the schemas."""
+    """CREATE | ALTER … ADD | DROP XML SCHEMA COLLECTION; `text` contains the schemas."""
 
     action: OneOf["create", "alter", "drop"]
     name: Name
@@ -20,7 +20,7 @@ class XmlSchemaCollection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateXmlIndex(Statement):
-    """CREATE [PRIMARY] XML INDEX; a secondary one names its primary index and what it is for."""
+    """CREATE [PRIMARY] XML INDEX; a secondary one names its primary index and its purpose."""
 
     name: str
     table: Name
@@ -31,12 +31,11 @@ class CreateXmlIndex(Statement):
 
 @dataclass(frozen=True, slots=True)
 class FullTextCatalog(Statement):
-    """CREATE | ALTER | DROP FULLTEXT CATALOG; `default`: AS DEFAULT; `accents` None where not said."""
+    """CREATE | DROP FULLTEXT CATALOG; `default`: AS DEFAULT."""
 
-    action: OneOf["create", "alter", "drop"]
+    action: OneOf["create", "drop"]
     name: str
     default: bool = False
-    accents: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +49,10 @@ class FullTextColumn:
 
 @dataclass(frozen=True, slots=True)
 class FullTextIndex(Statement):
-    """CREATE | DROP FULLTEXT INDEX ON table; ALTER with `change` ENABLE, DISABLE, ADD, DROP, SET or a population."""
+    """CREATE | DROP FULLTEXT INDEX ON table."""
 
-    action: OneOf["create", "alter", "drop"]
+    action: OneOf["create", "drop"]
     table: Name
     columns: tuple[FullTextColumn, ...] = ()
     key_index: str = ""
     catalog: str = ""
-    change: str = ""
-    options: tuple[tuple[str, str], ...] = ()

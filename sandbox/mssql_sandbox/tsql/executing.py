@@ -1,4 +1,4 @@
-"""EXECUTE: procedures with their arguments and result sets, strings, EXECUTE AS."""
+"""EXECUTE: procedures with their arguments, strings, EXECUTE AS."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ExecuteParser(AlterTableParser):
         return self.procedure_call(procedure, result, line)
 
     def procedure_call(self, procedure: ast.Name | str, result: str, line: int) -> st.Statement:
-        """Arguments of a call whose procedure has been read."""
+        """Arguments of a call, after the procedure."""
         if self.accept(";"):
             if self.token.kind == "i":
                 self.advance()
@@ -54,38 +54,11 @@ class ExecuteParser(AlterTableParser):
             arguments.append(self._argument())
             while self.accept(","):
                 arguments.append(self._argument())
-        sets: tuple[tuple[st.ResultColumnDefinition, ...], ...] | None = None
         if self.accept("WITH", "RECOMPILE"):
             self.accept(",")
-        elif self.accept("WITH", "RESULT", "SETS"):
-            sets = self._result_sets()
-        return st.Execute(procedure, tuple(arguments), result, sets, line=line)
-
-    def _result_sets(self) -> tuple[tuple[st.ResultColumnDefinition, ...], ...] | None:
-        if self.accept("UNDEFINED"):
-            return None
-        if self.accept("NONE"):
-            return ()
-        self.expect("(")
-        found = []
-        while True:
-            if self.accept("AS"):
-                raise self.error(156, "Incorrect syntax near the keyword 'AS': this server wants the columns written.")
-            self.expect("(")
-            columns = [self._result_column()]
-            while self.accept(","):
-                columns.append(self._result_column())
-            self.expect(")")
-            found.append(tuple(columns))
-            if not self.accept(","):
-                self.expect(")")
-                return tuple(found)
-
-    def _result_column(self) -> st.ResultColumnDefinition:
-        name, type_name = self.identifier(), self.type_name()
-        nullable = not self.accept("NOT", "NULL")
-        self.accept("NULL")
-        return st.ResultColumnDefinition(name, type_name, nullable)
+        elif self.at("WITH", "RESULT"):
+            raise self.unsupported("RESULT SETS")
+        return st.Execute(procedure, tuple(arguments), result, line=line)
 
     def _at_argument(self) -> bool:
         if self.token.kind in ("s", "n", "i", "d", "f", "m", "b", "v", "q"):
@@ -113,7 +86,7 @@ class ExecuteParser(AlterTableParser):
         return st.Argument(name, value, output)
 
     def constant(self) -> ast.Expression:
-        """Constants and variables only: an argument is no expression."""
+        """Constants and variables only: an argument is not an expression."""
         return self._prefix()
 
     def _execute_as(self, line: int) -> st.Statement:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Expression:
-    """Anything that has a value or a truth value."""
+    """Anything with a value or a truth value."""
 
     __slots__ = ()
 
@@ -90,7 +90,7 @@ class Binary(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Expression):
-    """`= <> < <= > >=` (`!=`, `!<`, `!>` are written in these)."""
+    """`= <> < <= > >=` (`!=`, `!<`, `!>` are normalised to these)."""
 
     operator: str
     left: Expression
@@ -99,7 +99,7 @@ class Comparison(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Expression):
-    """`x > ALL (query)`; `every` tells ALL from ANY and SOME."""
+    """`x > ALL (query)`; `every` distinguishes ALL from ANY and SOME."""
 
     operator: str
     left: Expression
@@ -194,9 +194,9 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """CAST, CONVERT, PARSE and their TRY_ forms; `form` says which."""
+    """CAST, CONVERT and their TRY_ forms; `form` is the keyword."""
 
-    form: OneOf["cast", "convert", "parse"]
+    form: OneOf["cast", "convert"]
     operand: Expression
     type: TypeName
     style: Expression | None = None
@@ -255,13 +255,7 @@ class MethodCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class FullText(Expression):
-    """CONTAINS | FREETEXT (columns, search): no columns for `*`, which `qualifier` may narrow to one table."""
-
-    kind: OneOf["CONTAINS", "FREETEXT"]
-    qualifier: Name
-    columns: tuple[Name, ...]
-    search: Expression
-    line: int = field(default=0, compare=False)
+    """CONTAINS | FREETEXT (…): parsed, because modules use it, and refused when a statement is compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
-"""Expressions and conditions: one operator-precedence parser for both (which is which is checked later)."""
+"""Expressions and conditions: one operator-precedence parser for both (they are distinguished later)."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
 from mssql_sandbox.tsql import ast
+from mssql_sandbox.tsql.calls import CallParser
 from mssql_sandbox.tsql.odbc_functions import odbc_function
-from mssql_sandbox.tsql.searching import SearchParser
 
 _LITERALS: dict[str, ast.LiteralKind] = {
     "i": "int",
@@ -17,18 +17,18 @@ _LITERALS: dict[str, ast.LiteralKind] = {
     "s": "string",
     "n": "nstring",
 }
-# Binding powers, T-SQL's own order: & | ^ bind like + and -.
+# Binding powers in T-SQL's order: & | ^ bind like + and -.
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _SIGN = range(1, 8)
 _ADDITIVE = ("+", "-", "&", "|", "^", "||", "<<", ">>")
 _ARITHMETIC = dict.fromkeys(_ADDITIVE, _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)
 _SHIFTS = {"<<": "LEFT_SHIFT", ">>": "RIGHT_SHIFT"}
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-# Calls whose arguments are no plain list.
+# Calls whose arguments are not a plain list.
 _OWN_SYNTAX = frozenset({"CAST", "TRY_CAST", "COUNT", "TRIM", "IIF"})
 _PREDICATES = frozenset({"IS", "LIKE", "IN", "BETWEEN", "NOT"})
 
 
-class ExpressionParser(SearchParser):
+class ExpressionParser(CallParser):
     """Adds `expression`."""
 
     __slots__ = ()
@@ -155,7 +155,7 @@ class ExpressionParser(SearchParser):
             ):
                 self.advance()
                 method = self.word_as_written()
-                left = ast.MethodCall(left, method, self.in_spaces(method, self.call_arguments()))
+                left = ast.MethodCall(left, method, self.call_arguments())
             else:
                 return left
 
@@ -203,7 +203,9 @@ class ExpressionParser(SearchParser):
             self.advance()
             return ast.Exists(self.parenthesised_query())
         if word in ("CONTAINS", "FREETEXT"):
-            return self.full_text()
+            self.advance()
+            self.skip_parentheses()
+            return ast.FullText()
         return self.named_or_call()
 
     def _case(self) -> ast.Expression:
@@ -236,7 +238,7 @@ class ExpressionParser(SearchParser):
         return found
 
     def _odbc_function(self) -> ast.Expression:
-        """`name(arguments)` under ODBC's names, reserved words among them; else any expression."""
+        """`name(arguments)` under ODBC's names, including reserved words; else any expression."""
         if self.token.kind != "w" or self.peek().text != "(" or self.text in _OWN_SYNTAX:
             return self.expression()
         token = self.token

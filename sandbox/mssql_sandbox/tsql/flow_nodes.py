@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from mssql_sandbox.tsql.ast import Expression, Name, Query, TypeName
 
-if TYPE_CHECKING:
-    from mssql_sandbox.tsql.table_nodes import TableDefinition
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Common to all statements: the line, and where the text begins and ends (known for ALTER TABLE only)."""
+    """Common to all statements: the line, and the start and end of the text (set for ALTER TABLE only)."""
 
     line: int = 0
     start: int = field(default=0, compare=False)
@@ -131,14 +127,6 @@ class Declare(Statement):
     """DECLARE @a int = 1, @b int."""
 
     variables: tuple[VariableDeclaration, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeclareTable(Statement):
-    """DECLARE @t TABLE (…)."""
-
-    name: str
-    table: TableDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""GROUP BY with ROLLUP, CUBE and GROUPING SETS, written out as the list of sets that they stand for."""
+"""GROUP BY with ROLLUP, CUBE and GROUPING SETS, expanded to the list of sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class GroupingParser(SourceParser):
     __slots__ = ()
 
     def group_by(self) -> tuple[Group, tuple[Group, ...] | None]:
-        """What follows GROUP BY: all expressions, and the sets they are grouped by (None for the plain form)."""
+        """The rest of GROUP BY: all expressions, and the sets they are grouped by (None for the plain form)."""
         plain = True
         parts: list[list[Group]] = []
         while True:
@@ -36,7 +36,7 @@ class GroupingParser(SourceParser):
         return tuple(dict.fromkeys(expression for group in crossed for expression in group)), tuple(crossed)
 
     def _element(self) -> tuple[list[Group], bool]:
-        """One element as its sets, and whether it is nothing but expressions."""
+        """One element as its sets, and whether it consists of expressions only."""
         if self.text in ("ROLLUP", "CUBE") and self.peek().text == "(":
             word = self.advance().text
             self.expect("(")
@@ -61,7 +61,7 @@ class GroupingParser(SourceParser):
         return found
 
     def _group(self) -> Group:
-        """One expression, or several in parentheses that stand for one."""
+        """One expression, or several in parentheses that count as one."""
         if self.text == "(":
             start = self.mark()
             self.advance()
@@ -73,7 +73,7 @@ class GroupingParser(SourceParser):
         return (self.expression(),)
 
     def _expanded(self, word: str, groups: list[Group]) -> list[Group]:
-        """ROLLUP: all beginnings of the list, longest first; CUBE: all its subsets."""
+        """ROLLUP: all prefixes of the list, longest first; CUBE: all its subsets."""
         if word == "ROLLUP":
             chosen = [groups[:count] for count in range(len(groups), -1, -1)]
         else:

@@ -1,4 +1,4 @@
-"""Indexes, their columns and options, and where tables and indexes lie."""
+"""Indexes, their columns and options, and the ON clause of tables and indexes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _STORAGE_OPTIONS = frozenset(
         "MOVE",
     ]
 )
-"""Options of tables and indexes that mean something here, or nothing that anybody could see."""
+"""Options of tables and indexes that have an effect here, or no visible one."""
 
 
 class IndexParser(ChangeParser):
-    """Adds the statements about indexes, and what CREATE TABLE shares with them."""
+    """Adds statements on indexes, and what CREATE TABLE shares with them."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class IndexParser(ChangeParser):
         return include, where
 
     def storage_options(self) -> tuple[tuple[str, str], ...]:
-        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text), places as (ON, name).
+        """WITH (…), ON filegroup, TEXTIMAGE_ON filegroup: options as (NAME, text), filegroups as (ON, name).
 
         A partition scheme is followed by its column as (ON COLUMN, name).
         """

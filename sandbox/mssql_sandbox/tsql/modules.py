@@ -17,13 +17,13 @@ class ModuleParser(ExecuteParser):
     __slots__ = ()
 
     def statement_list(self, *ends: str) -> tuple[st.Statement, ...]:
-        """Statements up to one of these words or the end (given by `Parser`)."""
+        """Statements up to one of these words or the end (provided by `Parser`)."""
         raise NotImplementedError
 
     # ---- modules --------------------------------------------------------------------------------------
 
     def create_module(self, form: st.ModuleForm, kind: str, start: int, line: int) -> st.Statement:
-        """View, procedure, function or trigger; everything up to the kind's word has been read."""
+        """View, procedure, function or trigger; the kind's word has been read."""
         name = self.name()
         reader = {
             "view": self._view, "procedure": self._procedure, "function": self._function, "trigger": self._trigger,

@@ -1,4 +1,4 @@
-"""Syntax tree of everything else that is defined: schemas, databases, modules, types, principals."""
+"""Syntax tree of all other definitions: schemas, databases, modules, types, principals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from mssql_sandbox.tsql.table_nodes import TableDefinition
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema(Statement):
-    """CREATE SCHEMA name [AUTHORIZATION owner] with tables, views and permissions made along with it."""
+    """CREATE SCHEMA name [AUTHORIZATION owner]."""
 
     name: str
     owner: str = ""
-    elements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,6 @@ class CreatePartitionScheme(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionFunction(Statement):
-    """ALTER PARTITION FUNCTION name () SPLIT | MERGE RANGE (boundary)."""
-
-    name: str
-    action: OneOf["split", "merge"]
-    boundary: Expression | None
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionScheme(Statement):
-    """ALTER PARTITION SCHEME name NEXT USED [filegroup]."""
-
-    name: str
-    filegroup: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CreateDatabase(Statement):
     """CREATE DATABASE name [COLLATE c] with its filegroups and options."""
 
@@ -81,7 +63,7 @@ class CreateDatabase(Statement):
 class AlterDatabase(Statement):
     """ALTER DATABASE name SET options | COLLATE c | MODIFY NAME = n | a filegroup; an empty name is CURRENT.
 
-    `filegroup` is what happens (add, remove, modify; use: a file is put there) and the name.
+    `filegroup` is the action (add, remove, modify; use: a file is added to it) and the name.
     """
 
     name: str
@@ -176,7 +158,7 @@ class Permission(Statement):
     securable: Name
     principals: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    """The columns of the table which the permissions are limited to."""
+    """The columns of the table that the permissions are limited to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +167,6 @@ class ExecuteAs(Statement):
 
     kind: str
     name: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AlterAuthorization(Statement):
-    """ALTER AUTHORIZATION ON [class::]name TO owner."""
-
-    securable_class: str
-    name: Name
-    owner: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""ODBC's scalar functions, as drivers pass them on in `{fn name(…)}`: names that T-SQL calls otherwise.
+"""ODBC's scalar functions in `{fn name(…)}` that have another name in T-SQL.
 
-Evidence: Microsoft's "ODBC Scalar Functions (Transact-SQL)" and ODBC's appendix E. What is not listed is called by its
-own name.
+Evidence: Microsoft's "ODBC Scalar Functions (Transact-SQL)" and ODBC's appendix E. Functions that are not listed keep
+their name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TYPES: Mapping[str, tuple[str, tuple[int, ...]]] = {
 
 
 def odbc_function(name: str, arguments: Arguments) -> ast.Expression | None:
-    """The T-SQL expression for a call; None when its arguments are not what the function takes."""
+    """The T-SQL expression for a call; None if its arguments do not suit the function."""
     special = _SPECIAL.get(name)
     if special is not None:
         return special(arguments)
@@ -87,7 +87,7 @@ def _named_part(part: str) -> Callable[[Arguments], ast.Expression | None]:
 
 
 def _now_as(size: int, style: int) -> Callable[[Arguments], ast.Expression | None]:
-    """Date or time of now as text."""
+    """The current date or time as text."""
     type_, literal = ast.TypeName(("varchar",), (size,)), ast.Literal(style, "int")
     return lambda _arguments: ast.Cast("convert", _call("GETDATE"), type_, literal)
 

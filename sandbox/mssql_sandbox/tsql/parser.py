@@ -11,7 +11,7 @@ from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.creation import CreationParser
 
 LONG_TEXT = 16_384
-"""Characters from which on a batch is not kept."""
+"""Batches with more characters are not cached."""
 
 
 class Parser(CreationParser):
@@ -56,7 +56,7 @@ class Parser(CreationParser):
         return None
 
     def _is_soft_statement(self) -> bool:
-        """THROW, ENABLE, DISABLE are no reserved words: they open a statement only in their own form."""
+        """THROW, ENABLE, DISABLE are not reserved words: they open a statement only in their own form."""
         return self.text == "THROW" or self.peek().text == "TRIGGER"
 
     def _odbc_call(self) -> st.Statement:
@@ -80,10 +80,8 @@ class Parser(CreationParser):
 
     def with_statement(self) -> st.Statement:
         """WITH … before SELECT, INSERT, UPDATE, DELETE, MERGE."""
-        line, outside = self.line(), self.xml_spaces
-        found = self._after_with(self.common_tables(), line)
-        self.xml_spaces = outside
-        return found
+        line = self.line()
+        return self._after_with(self.common_tables(), line)
 
     def _after_with(self, ctes: tuple[ast.CommonTable, ...], line: int) -> st.Statement:
         if self.text == "UPDATE":
@@ -187,7 +185,7 @@ _SOFT = frozenset({"THROW", "ENABLE", "DISABLE"})
 
 
 def parse(text: str, *, quoted_identifier: bool = True) -> tuple[st.Statement, ...]:
-    """Statements of a batch, cached by text unless it is long: long texts carry data and hardly ever come again.
+    """Statements of a batch, cached by text unless it is long: long texts carry data and are rarely repeated.
 
     Raises:
         SqlError: level 15, with the line, for anything that is not T-SQL known to this server; 191 for what is

@@ -1,4 +1,4 @@
-"""Regular expressions of literals, alone and in rows as VALUES has them."""
+"""Regular expressions of literals, alone and in rows of VALUES."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ _ROW = rf"\(\s*+{_CELL}(?:\s*+,\s*+{_CELL})*+\s*+\)"
 ROWS = re.compile(rf"\s*+({_ROW}(?:\s*+,\s*+{_ROW})++)")
 """Two or more rows of literals."""
 CELLS = re.compile(rf"\(\s*+(?:{TEXT}|[^\s,()']++)|{TEXT}|[^\s,()']++")
-"""The literals of text that `ROWS` has matched; the first of a row keeps its parenthesis."""
+"""The literals of a text that `ROWS` has matched; the first of a row keeps its parenthesis."""

@@ -15,12 +15,8 @@ class QueryParser(TailParser):
     __slots__ = ()
 
     def query(self) -> ast.Query:
-        """A query expression with everything that may surround it."""
-        outside = self.xml_spaces
-        ctes = self.common_tables() if self.text == "WITH" else ()
-        found = self.query_after_with(ctes)
-        self.xml_spaces = outside
-        return found
+        """A query expression with WITH, ORDER BY, FOR and OPTION."""
+        return self.query_after_with(self.common_tables() if self.text == "WITH" else ())
 
     def query_after_with(self, ctes: tuple[ast.CommonTable, ...]) -> ast.Query:
         """The rest of a query whose WITH has been read."""
@@ -42,12 +38,10 @@ class QueryParser(TailParser):
         return ast.Query(body, ctes, order, offset, fetch, for_clause, options)
 
     def common_tables(self) -> tuple[ast.CommonTable, ...]:
-        """WITH [XMLNAMESPACES (…),] name [(columns)] AS (query), and more of them after commas."""
+        """WITH name [(columns)] AS (query), with more of them after commas."""
         self.expect("WITH")
-        if self.accept("XMLNAMESPACES"):
-            self.xml_spaces = self._namespaces()
-            if not self.accept(","):
-                return ()
+        if self.text == "XMLNAMESPACES":
+            raise self.unsupported("XMLNAMESPACES")
         found = []
         while True:
             name = self.identifier()
@@ -55,21 +49,6 @@ class QueryParser(TailParser):
             self.expect("AS")
             found.append(ast.CommonTable(name, columns, self.parenthesised_query()))
             if not self.accept(","):
-                return tuple(found)
-
-    def _namespaces(self) -> tuple[tuple[str, str], ...]:
-        """('uri' AS prefix, DEFAULT 'uri')."""
-        self.expect("(")
-        found = []
-        while True:
-            if self.accept("DEFAULT"):
-                found.append(("", self.string()))
-            else:
-                uri = self.string()
-                self.expect("AS")
-                found.append((self.identifier(), uri))
-            if not self.accept(","):
-                self.expect(")")
                 return tuple(found)
 
     def _set_operations(self) -> ast.QueryBody:
@@ -138,7 +117,7 @@ class QueryParser(TailParser):
         return ast.Select(tuple(items), distinct, top, into, source, where, group_by, having, sets, windows)
 
     def _windows(self) -> tuple[tuple[str, ast.Over], ...]:
-        """The WINDOW clause: names and what they stand for."""
+        """The WINDOW clause: names and their windows."""
         self.expect("WINDOW")
         found = []
         while True:
@@ -178,7 +157,7 @@ class QueryParser(TailParser):
         return ast.SelectItem(expression, self.column_alias())
 
     def column_alias(self) -> str:
-        """[AS] alias; empty when there is none."""
+        """[AS] alias; empty if there is none."""
         if self.accept("AS"):
             if self.token.kind in ("s", "n"):
                 return str(self.advance().value)
@@ -188,6 +167,6 @@ class QueryParser(TailParser):
         return self.identifier() if self.at_name() and not self.starts_statement() else ""
 
     def starts_statement(self) -> bool:
-        """Whether an unreserved word opens a statement here, so that it is no alias."""
+        """Whether an unreserved word opens a statement here and so is no alias."""
         opens = self.text in ("THROW", "DISABLE", "ENABLE") and self.token.kind == "w" and self.peek().text != ","
         return opens or self.at_label()

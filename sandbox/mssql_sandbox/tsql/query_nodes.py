@@ -1,10 +1,9 @@
-"""Syntax tree of queries and of what stands in FROM; `ast` offers these together with the expressions."""
+"""Syntax tree of queries and of FROM; `ast` offers these together with the expressions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
 from typing import Literal as OneOf
 
 from mssql_sandbox.tsql.expression_nodes import Expression, Function, Name, OrderItem, Over, TypeName
@@ -12,7 +11,7 @@ from mssql_sandbox.tsql.patterns import CELLS
 
 
 class TableSource:
-    """Anything that can stand in FROM."""
+    """Any source in FROM."""
 
     __slots__ = ()
 
@@ -70,7 +69,7 @@ class SetOperation(QueryBody):
     right: QueryBody
 
     def chain(self) -> tuple[QueryBody, list[tuple[SetOperator, QueryBody]]]:
-        """The leftmost operand, and what is combined with it step by step: a long chain is no deep nesting."""
+        """The leftmost operand, and the operands combined with it in turn: a long chain is not deeply nested."""
         steps: list[tuple[SetOperator, QueryBody]] = []
         first: QueryBody = self
         while isinstance(first, SetOperation):
@@ -88,7 +87,7 @@ class Values(QueryBody):
 
 @dataclass(frozen=True, slots=True)
 class LiteralRows(QueryBody):
-    """VALUES of two or more rows that hold nothing but literals, as text: `INSERT` reads them column by column."""
+    """VALUES of two or more rows of literals only, as text: `INSERT` reads them column by column."""
 
     text: str
 
@@ -122,16 +121,11 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class ForClause:
-    """FOR XML | JSON | BROWSE: mode, element name of RAW and PATH (None: the default), options as (NAME, text).
+    """FOR JSON | BROWSE: mode, options as (NAME, text)."""
 
-    `spaces` are (prefix, namespace) of WITH XMLNAMESPACES.
-    """
-
-    kind: OneOf["XML", "JSON", "BROWSE"]
-    mode: OneOf["", "PATH", "RAW", "AUTO"] = ""
-    element: str | None = None
+    kind: OneOf["JSON", "BROWSE"]
+    mode: OneOf["", "PATH", "AUTO"] = ""
     options: tuple[tuple[str, str], ...] = ()
-    spaces: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,6 @@ class NamedTable(TableSource):
     hints: tuple[str, ...] = ()
     system_time: tuple[str, tuple[Expression, ...]] | None = None
     line: int = field(default=0, compare=False)
-    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,25 +174,9 @@ class FunctionTable(TableSource):
 
 @dataclass(frozen=True, slots=True)
 class FullTextTable(TableSource):
-    """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, top]): no columns for `*`."""
+    """CONTAINSTABLE | FREETEXTTABLE (…): parsed, because modules use it, and refused when a statement is compiled."""
 
-    kind: OneOf["CONTAINS", "FREETEXT"]
-    table: Name
-    columns: tuple[str, ...]
-    search: Expression
-    top: Expression | None
     alias: str
-    line: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BulkRowset(TableSource):
-    """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB): one row with the whole file."""
-
-    file: str
-    kind: OneOf["SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB"]
-    alias: str
-    column: str = "BulkColumn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,24 +186,6 @@ class DerivedTable(TableSource):
     query: Query
     alias: str
     columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeSource(TableSource):
-    """(INSERT | UPDATE | DELETE | MERGE … OUTPUT …) alias(columns), in the FROM of an INSERT … SELECT."""
-
-    statement: Any
-    alias: str
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """TABLESAMPLE (number PERCENT | ROWS) [REPEATABLE (seed)]."""
-
-    number: Expression
-    percent: bool
-    seed: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +206,4 @@ class Pivot(TableSource):
     aggregate: Function
     column: Name
     values: tuple[str, ...]
-    alias: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unpivot(TableSource):
-    """source UNPIVOT (value FOR column IN (columns)) alias."""
-
-    source: TableSource
-    value: str
-    column: str
-    columns: tuple[str, ...]
     alias: str

@@ -1,16 +1,9 @@
-"""What stands behind a query: the FOR and OPTION clauses."""
+"""The clauses after a query: FOR and OPTION."""
 
 from __future__ import annotations
 
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql.grouping import GroupingParser
-
-_MODES = {"XML": ("PATH", "RAW", "AUTO"), "JSON": ("PATH", "AUTO")}
-_OPTIONS = {
-    "XML": ("ROOT", "TYPE", "ELEMENTS", "ELEMENTS XSINIL", "ELEMENTS ABSENT", "BINARY BASE64"),
-    "JSON": ("ROOT", "INCLUDE_NULL_VALUES", "WITHOUT_ARRAY_WRAPPER"),
-}
-
 
 _HINTS = frozenset(
     [
@@ -42,7 +35,7 @@ _HINTS = frozenset(
         "IGNORE_NONCLUSTERED_COLUMNSTORE_INDEX",
     ]
 )
-"""First words of query hints; all but MAXRECURSION are about plans, of which there are none here."""
+"""First words of query hints; all but MAXRECURSION concern query plans and have no effect."""
 
 
 class TailParser(GroupingParser):
@@ -51,44 +44,28 @@ class TailParser(GroupingParser):
     __slots__ = ()
 
     def for_clause(self) -> ast.ForClause | None:
-        """FOR XML | JSON | BROWSE with its options; None when another FOR stands here (that of a cursor)."""
+        """FOR JSON | BROWSE with its options; None for another FOR (that of a cursor)."""
         if self.text != "FOR" or self.peek().text not in ("XML", "JSON", "BROWSE"):
             return None
         self.expect("FOR")
-        kind = self.expect_one("XML", "JSON", "BROWSE")
-        if kind == "BROWSE":
+        if self.text == "XML":
+            raise self.unsupported("FOR XML")
+        if self.expect_one("JSON", "BROWSE") == "BROWSE":
             return ast.ForClause("BROWSE")
-        if self.text == "EXPLICIT":
-            raise self.error(102, "Incorrect syntax near 'EXPLICIT': this server knows PATH, RAW and AUTO.")
-        mode = self.expect_one(*_MODES[kind])
-        element = None
-        if kind == "XML" and mode != "AUTO" and self.accept("("):
-            element = self.string()
-            self.expect(")")
+        mode = self.expect_one("PATH", "AUTO")
         options: list[tuple[str, str]] = []
         while self.accept(","):
-            options.append(self._for_option(kind))
-        return ast.ForClause(kind, mode, element, tuple(options), self.xml_spaces)  # type: ignore[arg-type]
-
-    def _for_option(self, kind: str) -> tuple[str, str]:
-        token = self.token
-        word = self.word().upper()
-        if self.text in ("XSINIL", "ABSENT", "BASE64"):
-            word += f" {self.advance().text}"
-        if word not in _OPTIONS[kind]:
-            if word in ("XMLSCHEMA", "XMLDATA"):
-                raise self.error(102, f"Incorrect syntax near '{word}': schemas of results are not known here.", token)
-            self.fail(token)
-        text = ""
-        if word == "ROOT":
-            text = "root"
-            if self.accept("("):
-                text = self.string()
-                self.expect(")")
-        return word, text
+            word, text = self.expect_one("ROOT", "INCLUDE_NULL_VALUES", "WITHOUT_ARRAY_WRAPPER"), ""
+            if word == "ROOT":
+                text = "root"
+                if self.accept("("):
+                    text = self.string()
+                    self.expect(")")
+            options.append((word, text))
+        return ast.ForClause("JSON", mode, tuple(options))  # type: ignore[arg-type]
 
     def option_clause(self) -> tuple[tuple[str, int | None], ...]:
-        """OPTION (hint [number], …): checked for form, kept as words."""
+        """OPTION (hint [number], …): the form is checked, the words are kept."""
         self.expect("OPTION", "(")
         if self.text not in _HINTS:
             self.fail()

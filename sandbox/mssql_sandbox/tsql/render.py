@@ -1,7 +1,7 @@
 """Expressions back to text, in the form in which the server stores defaults, checks and computed columns.
 
 Names in brackets, numbers in parentheses, operators in parentheses: `a + 1` is `[a]+(1)`. The outermost parentheses are
-the caller's.
+up to the caller.
 """
 
 from __future__ import annotations
@@ -167,7 +167,5 @@ def _case(node: ast.Case) -> str:
 
 def _cast(node: ast.Cast) -> str:
     prefix = "TRY_" if node.try_ else ""
-    if node.form == "parse":
-        return f"{prefix}PARSE({_render(node.operand)} AS {_type(node.type)})"
     style = f",{_render(node.style)}" if node.style is not None else ""
     return f"{prefix}CONVERT({_type(node.type)},{_render(node.operand)}{style})"

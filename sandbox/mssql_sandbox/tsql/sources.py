@@ -17,15 +17,15 @@ class SourceParser(ExpressionParser):
     __slots__ = ()
 
     def values(self) -> ast.Values:
-        """VALUES (given by `QueryParser`)."""
+        """VALUES (provided by `QueryParser`)."""
         raise NotImplementedError
 
     def change(self) -> Any:
-        """A statement that changes rows (given by `ChangeParser`)."""
+        """A statement that changes rows (provided by `ChangeParser`)."""
         raise NotImplementedError
 
     def table_sources(self) -> ast.TableSource:
-        """What follows FROM: sources with commas are cross joins."""
+        """The rest of FROM: sources with commas are cross joins."""
         left = self._joined()
         while self.accept(","):
             left = ast.Join("CROSS", left, self._joined())
@@ -45,7 +45,7 @@ class SourceParser(ExpressionParser):
             elif self.text == "PIVOT":
                 left = self._pivot(left)
             elif self.text == "UNPIVOT":
-                left = self._unpivot(left)
+                raise self.unsupported("UNPIVOT")
             else:
                 return left
 
@@ -62,19 +62,6 @@ class SourceParser(ExpressionParser):
         values = self.names()
         self.expect(")")
         return ast.Pivot(source, aggregate, column, values, self._required_alias())
-
-    def _unpivot(self, source: ast.TableSource) -> ast.TableSource:
-        """UNPIVOT (value FOR column IN (a, b)) alias."""
-        self.expect("UNPIVOT", "(")
-        value = self.identifier()
-        self.expect("FOR")
-        column = self.identifier()
-        self.expect("IN", "(")
-        columns = [self.name()[-1]]
-        while self.accept(","):
-            columns.append(self.name()[-1])
-        self.expect(")", ")")
-        return ast.Unpivot(source, value, column, tuple(columns), self._required_alias())
 
     def _required_alias(self) -> str:
         return self._alias_only() or self.fail()
@@ -103,8 +90,8 @@ class SourceParser(ExpressionParser):
             return self._variable_source()
         if self.text == "(":
             return self._parenthesised_source()
-        if self.at("OPENROWSET", "(", "BULK"):
-            return self._bulk_rowset()
+        if self.text == "OPENROWSET":
+            raise self.unsupported("OPENROWSET")
         if self.text in ("CONTAINSTABLE", "FREETEXTTABLE"):
             return self._full_text_table()
         line = self.line()
@@ -114,48 +101,24 @@ class SourceParser(ExpressionParser):
         else:
             name = self.name()
         if self.text == "(" and not self._old_style_hints():
-            arguments = self.in_spaces("".join(name[1:][-1:]), self.call_arguments())
+            arguments = self.call_arguments()
             schema = self._json_schema() if name[-1].upper() == "OPENJSON" and self.accept("WITH") else ()
             alias, columns = self.table_alias()
             return ast.FunctionTable(name, arguments, alias, columns, schema, line)
         system_time = self._system_time() if self.at("FOR", "SYSTEM_TIME") else None
         alias = self._alias_only()
-        sample = self.sample() if self.text == "TABLESAMPLE" else None
+        if self.text == "TABLESAMPLE":
+            raise self.unsupported("TABLESAMPLE")
         hints = self.table_hints()
         if not alias and hints:
             alias = self._alias_only()
-        return ast.NamedTable(name, alias, hints, system_time, line, sample)
+        return ast.NamedTable(name, alias, hints, system_time, line)
 
     def _full_text_table(self) -> ast.TableSource:
-        """CONTAINSTABLE | FREETEXTTABLE (table, columns, search [, LANGUAGE l] [, top]) [AS] alias."""
-        line, kind = self.line(), self.advance().text.removesuffix("TABLE")
-        self.expect("(")
-        table = self.name()
-        self.expect(",")
-        _, columns = self.searched_columns()
-        self.expect(",")
-        search = self.expression()
-        top = None
-        while self.accept(","):
-            if self.accept("LANGUAGE"):
-                self.expression()
-            else:
-                top = self.expression()
-        self.expect(")")
-        alias = self._required_alias()
-        return ast.FullTextTable(kind, table, tuple(each[-1] for each in columns), search, top, alias, line)  # type: ignore[arg-type]
-
-    def _bulk_rowset(self) -> ast.TableSource:
-        """OPENROWSET(BULK 'file', SINGLE_BLOB | SINGLE_CLOB | SINGLE_NCLOB) [AS] alias [(column)]."""
-        self.expect("OPENROWSET", "(", "BULK")
-        file = self.string()
-        self.expect(",")
-        kind = self.expect_one("SINGLE_BLOB", "SINGLE_CLOB", "SINGLE_NCLOB")
-        self.expect(")")
-        alias, columns = self.table_alias()
-        if not alias:
-            raise self.error(491, "A correlation name must be specified for the bulk rowset in the from clause.")
-        return ast.BulkRowset(file, kind, alias, *columns[:1])  # type: ignore[arg-type]
+        """CONTAINSTABLE | FREETEXTTABLE (…) [AS] alias."""
+        self.advance()
+        self.skip_parentheses()
+        return ast.FullTextTable(self._required_alias())
 
     def _variable_source(self) -> ast.TableSource:
         name = self.variable()
@@ -163,7 +126,7 @@ class SourceParser(ExpressionParser):
             line = self.line()
             self.advance()
             method = self.identifier()
-            arguments = self.in_spaces(method, self.call_arguments())
+            arguments = self.call_arguments()
             alias, columns = self.table_alias()
             return ast.FunctionTable((name, method), arguments, alias, columns, (), line)
         alias = self._alias_only()
@@ -172,7 +135,7 @@ class SourceParser(ExpressionParser):
 
     def _parenthesised_source(self) -> ast.TableSource:
         if self.peek().text in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            return self._change_source()
+            raise self.unsupported(f"FROM ({self.peek().text}")
         if self.at_parenthesised_query():
             query = self.parenthesised_query()
             alias, columns = self.table_alias()
@@ -183,16 +146,6 @@ class SourceParser(ExpressionParser):
         inner = self.table_sources()
         self.expect(")")
         return inner
-
-    def _change_source(self) -> ast.TableSource:
-        """(change with OUTPUT) alias [(columns)]."""
-        self.expect("(")
-        change = self.change()
-        self.expect(")")
-        alias, columns = self.table_alias()
-        if not alias:
-            self.fail()
-        return ast.ChangeSource(change, alias, columns)
 
     def _alias_only(self) -> str:
         if self.accept("AS"):
@@ -213,7 +166,7 @@ class SourceParser(ExpressionParser):
         return self.peek().text in TABLE_HINTS and self.peek(2).text in (")", ",")
 
     def table_hints(self) -> tuple[str, ...]:
-        """WITH (hints), or the old form without WITH; upper case."""
+        """WITH (hints), or the old form without WITH; in upper case."""
         if self.at("WITH", "("):
             self.advance()
         elif not (self.text == "(" and self._old_style_hints()):
@@ -247,21 +200,6 @@ class SourceParser(ExpressionParser):
         if self.text == "(":
             self.skip_parentheses()
         return name
-
-    def sample(self) -> ast.Sample:
-        """TABLESAMPLE [SYSTEM] (number [PERCENT | ROWS]) [REPEATABLE (seed)]."""
-        self.expect("TABLESAMPLE")
-        self.accept("SYSTEM")
-        self.expect("(")
-        number = self.expression()
-        percent = self.accept_one("PERCENT", "ROWS") != "ROWS"
-        self.expect(")")
-        seed = None
-        if self.accept("REPEATABLE"):
-            self.expect("(")
-            seed = self.expression()
-            self.expect(")")
-        return ast.Sample(number, percent, seed)
 
     def _system_time(self) -> tuple[str, tuple[ast.Expression, ...]]:
         self.expect("FOR", "SYSTEM_TIME")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mssql_sandbox.tsql.change_nodes import (
-    CHANGED,
     Argument,
     Assignment,
     BulkInsert,
@@ -12,11 +11,9 @@ from mssql_sandbox.tsql.change_nodes import (
     ExecuteString,
     Insert,
     InsertBulk,
-    InsertChanged,
     Merge,
     MergeClause,
     Output,
-    ResultColumnDefinition,
     SelectStatement,
     Truncate,
     Update,
@@ -33,7 +30,6 @@ from mssql_sandbox.tsql.flow_nodes import (
     CursorAction,
     Declare,
     DeclareCursor,
-    DeclareTable,
     Fetch,
     Goto,
     If,
@@ -57,10 +53,7 @@ from mssql_sandbox.tsql.flow_nodes import (
     While,
 )
 from mssql_sandbox.tsql.object_nodes import (
-    AlterAuthorization,
     AlterDatabase,
-    AlterPartitionFunction,
-    AlterPartitionScheme,
     AlterSchema,
     CreateDatabase,
     CreateModule,
@@ -88,6 +81,7 @@ from mssql_sandbox.tsql.table_nodes import (
     Constraint,
     CreateIndex,
     CreateTable,
+    DeclareTable,
     DropIndex,
     ForeignReference,
     IndexDefinition,
@@ -97,13 +91,9 @@ from mssql_sandbox.tsql.table_nodes import (
 )
 
 __all__ = [
-    "CHANGED",
-    "AlterAuthorization",
     "AlterColumn",
     "AlterDatabase",
     "AlterIndex",
-    "AlterPartitionFunction",
-    "AlterPartitionScheme",
     "AlterSchema",
     "AlterTableAdd",
     "AlterTableDrop",
@@ -145,7 +135,6 @@ __all__ = [
     "IndexDefinition",
     "Insert",
     "InsertBulk",
-    "InsertChanged",
     "Jump",
     "KeyColumn",
     "Kill",
@@ -160,7 +149,6 @@ __all__ = [
     "Principal",
     "Print",
     "RaiseError",
-    "ResultColumnDefinition",
     "Return",
     "SelectStatement",
     "SetIdentityInsert",

@@ -1,9 +1,10 @@
-"""The token stream that all parser families share: looking ahead, expecting, names, syntax errors."""
+"""The token stream shared by all parsers: looking ahead, expecting, names, syntax errors."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
+from mssql_sandbox.error_messages import MESSAGES
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.tsql.ast import Name
 from mssql_sandbox.tsql.tokens import Source, Token, tokenize
@@ -13,17 +14,13 @@ from mssql_sandbox.tsql.words import RESERVED
 class TokenStream:
     """Tokens with a position. `text` is the current token's word in upper case or operator."""
 
-    __slots__ = ("_position", "_quoted_identifier", "_tokens", "in_schema", "source", "text", "token", "xml_spaces")
+    __slots__ = ("_position", "_quoted_identifier", "_tokens", "source", "text", "token")
 
     def __init__(self, text: str, *, quoted_identifier: bool = True) -> None:
         self.source = Source(text)
         self._quoted_identifier = quoted_identifier
         self._tokens = tokenize(self.source, quoted_identifier=quoted_identifier)
         self._position = 0
-        self.in_schema = False
-        """Whether the elements of CREATE SCHEMA are read, where views need not be alone in their batch."""
-        self.xml_spaces: tuple[tuple[str, str], ...] = ()
-        """What WITH XMLNAMESPACES has declared for the statement or query that is read: (prefix, namespace)."""
         self.token: Token = self._tokens[0]
         self.text: str = self.token.text
 
@@ -37,7 +34,7 @@ class TokenStream:
         return token
 
     def expand_rows(self) -> None:
-        """Put the single tokens of rows of literals in the place of their one token."""
+        """Replace the token of rows of literals by their single tokens."""
         token = self.token
         single = tokenize(
             self.source, quoted_identifier=self._quoted_identifier, start=token.start, end=token.end, rows=False
@@ -46,15 +43,15 @@ class TokenStream:
         self.back_to(self._position)
 
     def peek(self, ahead: int = 1) -> Token:
-        """A later token (the end token when there is none)."""
+        """A later token (the end token if there is none)."""
         return self._tokens[min(self._position + ahead, len(self._tokens) - 1)]
 
     def mark(self) -> int:
-        """A place to come back to."""
+        """A position to return to."""
         return self._position
 
     def back_to(self, mark: int) -> None:
-        """Go back to a mark."""
+        """Return to a mark."""
         self._position = mark
         self.token = self._tokens[mark]
         self.text = self.token.text
@@ -109,6 +106,10 @@ class TokenStream:
         """A syntax error (level 15) at a token."""
         return SqlError(number, message, severity=15, line=self.line(token))
 
+    def unsupported(self, option: str) -> SqlError:
+        """Error 40517 for syntax of SQL Server that the sandbox does not support."""
+        return self.error(40517, MESSAGES[40517].text.format(option=option))
+
     def line(self, token: Token | None = None) -> int:
         """Line of a token (default: the current one)."""
         return self.source.line((token or self.token).start)
@@ -118,7 +119,7 @@ class TokenStream:
         return self.token.kind == "q" or (self.token.kind == "w" and self.text not in RESERVED)
 
     def at_label(self) -> bool:
-        """Whether a label is next: a name and a colon, which belong to no statement before them."""
+        """Whether a label is next: a name and a colon."""
         return self.peek().text == ":" and self.at_name()
 
     def identifier(self) -> str:
@@ -134,7 +135,7 @@ class TokenStream:
         return self.identifier()
 
     def name(self) -> Name:
-        """A name of one to four parts; left-out inner parts are empty."""
+        """A name of one to four parts; omitted inner parts are empty."""
         parts = [self.identifier() if self.text != "." else ""]
         while self.text == ".":
             self.advance()
@@ -147,7 +148,7 @@ class TokenStream:
         return tuple(parts)
 
     def part(self) -> str:
-        """A part of a name after a dot: reserved words are not taken as names even there."""
+        """A part of a name after a dot: reserved words are not accepted there either."""
         if self.token.kind == "w" and self.text.startswith("$"):
             return str(self.advance().value)
         return self.identifier()
@@ -184,7 +185,7 @@ class TokenStream:
         return -number if negative else number
 
     def skip_parentheses(self) -> str:
-        """Take a balanced pair of parentheses and give the text within."""
+        """Take a balanced pair of parentheses and return the text within."""
         start = self.token
         self.expect("(")
         depth = 1

@@ -30,7 +30,7 @@ class ForeignReference:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A table constraint; `clustered` None where not said; `column` for a default of ALTER TABLE."""
+    """A table constraint; `clustered` None if not specified; `column` for a default of ALTER TABLE."""
 
     kind: OneOf["primary", "unique", "foreign", "check", "default"]
     name: str = ""
@@ -61,7 +61,6 @@ class ColumnDefinition:
     rowguid: bool = False
     masking: str | None = None
     not_for_replication: bool = False
-    column_set: bool = False
     constraints: tuple[Constraint, ...] = ()
 
 
@@ -80,12 +79,20 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What stands between the parentheses of CREATE TABLE."""
+    """The contents of the parentheses of CREATE TABLE."""
 
     columns: tuple[ColumnDefinition, ...]
     constraints: tuple[Constraint, ...] = ()
     indexes: tuple[IndexDefinition, ...] = ()
     period: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareTable(Statement):
+    """DECLARE @t TABLE (…)."""
+
+    name: str
+    table: TableDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ class AlterTableAdd(Statement):
 class AlterColumn(Statement):
     """ALTER TABLE … ALTER COLUMN c type [NULL | NOT NULL], or ADD/DROP of a column property.
 
-    `masking` is the function of MASKED WITH, None where nothing is said of it.
+    `masking` is the function of MASKED WITH, None if not specified.
     """
 
     table: Name
@@ -142,7 +149,7 @@ class AlterTableSet(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SwitchPartition(Statement):
-    """ALTER TABLE source SWITCH [PARTITION n] TO target [PARTITION m]; None where no partition is named."""
+    """ALTER TABLE source SWITCH [PARTITION n] TO target [PARTITION m]; None if no partition is named."""
 
     table: Name
     target: Name

@@ -14,7 +14,6 @@ _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("NOT", "NULL"): {"nullable": False},
     ("NULL",): {"nullable": True},
     ("NOT", "FOR", "REPLICATION"): {"not_for_replication": True},
-    ("COLUMN_SET", "FOR", "ALL_SPARSE_COLUMNS"): {"column_set": True},
     ("SPARSE",): {"sparse": True},
     ("HIDDEN",): {"hidden": True},
     ("ROWGUIDCOL",): {"rowguid": True},
@@ -23,11 +22,11 @@ _COLUMN_FLAGS: dict[tuple[str, ...], dict[str, Any]] = {
     ("GENERATED", "ALWAYS", "AS", "ROW", "START"): {"generated": "start"},
     ("GENERATED", "ALWAYS", "AS", "ROW", "END"): {"generated": "end"},
 }
-"""Properties of a column that are only words, and what they say."""
+"""Column properties that are single keywords, and their effect."""
 
 
 class TableParser(IndexParser):
-    """Adds what stands between the parentheses of CREATE TABLE, and the statements around it."""
+    """Adds the contents of the parentheses of CREATE TABLE, and the statements around it."""
 
     __slots__ = ()
 
@@ -92,7 +91,9 @@ class TableParser(IndexParser):
         return replace(column, constraints=tuple(constraints)), indexes
 
     def _column_property(self, column: st.ColumnDefinition) -> st.ColumnDefinition | None:
-        """The column with the property that stands next, or None when none stands there."""
+        """The column with the next property, or None if there is none."""
+        if self.text == "COLUMN_SET":
+            raise self.unsupported("COLUMN_SET")
         for words, changes in _COLUMN_FLAGS.items():
             if self.accept(*words):
                 return replace(column, **changes)

@@ -1,4 +1,4 @@
-"""Text to tokens, and the splitting of scripts at `GO`. No grammar here."""
+"""Text to tokens. No grammar here."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ _LEXEME = re.compile(
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _OPERATORS = {"!=": "<>", "!<": ">=", "!>": "<="}
-_GO = re.compile(r"^[ \t]*GO(?:[ \t]+(\d+))?[ \t]*;?[ \t]*(?:--.*)?$", re.IGNORECASE)
 
 
 class Source:
-    """The text of a batch and the way from an offset to a line."""
+    """The text of a batch, and the lines of its offsets."""
 
     __slots__ = ("_starts", "text")
 
@@ -155,47 +154,3 @@ def _unreadable(source: Source, position: int) -> SqlError:
         message = f"Unclosed quotation mark after the character string '{body[:128]}'."
         return SqlError(105, message, severity=15, line=line)
     return SqlError(102, f"Incorrect syntax near '{rest[0]}'.", severity=15, line=line)
-
-
-def split_batches(script: str) -> list[str]:
-    """Batches of a script, split at lines that hold only `GO [count]`; such lines inside strings or comments stay.
-
-    A count repeats the batch. Blank batches are left out.
-    """
-    batches: list[str] = []
-    lines: list[str] = []
-    inside = ""
-    for line in script.splitlines(keepends=True):
-        match = None if inside else _GO.match(line.rstrip("\r\n"))
-        if match:
-            batches.extend(["".join(lines)] * int(match.group(1) or 1))
-            lines = []
-        else:
-            lines.append(line)
-            inside = _state_after(line, inside)
-    batches.append("".join(lines))
-    return [batch for batch in batches if batch.strip()]
-
-
-def _state_after(line: str, inside: str) -> str:
-    """What is open at the end of a line: `'`, `[`, `"`, one `*` per open comment, or nothing."""
-    position = 0
-    closers = {"'": "'", '"': '"', "[": "]"}
-    while position < len(line):
-        two, one = line[position : position + 2], line[position]
-        step = 1
-        if inside.startswith("*"):
-            if two in ("*/", "/*"):
-                inside = inside[1:] if two == "*/" else inside + "*"
-                step = 2
-        elif inside:
-            if one == closers[inside]:
-                inside = ""
-        elif two == "--":
-            return inside
-        elif two == "/*":
-            inside, step = "*", 2
-        elif one in closers:
-            inside = one
-        position += step
-    return inside

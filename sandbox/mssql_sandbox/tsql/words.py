@@ -1,4 +1,4 @@
-"""Words of T-SQL: what is reserved and so can be neither a bare name nor an implicit alias. Data only."""
+"""Words of T-SQL: reserved words cannot be bare names or implicit aliases. Data only."""
 
 from __future__ import annotations
 

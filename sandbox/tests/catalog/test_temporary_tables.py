@@ -33,12 +33,3 @@ def test_those_of_a_procedure_are_gone_when_it_ends(world: World) -> None:
     world.execute("CREATE PROCEDURE dbo.p AS CREATE TABLE #t (id int); SELECT COUNT(*) FROM tempdb.sys.tables")
     assert world.rows("EXEC dbo.p") == [(1,)]
     assert world.rows("SELECT COUNT(*) FROM tempdb.sys.tables") == [(0,)]
-
-
-def test_temporary_procedure_is_found_by_its_name_only_until_it_is_dropped(world: World) -> None:
-    find = "SELECT type, LEFT(name, 6) FROM tempdb.sys.objects WHERE object_id = OBJECT_ID('tempdb..#find', 'P')"
-    world.execute("CREATE PROCEDURE #find AS SELECT 1")
-    assert world.rows(find) == [("P ", "#find_")]
-    assert world.rows("SELECT OBJECT_ID('tempdb..#find', 'U')") == [(None,)]
-    world.execute("DROP PROCEDURE #find")
-    assert world.rows("SELECT OBJECT_ID('tempdb..#find')") == [(None,)]

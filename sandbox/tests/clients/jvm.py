@@ -36,6 +36,10 @@ class Jdbc:
         finally:
             connection.close()
 
+    def open(self, url: str) -> Any:
+        """A `java.sql.Connection` for a URL that says everything."""
+        return self._driver.connect(url, self.jvm.java.util.Properties())
+
     def array(self, kind: str, values: list[Any]) -> Any:
         """A Java array, as `Object` or `String`."""
         made = self._gateway_array(getattr(self.jvm.java.lang, kind), len(values))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from mssql_sandbox.server import SandboxServer
+from mssql_sandbox.server import SandboxServer, serve_in_thread
 from tests.clients.jvm import Jdbc, query, rows_of, run
 
 pytestmark = pytest.mark.timeout(400)
@@ -42,6 +42,13 @@ def named(result: Any, *names: str) -> list[tuple[Any, ...]]:
         rows.append(tuple(result.getObject(name) for name in names))
     result.close()
     return rows
+
+
+def test_url_of_the_address_connects(jdbc: Jdbc) -> None:
+    with serve_in_thread(SandboxServer(password="p;{a}=ß 'x")) as server:
+        connection = jdbc.open(server.address.jdbc("tempdb"))
+        assert query(connection, "SELECT DB_NAME()") == [("tempdb",)]
+        connection.close()
 
 
 # ---- metadata -----------------------------------------------------------------------------------------------

@@ -4,11 +4,14 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mssql_sandbox.server import SandboxServer
 from tests.clients.jars import VERSIONS, jdbc_jar
+
+_SANDBOX = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
@@ -19,7 +22,7 @@ def test_spark_writes_and_reads(sandbox: SandboxServer) -> None:
         pytest.skip("Java is not installed: Spark cannot be tried")
     program = [sys.executable, "-m", "tests.clients.spark_program"]
     arguments = [str(sandbox.port), sandbox.password, str(jdbc_jar(VERSIONS[0]))]
-    done = subprocess.run([*program, *arguments], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([*program, *arguments], cwd=_SANDBOX, capture_output=True, text=True, timeout=280)
     answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     assert answers, done.stderr[-4000:]
     assert json.loads(answers[0].removeprefix("ANSWER ")) == {

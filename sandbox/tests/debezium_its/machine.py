@@ -40,18 +40,13 @@ def run_class(jars: Jars, name: str, pattern: str, folder: Path, *, seconds: int
         (scratch / "orders.sql").write_text(ORDERS[name], encoding="utf-8")
         options += ("--script", str(scratch / "orders.sql"))
     began = time.monotonic()
-    with sandbox_process(_fresh(scratch), *options, log=folder / f"{name}.sandbox.log") as server:
+    with sandbox_process(scratch, *options, log=folder / f"{name}.sandbox.log") as server:
         problem = _run_jvm(jars, name, pattern, scratch, folder / f"{name}.log", server, seconds)
     with (folder / f"{name}.log").open(encoding="utf-8", errors="replace") as log:
         tests = read_tests(log)
     if not tests and not problem:
         problem = "no test of that name" if pattern != ".*" else f"nothing was run, see {folder / name}.log"
     return ClassResult(name, time.monotonic() - began, tests, problem)
-
-
-def _fresh(scratch: Path) -> Path:
-    (scratch / "ready.json").unlink(missing_ok=True)
-    return scratch
 
 
 def _run_jvm(

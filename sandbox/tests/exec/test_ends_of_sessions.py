@@ -18,11 +18,10 @@ def told(events: list[Event]) -> list[tuple[int, int, int]]:
 )
 @pytest.mark.parametrize("severity", [20, 25])
 def test_raiserror_of_severity_20_is_told_behind_2745_and_never_caught(sql: Client, text: str, severity: int) -> None:
-    raising = f"RAISERROR(50001, {severity}, 3) WITH LOG"
-    sql("EXEC sp_addmessage 50001, 16, 'gone'")
+    raising = f"DECLARE @m varchar(9) = CHAR(71); RAISERROR(@m, {severity}, 3) WITH LOG"
     events = sql(text.format(raising)).events
-    assert told(events) == [(2745, 16, 2), (50001, severity, 3)]
-    process = f"Process ID {sql.session.spid} has raised user error 50001, severity {severity}."
+    assert told(events) == [(2745, 16, 2), (50000, severity, 3)]
+    process = f"Process ID {sql.session.spid} has raised user error 50000, severity {severity}."
     assert next(event.text for event in events if isinstance(event, Message)).startswith(process)
 
 

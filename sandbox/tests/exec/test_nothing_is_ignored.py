@@ -66,21 +66,6 @@ def test_write_changes_a_part_of_a_large_value(sql: Client, setting: str, text: 
     assert sql(f"UPDATE q SET {setting} SELECT t FROM q").rows == [(text,)]
 
 
-def test_result_sets_get_the_names_and_types_that_were_asked_for(table: Client) -> None:
-    table("CREATE PROCEDURE p AS SELECT id, g FROM t WHERE id = 1")
-    answer = table("EXEC p WITH RESULT SETS ((a bigint, b nchar(3) NOT NULL))")
-    assert answer.rows == [(1, "a  ")]
-    assert [(column.name, column.type.name) for column in answer.columns.columns] == [("a", "bigint"), ("b", "nchar")]
-
-
-@pytest.mark.parametrize(
-    ("clause", "number"), [("((a int))", 11537), ("((a int, b varchar(5)), (c int))", 11536), ("NONE", 11535)]
-)
-def test_result_sets_that_are_not_sent_so_are_errors(table: Client, clause: str, number: int) -> None:
-    table("CREATE PROCEDURE p AS SELECT id, g FROM t")
-    assert table(f"EXEC p WITH RESULT SETS {clause}").errors == [number]
-
-
 def test_strings_run_as_whom_they_say(table: Client) -> None:
     table("CREATE LOGIN u WITH PASSWORD = 'x' CREATE USER u FOR LOGIN u")
     assert table("EXEC ('SELECT id FROM t') AS USER = 'u'").errors == [229]

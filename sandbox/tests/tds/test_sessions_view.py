@@ -1,4 +1,4 @@
-"""What sys.dm_exec_sessions, sys.dm_exec_connections and sys.sysprocesses say of a client."""
+"""What sys.dm_exec_sessions and sys.dm_exec_connections say of a client."""
 
 import os
 
@@ -29,6 +29,4 @@ def test_sessions_tell_program_process_and_settings(sandbox: SandboxServer) -> N
         "FROM sys.dm_exec_sessions WHERE session_id = @@SPID"
     )
     assert tuple(connection.execute(sql).fetchone()) == ("teller", os.getpid(), "sa", 77, 4, "running")
-    old = "SELECT RTRIM(program_name), RTRIM(loginame), RTRIM(status) FROM sys.sysprocesses WHERE spid = @@SPID"
-    assert tuple(connection.execute(old).fetchone()) == ("teller", "sa", "running")
     connection.close()

@@ -11,7 +11,6 @@ from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.parser import parse, parse_expression, parse_parameters
 from mssql_sandbox.tsql.render import render
-from mssql_sandbox.tsql.tokens import split_batches
 
 CLIENT_STATEMENTS = [
     "set implicit_transactions off IF @@TRANCOUNT > 0 COMMIT TRAN ",
@@ -126,11 +125,3 @@ def test_parameters_keep_names_types_defaults_and_direction() -> None:
     assert (first.name, first.type.name, first.type.arguments) == ("@P0", ("nvarchar",), (4000,))
     assert second.output
     assert second.default == ast.Literal(5, "int")
-
-
-def test_go_splits_only_on_lines_of_its_own() -> None:
-    script = "SELECT 'a\nGO\nb'\nGO 2\n/* GO\nGO\n*/ SELECT 2 -- GO\ngo\nSELECT 3"
-    batches = split_batches(script)
-    assert [batch.strip() for batch in batches] == [
-        "SELECT 'a\nGO\nb'", "SELECT 'a\nGO\nb'", "/* GO\nGO\n*/ SELECT 2 -- GO", "SELECT 3",
-    ]  # fmt: skip

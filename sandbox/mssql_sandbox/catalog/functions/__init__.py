@@ -1,7 +1,7 @@
-"""Scalar functions which read the catalogue: objects, properties of server and database, principals."""
+"""Scalar functions that read the catalogue: objects, properties of server and database, principals."""
 
 from mssql_sandbox.catalog.functions import hexadecimal, objects, places, principals, properties
 
 SYSTEM_FUNCTIONS = hexadecimal.FUNCTIONS
-"""Functions of schema `sys`, which `dbo` of master knows as well."""
+"""Functions of the schema `sys` that are also available as `dbo` functions in master."""
 FUNCTIONS = (*objects.FUNCTIONS, *places.FUNCTIONS, *principals.FUNCTIONS, *properties.FUNCTIONS)

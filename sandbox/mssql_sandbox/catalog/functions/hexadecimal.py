@@ -12,7 +12,7 @@ def _whole(_scope: Scope, value: bytes | None) -> str | None:
 def _part(
     _scope: Scope, prefix: int | None, value: bytes | None, start: int | None, count: int | None
 ) -> str | None:  # fmt: skip
-    """Bytes from `start` (1-based), `count` of them or all; NULL when there are none there."""
+    """`count` bytes from `start` (1-based), or all that follow; NULL if there are none."""
     if value is None or start is None or not 1 <= start <= len(value):
         return None
     end = len(value) if not count or count < 0 else start - 1 + count

@@ -35,7 +35,7 @@ def _db_name(scope: Scope, database_id: int | None = None) -> str | None:
 
 
 def resolve_object(scope: Scope, name: str | None) -> tuple[Database, ObjectRow] | None:
-    """The object which a one- to three-part name means, with its database; temporary tables are in tempdb."""
+    """The object that a one- to three-part name refers to, with its database; temporary tables are in tempdb."""
     if name is None:
         return None
     parts = ["", "", "", *split_name(name)][-3:]

@@ -1,9 +1,6 @@
-"""Functions on what a database lies in and on the server's odds and ends: filegroups, files, types, collations."""
+"""Functions on filegroups, files, types and collations."""
 
 from __future__ import annotations
-
-import hashlib
-import secrets
 
 from mssql_sandbox.catalog.definitions import Scope, function
 from mssql_sandbox.catalog.functions.properties import variant
@@ -13,9 +10,6 @@ from mssql_sandbox.engine.system_types import TYPES
 from mssql_sandbox.engine.types import parse_type
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.tds.collations import collation_bytes
-
-_HEAD = bytes.fromhex("0200")
-_SALT = 4
 
 
 def _files(scope: Scope) -> list[str]:
@@ -59,7 +53,7 @@ _COLLATION_VERSIONS = (80, 90, 100, 140, 160)
 
 
 def _comparison_style(collation: Collation) -> int:
-    """What comparisons ignore: case 1, accents 2, types of kana 65536, width 131072 [doc: COLLATIONPROPERTY]."""
+    """What comparisons ignore: case 1, accents 2, kana types 65536, width 131072 [doc: COLLATIONPROPERTY]."""
     sensitive = (collation.case_sensitive, collation.accent_sensitive, collation.kana_sensitive,
                  collation.width_sensitive)  # fmt: skip
     return sum(bit for given, bit in zip(sensitive, (1, 2, 65536, 131072), strict=True) if not given)
@@ -79,20 +73,6 @@ def _collation_property(_scope: Scope, name: str | None, key: str | None) -> obj
     return None if found is None else variant(found)
 
 
-def _password_hash(password: str, salt: bytes) -> bytes:
-    return _HEAD + salt + hashlib.sha512(password.encode("utf-16-le") + salt).digest()
-
-
-def _encrypted(_scope: Scope, password: str | None) -> bytes | None:
-    return None if password is None else _password_hash(password, secrets.token_bytes(_SALT))
-
-
-def _compared(_scope: Scope, password: str | None, known: bytes | None, _version: int | None = None) -> int | None:
-    if password is None or known is None:
-        return None
-    return int(_password_hash(password, known[len(_HEAD) : len(_HEAD) + _SALT]) == known)
-
-
 FUNCTIONS = (
     function("FILEGROUP_NAME", "sysname", "int", _filegroup_name),
     function("FILEGROUP_ID", "int", "sysname", _filegroup_id),
@@ -105,6 +85,4 @@ FUNCTIONS = (
     function("ASSEMBLYPROPERTY", "sql_variant", "nvarchar(128); nvarchar(128)", lambda _scope, _name, _key: None),
     function("FULLTEXTSERVICEPROPERTY", "int", "nvarchar(128)",
              lambda _scope, key: 0 if (key or "").casefold() == "isfulltextinstalled" else None),
-    function("PWDENCRYPT", "varbinary(256)", "nvarchar(128)", _encrypted),
-    function("PWDCOMPARE", "int", "nvarchar(128); varbinary(256); int", _compared, optional=1),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who the session is and what it may do."""
+"""Functions on the session's principals and their permissions."""
 
 from __future__ import annotations
 

@@ -180,11 +180,11 @@ _FIRED = {
     "hasupdatetrigger": ("", "update"), "hasdeletetrigger": ("", "delete"), "tablehasinserttrigger": ("", "insert"),
     "tablehasupdatetrigger": ("", "update"), "tablehasdeletetrigger": ("", "delete"),
 }  # fmt: skip
-"""Properties about triggers: their time and their event, where it matters."""
+"""Properties of triggers: timing and event, where they matter."""
 
 
 def _fires(trigger: object, item: object, wanted: tuple[str, str]) -> bool:
-    """Whether an object is a trigger of a table or view, at the wanted time and of the wanted event."""
+    """Whether an object is a trigger of a table or view, with the given timing and event."""
     if getattr(trigger, "type_code", "") != "TR" or trigger.parent_object_id != getattr(item, "object_id", 0):  # type: ignore[attr-defined]
         return False
     module, (timing, event) = trigger.definition, wanted  # type: ignore[attr-defined]

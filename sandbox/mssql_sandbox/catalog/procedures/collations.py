@@ -1,6 +1,6 @@
-"""`sp_tablecollations` and its kin: what bulk copies (.NET's SqlBulkCopy, mssql-python, bcp) ask before they send rows.
+"""`sp_tablecollations` and its variants, which bulk copies (SqlBulkCopy, mssql-python, bcp) call before sending rows.
 
-Not documented by Microsoft; columns and use as the clients' sources and traces of the server show them.
+Not documented by Microsoft; columns and use follow the sources of the clients and traces of the server.
 """
 
 from __future__ import annotations

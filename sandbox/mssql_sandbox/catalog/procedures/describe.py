@@ -1,7 +1,7 @@
-"""`sp_describe_first_result_set`, `sp_describe_undeclared_parameters`: drivers ask what a statement needs and gives.
+"""`sp_describe_first_result_set` and `sp_describe_undeclared_parameters`, for drivers that prepare statements.
 
-The answer is the compiler's (`catalog.inference` and `catalog.first_result`); these procedures only
-lay the columns out. Where a column comes from is told in browse mode only.
+`catalog.inference` and `catalog.first_result` compute the answer; these procedures only lay out the columns. The source
+of a column is reported in browse mode only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TABLE_TYPE, _SYNTAX = 243, 15
 
 
 def _tds(type_: SqlType) -> tuple[int, int]:
-    """The wire's type id and length; 65535 for (max)."""
+    """The type id and length on the wire; 65535 for (max)."""
     length = max_length(type_)
     return _TDS[type_.name], 65535 if length < 0 else 17 if type_.name in ("decimal", "numeric") else length
 
@@ -129,7 +129,7 @@ async def _first_result_set(call: Call) -> AsyncIterator[Event]:
 
 
 def _undetermined(failure: SqlError) -> SqlError:
-    """What follows the reason: 11501 when the text does not compile at all, else 11529."""
+    """The error after the reason: 11501 if the text does not compile at all, else 11529."""
     if failure.severity == _SYNTAX:
         return SqlError(11501, "The batch could not be analyzed because of compile errors.")
     return SqlError(

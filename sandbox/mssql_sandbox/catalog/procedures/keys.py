@@ -38,7 +38,7 @@ _TABLE = "@table_name sysname, @table_owner sysname = NULL, @table_qualifier sys
 
 
 def _matching(call: Call, name: str, owner: str, *, patterns: bool = False) -> Iterator[Table]:
-    """The tables which an argument pair names."""
+    """The tables that a pair of arguments names."""
     fits_name = name_test(call.text(name), patterns=patterns)
     fits_owner = name_test(call.text(owner), patterns=patterns)
     for table in call.scope.database.tables():

@@ -1,4 +1,4 @@
-"""`sp_stored_procedures`, `sp_sproc_columns`, `sp_sproc_columns_100`: ODBC's and JDBC's procedures and parameters."""
+"""`sp_stored_procedures`, `sp_sproc_columns`, `sp_sproc_columns_100`: procedures and parameters for ODBC and JDBC."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STATUS = column_type("int")
 
 
 def _modules(call: Call, name: str, owner: str) -> list[SchemaObject]:
-    """Procedures and functions of the current database whose names fit."""
+    """Procedures and functions of the current database whose names match."""
     patterns = call.arguments.get("fusepattern") in (None, 1)
     fits_name = name_test(call.text(name), patterns=patterns)
     fits_owner = name_test(call.text(owner), patterns=patterns)

@@ -1,4 +1,4 @@
-"""The name arguments of the ODBC catalogue procedures: patterns or plain names, and the qualifier's check."""
+"""The name arguments of the ODBC catalogue procedures: patterns or plain names, and the check of the qualifier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Test = Callable[[str], bool]
 
 
 def name_test(pattern: str | None, *, patterns: bool = True) -> Test:
-    """Whether a name fits an argument; None fits all, otherwise LIKE patterns or, without them, equality."""
+    """Whether a name matches an argument; None matches all, otherwise by LIKE pattern or equality."""
     if pattern is None:
         return lambda _: True
     if not patterns:

@@ -1,4 +1,4 @@
-"""`sp_table_privileges`, `sp_column_privileges`: who may do what, as ODBC and JDBC ask. The owner may do everything."""
+"""`sp_table_privileges`, `sp_column_privileges`: privileges for ODBC and JDBC. The owner has all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sp_server_info`, `sp_who`, `sp_helptext`, `sp_databases`."""
+"""`sp_server_info` and `sp_databases`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import AsyncIterator
 
 from mssql_sandbox.catalog.columns import columns
 from mssql_sandbox.catalog.definitions import Call, procedure, result_set
-from mssql_sandbox.catalog.functions.objects import resolve_object
-from mssql_sandbox.catalog.views.sessions import sessions
 from mssql_sandbox.engine.events import Event
-from mssql_sandbox.errors import SqlError
 
 _INFO = columns("attribute_id int, attribute_name varchar(60), attribute_value varchar(255)?")
 _WHO = columns(
@@ -61,42 +58,6 @@ async def _server_info(call: Call) -> AsyncIterator[Event]:
         yield event
 
 
-async def _who(call: Call) -> AsyncIterator[Event]:
-    wanted = call.text("loginame")
-    rows = [
-        (
-            session.spid,
-            0,
-            ("runnable" if session is call.scope.session else "sleeping").ljust(30),
-            session.login,
-            session.host.ljust(128),
-            "0    ",
-            session.current_database.name,
-            "AWAITING COMMAND".ljust(26),
-            0,
-        )
-        for session in sessions(call.scope)
-        if wanted in (None, session.login, str(session.spid))
-    ]
-    for event in result_set(_WHO, rows):
-        yield event
-
-
-async def _helptext(call: Call) -> AsyncIterator[Event]:
-    name = call.text("objname")
-    found = resolve_object(call.scope, name)
-    item = found[0].object_by_id(found[1].object_id) if found is not None else None
-    if found is None:
-        where = call.scope.database.name
-        text = f"The object '{name}' does not exist in database '{where}' or is invalid for this operation."
-        raise SqlError(15009, text, procedure="sp_helptext")
-    if item is None or not item.text:
-        raise SqlError(15197, f"There is no text for object '{name}'.", procedure="sp_helptext")
-    rows = [(line,) for line in item.text.splitlines(keepends=True)]
-    for event in result_set(columns("Text nvarchar(255)?"), rows):
-        yield event
-
-
 async def _databases(call: Call) -> AsyncIterator[Event]:
     rows = [(database.name, 8192, None) for database in call.scope.server.databases.values()]
     shape = columns("DATABASE_NAME sysname, DATABASE_SIZE int?, REMARKS varchar(254)?")
@@ -106,8 +67,5 @@ async def _databases(call: Call) -> AsyncIterator[Event]:
 
 PROCEDURES = (
     procedure("sys.sp_server_info", "@attribute_id int = NULL", _server_info),
-    procedure("sys.sp_who", "@loginame sysname = NULL", _who),
-    procedure("sys.sp_who2", "@loginame sysname = NULL", _who),
-    procedure("sys.sp_helptext", "@objname nvarchar(776), @columnname sysname = NULL", _helptext),
     procedure("sys.sp_databases", "", _databases),
 )

@@ -1,4 +1,4 @@
-"""`sp_spaceused` and `sp_helpindex`. Room is an estimate: rows lie in memory here."""
+"""`sp_spaceused` and `sp_helpindex`. Sizes are estimates, because rows are in memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DATABASE = (*_NAMED[:-1], replace(_NAMED[-1], name="unallocated space"))
 _TOTALS = columns("reserved varchar(18), data varchar(18), index_size varchar(18), unused varchar(18)")
 _INDEXES = columns("index_name sysname, index_description varchar(210), index_keys nvarchar(2078)")
 _DATABASE_PAGES = 2048
-"""What a new database takes, with its log."""
+"""The size of a new database with its log."""
 
 
 def _table(call: Call, name: str, procedure_name: str) -> Table:
-    """The table that is meant; 15009 when there is none of this name."""
+    """The named table; 15009 if it does not exist."""
     found = resolve_object(call.scope, name)
     item = None if found is None else found[0].object_by_id(found[1].object_id)
     if not isinstance(item, Table):
@@ -39,7 +39,7 @@ def _table(call: Call, name: str, procedure_name: str) -> Table:
 
 
 def _room(table: Table) -> tuple[int, int]:
-    """Kilobytes of the rows and of the indexes besides."""
+    """Kilobytes of the rows, and of the other indexes."""
     data = pages_of(table.row_count) * _PAGE_KB if table.row_count else 0
     others = sum(not index.clustered and not index.disabled for index in table.indexes)
     return data, (data // 4 // _PAGE_KB + 1) * _PAGE_KB * others if data else 0

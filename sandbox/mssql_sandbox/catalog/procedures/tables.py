@@ -1,4 +1,4 @@
-"""`sp_tables`, `sp_columns`, `sp_columns_90`, `sp_columns_100`: ODBC's and JDBC's tables and columns."""
+"""`sp_tables`, `sp_columns`, `sp_columns_90`, `sp_columns_100`: tables and columns for ODBC and JDBC."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TYPES = ("TABLE", "VIEW", "SYSTEM TABLE")
 
 
 def _wanted_types(text: str | None) -> set[str]:
-    """The types of a list such as `'TABLE','VIEW'`; none or an empty one means all."""
+    """The types of a list such as `'TABLE','VIEW'`; a missing or empty list means all."""
     if not text:
         return set(_TYPES)
     return {part.strip().strip("'").upper() for part in text.split(",")}

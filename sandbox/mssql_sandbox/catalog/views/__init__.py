@@ -1,7 +1,6 @@
 """System views and system table functions, by family."""
 
 from mssql_sandbox.catalog.views import (
-    collations,
     columns,
     compatibility,
     databases,
@@ -21,7 +20,6 @@ from mssql_sandbox.catalog.views import (
     tables,
     transactions,
     triggers,
-    unused,
     usage,
 )
 
@@ -44,9 +42,8 @@ _VIEWS = (
     *tables.VIEWS,
     *transactions.VIEWS,
     *triggers.VIEWS,
-    *unused.VIEWS,
     *usage.VIEWS,
 )
 VIEWS = (*_VIEWS, *system.listing(_VIEWS))
-_TABLE_FUNCTIONS = (*collations.TABLE_FUNCTIONS, *server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)
+_TABLE_FUNCTIONS = (*server.TABLE_FUNCTIONS, *tables.TABLE_FUNCTIONS)
 TABLE_FUNCTIONS = {item.name.casefold(): item for item in _TABLE_FUNCTIONS}

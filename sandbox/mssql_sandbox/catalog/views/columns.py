@@ -1,4 +1,4 @@
-"""`sys.columns`, `sys.types` and what hangs on columns: identity, computed, default, check constraints."""
+"""`sys.columns`, `sys.types`, and the views of identity, computed, default and check definitions of columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMN_REST = (
     ", is_ansi_padded bit = 1, is_rowguidcol bit, is_identity bit, is_computed bit, is_filestream bit = 0, "
     "is_replicated bit?, is_non_sql_subscribed bit? = 0, is_merge_published bit? = 0, is_dts_replicated bit? = 0, "
     "is_xml_document bit = 0, xml_collection_id int = 0, default_object_id int, rule_object_id int = 0, "
-    "is_sparse bit?, is_column_set bit?, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
+    "is_sparse bit?, is_column_set bit? = 0, generated_always_type tinyint?, generated_always_type_desc nvarchar(60)?, "
     "encryption_type int? = NULL, encryption_type_desc nvarchar(64)? = NULL, "
     "encryption_algorithm_name sysname? = NULL, column_encryption_key_id int? = NULL, "
     "column_encryption_key_database_name sysname? = NULL, is_hidden bit?, is_masked bit, graph_type int? = NULL, "
@@ -30,7 +30,7 @@ _COLUMN_REST = (
     "vector_base_type_desc nvarchar(10)? = NULL"
 )
 COLUMN = _COLUMN + _COLUMN_REST
-"""The columns of `sys.columns` and its relatives."""
+"""The columns of `sys.columns` and related views."""
 
 
 def type_ids(type_: SqlType, database: Database | None = None) -> tuple[int, int]:
@@ -76,7 +76,6 @@ def _every_value(table: Table, column: Column) -> tuple:
         int(column.replicated),
         column.default.object_id if column.default is not None else 0,
         int(column.sparse),
-        int(column.column_set),
         *_GENERATED[column.generated],
         int(column.hidden),
         int(column.masking is not None),
@@ -95,7 +94,7 @@ def user_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def shown_column(database: Database, object_id: int, shown: Column | ResultColumn, number: int) -> tuple:
-    """The row of `sys.columns` for a column that no table has, of a view or function.
+    """The row of `sys.columns` for a column of a view or function.
 
     A view's column over an identity column is one, though sys.identity_columns lists tables' only.
     """

@@ -1,6 +1,7 @@
 """`sys.databases`: its columns [doc], in the order of the server's own view [sys].
 
-Options come from ALTER DATABASE; columns of features that are not there have the value which they have when unused.
+Options come from ALTER DATABASE; columns of unsupported features have the value that they have when the feature is
+unused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DURABILITY = {"DISABLED": 0, "ALLOWED": 1, "FORCED": 2}
 _CONTAINMENT = {"NONE": 0, "PARTIAL": 1}
 _NAMESPACE = uuid.UUID("5e0a2f4c-7f0b-4f2e-9a54-0d7b8c1e6a10")
 _QUERY_STORE_SINCE = 16
-"""The version from which on new databases have a query store."""
+"""The first version whose new databases have a query store."""
 
 
 def _flag(database: Database, option: str, *, default: str = "OFF") -> int:
@@ -34,7 +35,7 @@ def _chosen(database: Database, option: str, choices: dict[str, int], default: s
 
 
 def _state(database: Database) -> tuple:
-    """From user access to the way of recovery."""
+    """The columns from user access to the recovery model."""
     options, snapshot = database.options, database.options.allow_snapshot_isolation
     return (
         _ACCESS[options.user_access],
@@ -54,7 +55,7 @@ def _state(database: Database) -> tuple:
 
 
 def _settings(database: Database) -> tuple:
-    """From statistics to the query store."""
+    """The columns from statistics to the query store."""
     return (
         _flag(database, "auto_create_statistics", default="ON"),
         _flag(database, "auto_update_statistics", default="ON"),
@@ -78,7 +79,7 @@ def _settings(database: Database) -> tuple:
 
 
 def _shown(scope: Scope) -> Iterator[Database]:
-    """All databases; in Azure SQL Database a database knows itself and `master`, which knows all [doc]."""
+    """All databases; in Azure SQL Database a database shows itself and `master`, and `master` shows all [doc]."""
     everything = scope.database.name == "master"
     for database in scope.server.databases.values():
         known = database is scope.database or database.name == "master" or (everything and not database.is_system)

@@ -1,4 +1,4 @@
-"""What the catalogue tells of XML and full-text search: schema collections, catalogues, and both kinds of indexes."""
+"""The views of XML and full-text search: schema collections, catalogues, and both kinds of indexes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from mssql_sandbox.engine.storage.documents import (
     xml_indexes,
 )
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.xml.scanner import XS
+from mssql_sandbox.engine.xml.tree import XS
 
 _PURPOSES = {"": None, "P": "PATH", "R": "PROPERTY", "V": "VALUE"}
-_TRACKING = {"AUTO": "A", "MANUAL": "M", "OFF": "O"}
 _SYSTEM = 1
 """The id of the collection `sys`, which every database has."""
 
@@ -56,7 +55,7 @@ def _xml_indexes(scope: Scope) -> Iterator[tuple]:
 
 def _catalogs(scope: Scope) -> Iterator[tuple]:
     for each in text_catalogs(scope.database):
-        yield (each.catalog_id, each.name, int(each.is_default), int(each.accents))
+        yield (each.catalog_id, each.name, int(each.is_default))
 
 
 def _searched(scope: Scope) -> Iterator[tuple[Table, TextIndex]]:
@@ -70,9 +69,10 @@ def _text_indexes(scope: Scope) -> Iterator[tuple]:
     for table, each in _searched(scope):
         key = table.index(each.key_index)
         yield (
-            table.object_id, 1 if key is None else key.index_id, each.catalog.catalog_id, int(each.enabled),
-            _TRACKING.get(each.tracking, "A"), each.tracking, 0 if each.stoplist else None,
-        )  # fmt: skip
+            table.object_id,
+            1 if key is None else key.index_id,
+            each.catalog.catalog_id,
+        )
 
 
 def _text_columns(scope: Scope) -> Iterator[tuple]:
@@ -81,11 +81,6 @@ def _text_columns(scope: Scope) -> Iterator[tuple]:
             column, kind = table.column(name), table.column(type_column) if type_column else None
             if column is not None:
                 yield (table.object_id, column.column_id, None if kind is None else kind.column_id, language)
-
-
-def _languages(_scope: Scope) -> Iterator[tuple]:
-    yield (0, "Neutral")
-    yield (1033, "English")
 
 
 VIEWS = (
@@ -106,17 +101,16 @@ VIEWS = (
          "auto_created bit? = 0", _xml_indexes),
     view("sys.fulltext_catalogs",
          "fulltext_catalog_id int, name sysname, path nvarchar(260)? = NULL, is_default bit, "
-         "is_accent_sensitivity_on bit, data_space_id int? = NULL, file_id int? = NULL, principal_id int? = 1, "
+         "is_accent_sensitivity_on bit = 1, data_space_id int? = NULL, file_id int? = NULL, principal_id int? = 1, "
          "is_importing bit = 0", _catalogs),
     view("sys.fulltext_indexes",
-         "object_id int, unique_index_id int, fulltext_catalog_id int?, is_enabled bit, "
-         "change_tracking_state char(1)?, "
-         "change_tracking_state_desc nvarchar(60)?, has_crawl_completed bit = 1, crawl_type char(1)? = 'F', "
+         "object_id int, unique_index_id int, fulltext_catalog_id int?, is_enabled bit = 1, "
+         "change_tracking_state char(1)? = 'A', "
+         "change_tracking_state_desc nvarchar(60)? = 'AUTO', has_crawl_completed bit = 1, crawl_type char(1)? = 'F', "
          "crawl_type_desc nvarchar(60)? = 'FULL_CRAWL', crawl_start_date datetime? = NULL, "
-         "crawl_end_date datetime? = NULL, incremental_timestamp binary(8)? = NULL, stoplist_id int?, "
+         "crawl_end_date datetime? = NULL, incremental_timestamp binary(8)? = NULL, stoplist_id int? = 0, "
          "data_space_id int = 1, property_list_id int? = NULL", _text_indexes),
     view("sys.fulltext_index_columns",
          "object_id int, column_id int, type_column_id int?, language_id int, statistical_semantics int = 0",
          _text_columns),
-    view("sys.fulltext_languages", "lcid int, name sysname", _languages),
 )  # fmt: skip

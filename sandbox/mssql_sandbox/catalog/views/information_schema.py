@@ -13,7 +13,7 @@ from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.types import ResultColumn, SqlType, reported_name
 
 _SHOWN = 4000
-"""Longer definitions are not shown."""
+"""Longer definitions are NULL."""
 
 
 def _tables(scope: Scope) -> Iterator[tuple]:
@@ -25,12 +25,12 @@ def _tables(scope: Scope) -> Iterator[tuple]:
 
 
 def character_set(type_: SqlType) -> str | None:
-    """The character set of a type's texts."""
+    """The character set of a type."""
     return None if type_.collation is None else "UNICODE" if type_.name.startswith("n") else "iso_1"
 
 
 def column_shape(database: Database, column: Column | ResultColumn, ordinal: int) -> tuple:
-    """A column as COLUMNS and ROUTINE_COLUMNS show it, from its name on."""
+    """The columns of COLUMNS and ROUTINE_COLUMNS from the name on."""
     sizes, type_ = measures(column.type), column.type
     default = column.default.text if isinstance(column, Column) and column.default is not None else None
     return (
@@ -52,7 +52,7 @@ def column_shape(database: Database, column: Column | ResultColumn, ordinal: int
 
 
 def _domain(database: Database, type_: SqlType) -> tuple[str | None, str | None, str | None]:
-    """Where the alias type of a column is from."""
+    """The database and schema of a column's alias type."""
     if not type_.alias:
         return None, None, None
     own = next((item for item in database.objects() if item.type_code == "TYPE" and item.name == type_.alias), None)

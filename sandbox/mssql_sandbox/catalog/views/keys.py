@@ -16,7 +16,7 @@ _ACTIONS = {"NO ACTION": (0, "NO_ACTION"), "CASCADE": (1, "CASCADE"), "SET NULL"
 
 
 def column_id(table: Table, name: str) -> int:
-    """The id of a column which is known to exist."""
+    """The id of an existing column."""
     column = table.column(name)
     if column is None:
         raise KeyError(f"{table.full_name} has no column {name!r}, though a constraint names it")
@@ -53,7 +53,7 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
 
 
 def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
-    """Indexes of tables, then those of views, among those that are asked about."""
+    """The indexes of tables, then those of views, as far as they are needed."""
     yield from _indexes(scope)
     asked = scope.object_id
     for item in scope.database.objects():

@@ -1,4 +1,4 @@
-"""`sys.messages` [doc]: the server's messages as far as they are kept here with their places, and those of users."""
+"""`sys.messages` [doc]: the messages that the sandbox knows, with their placeholders."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mssql_sandbox.catalog.definitions import Scope, view
 from mssql_sandbox.cdc_messages import MESSAGES
 
 
-def _messages(scope: Scope) -> Iterator[tuple]:
-    for number, (severity, text) in sorted({**MESSAGES, **scope.server.messages}.items()):
+def _messages(_scope: Scope) -> Iterator[tuple]:
+    for number, (severity, text) in sorted(MESSAGES.items()):
         yield (number, severity, text)
 
 

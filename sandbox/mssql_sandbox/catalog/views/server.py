@@ -1,4 +1,4 @@
-"""`sys.configurations`, the log's statistics, and what else describes the server."""
+"""`sys.configurations`, the statistics of the log, and other views of the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _configurations(scope: Scope) -> Iterator[tuple]:
         yield (number, name, *variants, name, dynamic, advanced)
 
 
-def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+def _languages(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every scope
     yield (0, "mdy", 7, 0, "us_english", "English", 1033, 1033)
 
 
@@ -41,7 +41,7 @@ def _sys_info(scope: Scope) -> Iterator[tuple]:
     yield (2, 8388608, scope.server.start_time)
 
 
-def _host_info(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same for everybody
+def _host_info(scope: Scope) -> Iterator[tuple]:  # noqa: ARG001 - the same in every scope
     yield ("Linux", "Ubuntu", "22.04", "", 0, 0)
 
 
@@ -62,7 +62,7 @@ def _files_of(database: Database) -> Iterator[tuple]:
 
 
 def _log_stats(scope: Scope, database_id: int | None) -> Iterator[list[tuple]]:
-    """`sys.dm_db_log_stats(database_id)`: one row, of the current database when the id is NULL or 0."""
+    """`sys.dm_db_log_stats(database_id)`: one row, for the current database if the id is NULL or 0."""
     server = scope.server
     database = scope.database if not database_id else server.database_by_id(database_id)
     if database is None:

@@ -13,13 +13,13 @@ NOBODY = uuid.UUID(int=0)
 
 
 def sessions(scope: Scope) -> Iterator[Any]:
-    """The sessions which are connected, by number."""
+    """The connected sessions, by number."""
     for spid in sorted(scope.server.sessions):
         yield scope.server.sessions[spid]
 
 
 def open_transactions(scope: Scope, spid: int) -> int:
-    """How many transactions a session has open: at most one here."""
+    """The number of open transactions of a session: at most one here."""
     return sum(transaction.spid == spid for transaction in scope.server.transactions.active.values())
 
 
@@ -44,7 +44,7 @@ def _status(scope: Scope, session: Any) -> str:
 
 
 def _connections(scope: Scope) -> Iterator[tuple]:
-    """Connections of clients: sessions of the server's own have none."""
+    """Connections of clients; internal sessions have none."""
     for session in sessions(scope):
         client = session.connection
         yield (
@@ -84,23 +84,6 @@ def _wait_resource(resource: Any) -> str:
     if resource.kind in ("RID", "KEY"):
         return f"KEY: {resource.database_id}:{resource.object_id} ({resource.key})"
     return f"{resource.kind}: {resource.database_id}:{resource.object_id}"
-
-
-def _processes(scope: Scope) -> Iterator[tuple]:
-    now = scope.server.clock.local_datetime()
-    waiting = {row.spid: row for row in scope.server.locks.rows() if row.status != "GRANT"}
-    for session in sessions(scope):
-        blocked, login = waiting.get(session.spid), scope.server.logins.get(session.login)
-        status = "suspended" if blocked is not None else _status(scope, session)
-        yield (
-            session.spid, blocked.blocking_spid if blocked is not None else 0,
-            (f"LCK_M_{blocked.mode.value}" if blocked is not None else "MISCELLANEOUS").ljust(32),
-            session.current_database.id, session.login_time, now, open_transactions(scope, session.spid),
-            status.ljust(30), (login.sid if login is not None else b"").ljust(86, b"\0"), session.host.ljust(128),
-            session.application.ljust(128), str(session.connection.process_id or "").ljust(10),
-            ("AWAITING COMMAND" if status == "sleeping" else "SELECT").ljust(26), session.login.ljust(128),
-            (session.context_info or b"").ljust(128, b"\0"),
-        )  # fmt: skip
 
 
 VIEWS = (
@@ -155,17 +138,5 @@ VIEWS = (
         "page_resource binary(8)? = NULL, page_server_reads bigint = 0, "
         "dist_statement_id uniqueidentifier",
         _requests,
-    ),
-    view(
-        "sys.sysprocesses",
-        "spid smallint, kpid smallint = 0, blocked smallint, waittype binary(2) = NULL, waittime bigint = 0, "
-        "lastwaittype nchar(32), waitresource nchar(256) = '', dbid smallint, uid smallint? = 1, cpu int = 0, "
-        "physical_io bigint = 0, memusage int = 4, login_time datetime, last_batch datetime, ecid smallint = 0, "
-        "open_tran smallint, status nchar(30), sid binary(86), hostname nchar(128), program_name nchar(128), "
-        "hostprocess nchar(10), cmd nchar(26), nt_domain nchar(128) = '', nt_username nchar(128) = '', "
-        "net_address nchar(12) = '', net_library nchar(12) = 'TCP/IP', loginame nchar(128), "
-        "context_info binary(128), sql_handle binary(20) = NULL, stmt_start int = 0, stmt_end int = 0, "
-        "request_id int = 0",
-        _processes,
     ),
 )

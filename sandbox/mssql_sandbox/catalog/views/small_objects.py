@@ -1,4 +1,4 @@
-"""Sequences, alias types and table types [doc]: `sys.sequences`, `sys.table_types`, INFORMATION_SCHEMA's of them."""
+"""Sequences, alias types and table types [doc]: `sys.sequences`, `sys.table_types`, and INFORMATION_SCHEMA's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sys.filegroups`, `sys.data_spaces` and what describes partition functions and schemes."""
+"""`sys.filegroups`, `sys.data_spaces`, and the views of partition functions and schemes."""
 
 from __future__ import annotations
 

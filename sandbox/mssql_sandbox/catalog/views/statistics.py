@@ -1,4 +1,4 @@
-"""`sys.stats` and `sys.stats_columns` [doc]: one of statistics per index; none are made by queries."""
+"""`sys.stats` and `sys.stats_columns` [doc]: one statistics object per index; queries create none."""
 
 from __future__ import annotations
 

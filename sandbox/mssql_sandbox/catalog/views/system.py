@@ -1,6 +1,6 @@
-"""The catalogue's own views as objects: `sys.system_views`, `_objects`, `_columns`; with the database's: `sys.all_…`.
+"""The catalogue's own views as objects: `sys.system_views`, `_objects`, `_columns`, and the `sys.all_…` views.
 
-Procedures and functions of the system are not among the objects.
+System procedures and functions are not among the objects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Rows = Callable[[Scope], Iterable[tuple]]
 
 
 def listing(others: Sequence[SystemView]) -> tuple[SystemView, ...]:
-    """The views, over themselves and all others; ids are below zero and lasting."""
+    """The system views, including these; their ids are negative and stable."""
     shown: list[SystemView] = []
 
     def there(scope: Scope) -> Iterator[SystemView]:

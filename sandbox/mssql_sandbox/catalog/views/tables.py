@@ -1,4 +1,4 @@
-"""`sys.objects`, `sys.tables`, `sys.views`, `sys.schemas`, `sys.partitions` and their relatives."""
+"""`sys.objects`, `sys.tables`, `sys.views`, `sys.schemas`, `sys.partitions` and related views."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _partitions(scope: Scope) -> Iterator[tuple]:
 
 
 def _rows_by_partition(table: Table) -> list[int]:
-    """How many rows each partition has; one for all rows where there are none."""
+    """The number of rows of each partition; one number for all rows without partitions."""
     partitioned = table.properties.get("partitioned")
     if partitioned is None:
         return [table.row_count]
@@ -110,7 +110,7 @@ def _partition_stats(scope: Scope) -> Iterator[tuple]:
 
 
 def pages_of(rows: int) -> int:
-    """About how many pages rows take."""
+    """The approximate number of pages that the rows take."""
     return max(1, rows // 80)
 
 
@@ -146,7 +146,7 @@ def _listed(
     scope: Scope, name: str | None, type0: str | None, name0: str | None, type1: str | None, name1: str | None,
     type2: str | None, name2: str | None,
 ) -> Iterator[list[tuple]]:  # fmt: skip
-    """fn_listextendedproperty: properties of one object, or of all of a type when its name is NULL or DEFAULT."""
+    """fn_listextendedproperty: properties of one object, or of all of a type if its name is NULL or DEFAULT."""
     kinds = [kind.upper() for kind in (type0, type1, type2) if kind]
     names = [name0, name1, name2][: len(kinds)]
     found = []

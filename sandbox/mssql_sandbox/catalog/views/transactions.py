@@ -30,7 +30,7 @@ def _active_transactions(scope: Scope) -> Iterator[tuple]:
 
 
 def lsn_number(lsn: bytes) -> int:
-    """An LSN as the decimal which the views on transactions show: VLF, then 10 digits of block, 5 of slot."""
+    """An LSN as the decimal that the transaction views show: VLF, then 10 digits of block, 5 of slot."""
     vlf, block, slot = (int.from_bytes(part, "big") for part in (lsn[:4], lsn[4:8], lsn[8:]))
     return (vlf * 10**10 + block) * 10**5 + slot
 

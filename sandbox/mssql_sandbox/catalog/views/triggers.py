@@ -1,4 +1,4 @@
-"""`sys.triggers` and `sys.trigger_events` [doc]: triggers of tables and views, and the one that notes DDL [pub]."""
+"""`sys.triggers` and `sys.trigger_events` [doc]: triggers of tables and views, and the DDL trigger of capture [pub]."""
 
 from __future__ import annotations
 

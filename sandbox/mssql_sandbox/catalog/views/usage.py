@@ -1,4 +1,4 @@
-"""INFORMATION_SCHEMA's views of who uses what and who may do what [doc]: columns, tables, types; privileges."""
+"""INFORMATION_SCHEMA's views of dependencies and privileges [doc]: columns, tables, types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _domain_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _view_tables(scope: Scope) -> Iterator[tuple]:
-    """Tables and views that a view's query names, once each."""
+    """The tables and views that a view's query names, once each."""
     name = scope.database.name
     for item in scope.database.objects():
         if item.type_code != "V" or item.definition is None:
@@ -68,7 +68,7 @@ def _view_tables(scope: Scope) -> Iterator[tuple]:
 
 
 def _view_columns(scope: Scope) -> Iterator[tuple]:
-    """Columns of tables that a view's query names anywhere."""
+    """The columns of tables that a view's query uses."""
     for row in _view_tables(scope):
         used = scope.database.find(row[4], row[5])
         owner = scope.database.find(row[1], row[2])
@@ -83,7 +83,7 @@ def _view_columns(scope: Scope) -> Iterator[tuple]:
 
 
 def _grants(scope: Scope) -> Iterator[tuple[str, Table, str, str, str]]:
-    """(grantee, table, column or "", privilege, whether it may be granted on) of everything granted on tables."""
+    """(grantee, table, column or "", privilege, whether it is grantable) for all grants on tables."""
     for principal in scope.database.principals.values():
         for state, permission, kind, target in principal.permissions:
             schema, _, name = target.partition(".")

@@ -1,4 +1,4 @@
-"""SQL Server Agent's own tables and procedures in msdb, as far as the jobs of change data capture fill them."""
+"""SQL Server Agent's tables and procedures in msdb, with the jobs of change data capture."""
 
 from mssql_sandbox.cdc.msdb import functions, procedures, views
 

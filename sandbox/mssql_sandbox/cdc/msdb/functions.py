@@ -1,4 +1,4 @@
-"""`msdb.dbo.agent_datetime`: the numbers by which Agent keeps times, as a time."""
+"""`msdb.dbo.agent_datetime`: the numbers in which Agent stores dates and times, as a datetime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mssql_sandbox.engine.types import varchar
 
 
 def _agent_datetime(_scope: Scope, day: int | None, time: int | None) -> object:
-    """20240102 and 30405 are 2024-01-02 03:04:05; NULL when either is, 241 when they are no date and time."""
+    """20240102 and 30405 are 2024-01-02 03:04:05; NULL if either is NULL, 241 if they are no valid date and time."""
     if day is None or time is None:
         return None
     date, clock = f"{day:08d}", f"{time:06d}"

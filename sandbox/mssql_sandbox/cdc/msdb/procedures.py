@@ -27,7 +27,7 @@ _HELP = layout(
 
 
 def _chosen(call: Call, name: str, *, required: bool = True) -> list[Job]:
-    """The jobs which the name or the id means; all without either, where that is let pass.
+    """The jobs with the name or the id; all of them if neither is given and none is `required`.
 
     Raises:
         SqlError: 14294, neither is given; 14262, there is no such job.
@@ -94,4 +94,4 @@ PROCEDURES = (
     ),
     procedure("msdb.sp_help_job", "@job_id uniqueidentifier = NULL, @job_name sysname = NULL", _help_job),
 )
-"""Known as procedures of schema dbo in database msdb, and nowhere else."""
+"""Available as procedures of the schema dbo in msdb only."""

@@ -1,6 +1,6 @@
-"""`msdb.dbo.sysjobs` and its relatives [doc]: tables of Agent, here made from the jobs of change data capture.
+"""`msdb.dbo.sysjobs` and related tables [doc], computed from the jobs of change data capture.
 
-Dates and times are numbers, 20260105 and 143000, as Agent keeps them.
+Dates and times are numbers, 20260105 and 143000, as Agent stores them.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Job:
 
     @property
     def key(self) -> JobKey:
-        """How the runs know it."""
+        """The key of its runs."""
         return self.database.id, self.row.job_type
 
     @property
     def kind(self) -> JobKind:
-        """What it has in common with others of its type."""
+        """What it shares with other jobs of its type."""
         return KINDS[self.row.job_type]
 
     @property
@@ -58,12 +58,12 @@ class Job:
 
     @property
     def schedule_id(self) -> int:
-        """Two schedules to a database."""
+        """The schedule's id: a database has two schedules."""
         return self.database.id * 2 + (self.row.job_type == "cleanup")
 
     @property
     def created(self) -> int:
-        """When it was added."""
+        """When it was created."""
         return self.runs.created.get(self.key, self.database.create_date)
 
     @property
@@ -73,7 +73,7 @@ class Job:
 
 
 def jobs(scope: Scope, *, action: str = "SELECT", on: str = "sysjobs") -> list[Job]:
-    """All jobs, for sysadmins: the roles which Agent has besides are not there. Error 229 for others."""
+    """All jobs, for sysadmins: Agent's own roles do not exist here. Error 229 for others."""
     if not is_sysadmin(scope.session):
         text = f"The {action} permission was denied on the object '{on}', database 'msdb', schema 'dbo'."
         raise SqlError(229, text, severity=14, state=5)
@@ -136,7 +136,7 @@ def _servers(scope: Scope) -> Iterator[tuple]:
 
 
 def next_run(scope: Scope, job: Job) -> int | None:
-    """When the schedule starts the job again; the capture job's starts with Agent."""
+    """When the schedule next starts the job; the capture job starts with Agent."""
     if job.row.job_type == "capture":
         return None
     now = scope.server.clock.local_datetime()
@@ -253,4 +253,4 @@ VIEWS = (
         _categories,
     ),
 )
-"""Known as tables of schema dbo in database msdb, and nowhere else."""
+"""Available as tables of the schema dbo in msdb only."""

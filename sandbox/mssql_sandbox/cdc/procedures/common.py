@@ -1,4 +1,4 @@
-"""What the procedures share: the checks in front, and reaching the capture of the current database."""
+"""Shared by the procedures: the checks at their start, and access to the capture of the current database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def require_sysadmin(call: Call, *, procedure: str) -> None:
 
 
 def require_capture(call: Call, *, procedure: str) -> DatabaseCapture:
-    """The capture of the current database; error 22901 when it is not enabled."""
+    """The capture of the current database; error 22901 if it is not enabled."""
     capture = service(call).capture(call.scope.database)
     if capture is None:
         raise cdc_error(22901, call.scope.database.name, procedure=procedure)
@@ -42,7 +42,7 @@ def require_capture(call: Call, *, procedure: str) -> DatabaseCapture:
 
 
 def required_text(call: Call, name: str, *, procedure: str) -> str:
-    """A string argument which must not be NULL or empty (22963)."""
+    """A string argument that must not be NULL or empty (22963)."""
     value = call.text(name)
     if not value:
         raise cdc_error(22963, "@" + name, procedure=procedure)
@@ -50,9 +50,9 @@ def required_text(call: Call, name: str, *, procedure: str) -> str:
 
 
 async def run(call: Call, name: str, work: Callable[[Transaction], T]) -> T:
-    """Do `work` as one statement: in the session's transaction if one is open, else in its own.
+    """Run `work` as one statement: in the session's transaction if one is open, else in a new one.
 
-    Waits for locks as long as the session's LOCK_TIMEOUT allows, and starts over.
+    Waits for locks as long as the session's LOCK_TIMEOUT allows, and restarts.
     """
     session = call.scope.session
     while True:

@@ -59,13 +59,13 @@ def _job(database: Database, jobs: JobTable, job_type: JobType, *, procedure_nam
 
 
 def _secured(call: Call) -> DatabaseCapture:
-    """The capture of the current database; errors 22904 and 22901 of the check which these procedures share [sys]."""
+    """The capture of the current database; errors 22904 and 22901 of the check that these procedures share [sys]."""
     require_owner(call, procedure=_SECURITY)
     return require_capture(call, procedure=_SECURITY)
 
 
 async def _existing(call: Call, database: Database, job_type: JobType, name: str) -> JobRow:
-    """The job as it is stored now."""
+    """The job as it is stored."""
     server = call.scope.server
     return await run(call, name, lambda work: _job(database, JobTable(server, work), job_type, procedure_name=name))
 
@@ -90,7 +90,7 @@ async def _add_job(call: Call) -> AsyncIterator[Event]:
 
 
 async def _drop_job(call: Call) -> AsyncIterator[Event]:
-    """The database may be without change data capture already [sys]."""
+    """The database may have change data capture disabled already [sys]."""
     name = "sp_cdc_drop_job"
     require_owner(call, procedure=name)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
@@ -111,7 +111,7 @@ async def _drop_job(call: Call) -> AsyncIterator[Event]:
 
 
 async def _change_job(call: Call) -> AsyncIterator[Event]:
-    """New settings count only after stop and start [doc]."""
+    """New settings take effect after stop and start [doc]."""
     name = "sp_cdc_change_job"
     _secured(call)
     job_type = check_job_type(call.arguments["job_type"], procedure=name)
@@ -136,7 +136,7 @@ def _refusal(call: Call, job: str, reason: str) -> Message:
 
 
 async def start(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
-    """Start a job; what Agent refuses is a message."""
+    """Start a job; Agent's refusals are messages."""
     cdc = service(call)
     if not call.scope.server.agent_running:
         yield Message(AGENT_ERROR, 1, 16, AGENT_NOT_RUNNING, "sp_sqlagent_notify", 1)
@@ -154,7 +154,7 @@ async def start(call: Call, capture: DatabaseCapture, job_type: JobType) -> Asyn
 
 
 async def stop(call: Call, capture: DatabaseCapture, job_type: JobType) -> AsyncIterator[Event]:
-    """Stop a job; what Agent refuses is a message."""
+    """Stop a job; Agent's refusals are messages."""
     await _existing(call, capture.database, job_type, "sp_cdc_stop_job")
     label = job_name(capture.database.name, job_type)
     agent = service(call).agent

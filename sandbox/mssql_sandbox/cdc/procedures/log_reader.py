@@ -1,7 +1,7 @@
-"""`sp_repltrans`, `sp_repldone` and `sp_replflush`: the place of the log's reader, shared with replication.
+"""`sp_repltrans`, `sp_repldone` and `sp_replflush`: the position of the log reader, shared with replication.
 
-Change data capture reads the log as replication does; other tools that read it (AWS DMS, Datastream) move the place by
-hand. What is marked as done before capture has read it is lost to the change tables [doc].
+Change data capture reads the log as replication does; other tools that read it (AWS DMS, Datastream) move the position
+themselves. Changes that are marked as done before capture has read them never reach the change tables [doc].
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TRANSACTIONS = columns("xdesid binary(10)?, xact_seqno binary(10)?")
 
 
 def _capture(call: Call, *, procedure: str) -> DatabaseCapture:
-    """The capture of the current database, which makes its log one that is read; else error 18757 [doc]."""
+    """The capture of the current database, without which its log has no reader: error 18757 [doc]."""
     require_publisher(call)
     capture = service(call).capture(call.scope.database)
     if capture is None:
@@ -35,7 +35,7 @@ def _unread(capture: DatabaseCapture) -> list[CommittedTransaction]:
 
 
 async def _repltrans(call: Call) -> AsyncIterator[Event]:
-    """First and last LSN of the transactions that nobody has read yet."""
+    """First and last LSN of the transactions that are not read yet."""
     capture = _capture(call, procedure="sp_repltrans")
     for event in result_set(_TRANSACTIONS, [(one.begin_lsn, one.commit_lsn) for one in _unread(capture)]):
         yield event
@@ -44,7 +44,7 @@ async def _repltrans(call: Call) -> AsyncIterator[Event]:
 async def _repldone(call: Call) -> AsyncIterator[Event]:
     """Mark transactions as read: all with `@reset = 1`, else those up to `@xact_seqno` [doc].
 
-    With `@reset = 0` and no LSN the place returns to the first that is not marked, where it is already.
+    With `@reset = 0` and no LSN the position returns to the first unmarked transaction, where it already is.
     """
     capture = _capture(call, procedure="sp_repldone")
     if service(call).agent.is_running(capture, "capture"):
@@ -61,7 +61,7 @@ async def _repldone(call: Call) -> AsyncIterator[Event]:
 
 
 async def _replflush(call: Call) -> AsyncIterator[Event]:
-    """Nothing to give back: a scan does not keep the log after it has ended."""
+    """Nothing to release: a scan does not hold the log after it has ended."""
     _capture(call, procedure="sp_replflush")
     return
     yield  # an async generator without events

@@ -1,6 +1,7 @@
-"""What the Agent's job steps call, and those who have no Agent: `sys.sp_MScdc_capture_job`, `sys.sp_MScdc_cleanup_job`.
+"""The procedures that Agent's job steps call: `sys.sp_MScdc_capture_job`, `sys.sp_MScdc_cleanup_job`.
 
-Besides them `sys.sp_cdc_vupgrade` and `sys.sp_cdc_dbsnapshotLSN`. Checks and their order [sys].
+Servers without Agent call them too. Also `sys.sp_cdc_vupgrade` and `sys.sp_cdc_dbsnapshotLSN`. Checks and their order
+[sys].
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _CAPTURE, _CLEANUP, _UPGRADE = "sp_MScdc_capture_job", "sp_MScdc_cleanup_job", "
 
 
 async def _settings(call: Call, job_type: JobType) -> JobSettings:
-    """The settings of the database's job, the server's defaults where there is none."""
+    """The settings of the database's job, or the server's defaults."""
     server, database = call.scope.server, call.scope.database
     job = await run(call, "sp_cdc_get_job_parameters", lambda work: JobTable(server, work).job(database, job_type))
     return job.settings if job is not None else defaults(server.version)[job_type]
 
 
 async def _capture_job(call: Call) -> AsyncIterator[Event]:
-    """Scan with the job's settings, for ever when it is continuous; what fails is followed by 22864."""
+    """Scan with the job's settings, endlessly if it is continuous; 22864 follows an error."""
     try:
         require_publisher(call)
         capture = require_capture(call, procedure=_CAPTURE)
@@ -52,14 +53,14 @@ async def _cleanup_job(call: Call) -> AsyncIterator[Event]:
 
 
 async def _upgrade(call: Call) -> AsyncIterator[Event]:
-    """Nothing is older than the server itself."""
+    """Nothing to upgrade: no object is older than the server."""
     require_owner(call, procedure=_UPGRADE)
     return
     yield  # an async generator without events
 
 
 async def _snapshot_lsn(call: Call) -> AsyncIterator[Event]:
-    """There are no database snapshots, so none has the name that is asked for."""
+    """There are no database snapshots, so none has the given name."""
     raise cdc_error(22862, call.text("db_snapshot") or "(null)", procedure="sp_cdc_dbsnapshotLSN")
     yield  # an async generator without events
 

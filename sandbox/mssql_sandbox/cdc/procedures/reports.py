@@ -75,7 +75,7 @@ async def _help_change_data_capture(call: Call) -> AsyncIterator[Event]:
 
 
 def _with_lists_left_standing(rows: list[tuple]) -> list[tuple]:
-    """Over all tables the server leaves the list of the last index where an instance has none [fab]: its mistake."""
+    """For all tables, an instance without an index shows the columns of the previous one: a bug of the server [fab]."""
     shown: list[tuple] = []
     last: str | None = None
     for row in rows:
@@ -85,7 +85,7 @@ def _with_lists_left_standing(rows: list[tuple]) -> list[tuple]:
 
 
 def _visible(call: Call, capture: DatabaseCapture, name: str) -> CaptureInstance:
-    """The instance of the `@capture_instance` argument; error 22981 when it is unknown or hidden."""
+    """The instance of the `@capture_instance` argument; error 22981 if it is unknown or hidden."""
     instance = capture.named(call.text("capture_instance") or "")
     if instance is None or not may_see(call.scope, instance):
         raise cdc_error(22981, procedure=name)

@@ -24,7 +24,7 @@ _CLEANUP_WORK = "sp_cdc_cleanup_change_table_internal"
 
 
 def require_publisher(call: Call) -> None:
-    """Error 21050, of the check that is replication's too [sys]."""
+    """Error 21050 of the check shared with replication [sys]."""
     if not is_owner(call.scope.session, call.scope.database):
         raise cdc_error(21050, procedure="sp_MSreplcheck_publish")
 
@@ -45,7 +45,7 @@ def _check_scan(call: Call, *, procedure: str) -> None:
 
 
 async def scan_log(call: Call, capture: DatabaseCapture, settings: JobSettings) -> None:
-    """Up to `maxscans` passes, for ever when continuous.
+    """Up to `maxscans` passes, endlessly if continuous.
 
     Raises:
         SqlError: 22903, the capture job does so already; or a pass failed.
@@ -62,7 +62,7 @@ async def scan_log(call: Call, capture: DatabaseCapture, settings: JobSettings) 
 
 
 async def _scan(call: Call) -> AsyncIterator[Event]:
-    """Works with the Agent stopped [fab]."""
+    """Works even if Agent is stopped [fab]."""
     name = "sp_cdc_scan"
     require_publisher(call)
     capture = require_capture(call, procedure=name)
@@ -74,9 +74,9 @@ async def _scan(call: Call) -> AsyncIterator[Event]:
 
 
 async def _cleanup_change_table(call: Call) -> AsyncIterator[Event]:
-    """Checks in the server's order [sys]; a threshold of NULL passes them.
+    """Checks in the server's order [sys]; a threshold of NULL passes.
 
-    Rows that cannot be deleted, because others hold them, are left for the next time: 22852, a message [doc].
+    Rows locked by other transactions are left for the next run: 22852, a message [doc].
     """
     require_owner(call, procedure=_CLEANUP)
     capture = service(call).capture(call.scope.database)

@@ -64,11 +64,11 @@ async def _enable_table(call: Call) -> AsyncIterator[Event]:
 
 
 _MAKING = frozenset({1701, 1702, 1919, 2705, 2714, 2716})
-"""Errors of making the change table and its functions."""
+"""Errors of creating the change table and its functions."""
 
 
 def _wrapped(request: EnableRequest, failure: SqlError) -> SqlError:
-    """22832 about what failed while the instance was made [sys]; the checks in front have their own errors."""
+    """22832 about a failure while the instance was created [sys]; the checks before it have their own errors."""
     if failure.number not in _MAKING:
         return failure
     table = f"[{request.source_schema}].[{request.source_name}]"
@@ -77,14 +77,14 @@ def _wrapped(request: EnableRequest, failure: SqlError) -> SqlError:
 
 
 def _switch_warning(instance: CaptureInstance, *, allowed: bool) -> int:
-    """What is said about switching partitions: 22855, 22856 for partitioned tables, 22857 or nothing for others."""
+    """Messages about switching partitions: 22855, 22856 for partitioned tables, 22857 or none for others."""
     if "partitioned" in instance.source.properties:
         return 22855 if allowed else 22856
     return 0 if allowed else 22857
 
 
 def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transaction) -> list[JobType]:
-    """The first table of a database brings its two jobs."""
+    """The first table of a database creates its two jobs."""
     jobs = JobTable(call.scope.server, transaction)
     missing: list[JobType] = [kind for kind in JOB_TYPES if jobs.job(capture.database, kind) is None]
     for kind in missing:
@@ -93,7 +93,7 @@ def _add_missing_jobs(call: Call, capture: DatabaseCapture, transaction: Transac
 
 
 def _start_jobs(call: Call, capture: DatabaseCapture, added: list[JobType]) -> Iterator[Event]:
-    """Start what was added and say so; with the Agent down its four refusals are sent instead [fab]."""
+    """Start the added jobs and report it; if Agent is not running, its four refusals are sent instead [fab]."""
     server, agent = call.scope.server, service(call).agent
     settings = defaults(server.version)
     if added and not server.agent_running:

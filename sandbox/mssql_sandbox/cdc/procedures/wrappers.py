@@ -1,4 +1,4 @@
-"""`sys.sp_cdc_generate_wrapper_function`: scripts, one row per function, which the caller runs himself [doc]."""
+"""`sys.sp_cdc_generate_wrapper_function`: scripts, one row per function, that the caller runs [doc]."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _generate(call: Call) -> AsyncIterator[Event]:
 
 
 def _instances(call: Call, capture: DatabaseCapture) -> list[CaptureInstance]:
-    """The named instance, or all that the caller may see."""
+    """The named instance, or all instances that the caller may see."""
     name = call.text("capture_instance")
     if not name:
         if call.text("column_list") or call.text("update_flag_list"):
@@ -46,7 +46,7 @@ def _instances(call: Call, capture: DatabaseCapture) -> list[CaptureInstance]:
 
 
 def _listed(call: Call, instance: CaptureInstance, parameter: str, number: int) -> list[str] | None:
-    """The captured columns that a parameter names, None without one; error `number` for any other name."""
+    """The captured columns that a parameter names, None without one; error `number` for an unknown name."""
     text = call.text(parameter)
     if not text:
         return None

@@ -15,14 +15,13 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mssql_sandbox.engine.functions import (
-    bits,
     dates,
     dates_made,
     dates_zones,
-    formatting,
     general,
     json_functions,
     numbers,
+    shifts,
     strings,
     strings_codes,
 )
@@ -32,24 +31,17 @@ from mssql_sandbox.engine.functions.definition import KEYWORD, Call, Environment
 from mssql_sandbox.engine.functions.operators import binary_operator, complement, negation
 from mssql_sandbox.errors import error
 
+_MODULES = (strings, strings_codes, numbers, shifts, dates, dates_made, dates_zones, general, json_functions)
 SCALARS = MappingProxyType(
-    {
-        name: function
-        for module in (
-            strings,
-            strings_codes,
-            numbers,
-            dates,
-            dates_made,
-            dates_zones,
-            general,
-            json_functions,
-            formatting,
-            bits,
-        )
-        for name, function in module.registry.functions.items()
-    }
+    {name: function for module in _MODULES for name, function in module.registry.functions.items()}
 )
+
+
+UNSUPPORTED = frozenset({
+    "BIT_COUNT", "CRYPT_GEN_RANDOM", "DATETRUNC", "DATE_BUCKET", "DIFFERENCE", "FORMAT", "GET_BIT", "JSON_ARRAY",
+    "JSON_OBJECT", "JSON_PATH_EXISTS", "SET_BIT", "SOUNDEX",
+})  # fmt: skip
+"""Functions of SQL Server that the sandbox does not support."""
 
 
 def scalar(name: str) -> ScalarFunction:
@@ -61,6 +53,6 @@ def scalar(name: str) -> ScalarFunction:
 
 
 __all__ = [
-    "AGGREGATES", "KEYWORD", "SCALARS", "Accumulator", "Aggregate", "Call", "Environment", "ScalarFunction",
-    "binary_operator", "complement", "negation", "scalar",
+    "AGGREGATES", "KEYWORD", "SCALARS", "UNSUPPORTED", "Accumulator", "Aggregate", "Call", "Environment",
+    "ScalarFunction", "binary_operator", "complement", "negation", "scalar",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""State of aggregates over one group: fed row by row, asked at the end.
+"""The state of aggregates over one group: values are added row by row, the result is read at the end.
 
-Accumulators ignore NULLs and tell through `saw_null`, for warning 8153.
+Accumulators ignore NULLs and record them in `saw_null`, for warning 8153.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Accumulator:
         self.saw_null = False
 
     def add(self, value: Any) -> None:
-        """Take a row's value; None is NULL."""
+        """Add a row's value; None is NULL."""
         raise NotImplementedError
 
     def result(self) -> Any:
@@ -35,7 +35,7 @@ class Accumulator:
 
 
 class Count(Accumulator):
-    """COUNT(value): how many are not NULL."""
+    """COUNT(value): the number of values that are not NULL."""
 
     __slots__ = ("count",)
 
@@ -44,19 +44,19 @@ class Count(Accumulator):
         self.count = 0
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
         else:
             self.count += 1
 
     def result(self) -> int:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         return self.count
 
 
 class Sum(Accumulator):
-    """SUM and AVG, exact for integers and decimals; 8115 when the result type cannot hold it."""
+    """SUM and AVG, exact for integers and decimals; 8115 if the result type cannot hold the result."""
 
     __slots__ = ("average", "count", "source", "total", "type")
 
@@ -67,7 +67,7 @@ class Sum(Accumulator):
         self.count = 0
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
         else:
@@ -75,7 +75,7 @@ class Sum(Accumulator):
             self.count += 1
 
     def result(self) -> Any:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         if not self.count:
             return None
         name, total = self.type.name, self.total
@@ -108,7 +108,7 @@ class Extreme(Accumulator):
         self.best_key: Any = None
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
             return
@@ -117,7 +117,7 @@ class Extreme(Accumulator):
             self.best, self.best_key = value, key
 
     def result(self) -> Any:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         return self.best
 
 
@@ -133,7 +133,7 @@ class Join(Accumulator):
         self.limit, self.national = limit, national
 
     def add(self, value: Any) -> None:
-        """Takes (text, separator)."""
+        """Add (text, separator)."""
         text, separator = value
         if text is None:
             self.saw_null = True
@@ -142,7 +142,7 @@ class Join(Accumulator):
         self.separator = separator or ""
 
     def result(self) -> str | None:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         if not self.parts:
             return None
         joined = self.separator.join(self.parts)
@@ -162,7 +162,7 @@ class Deviation(Accumulator):
         self.count, self.mean, self.squares = 0, 0.0, 0.0
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
             return
@@ -172,7 +172,7 @@ class Deviation(Accumulator):
         self.squares += delta * (float(value) - self.mean)
 
     def result(self) -> float | None:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         divisor = self.count if self.population else self.count - 1
         if divisor < 1:
             return None
@@ -190,7 +190,7 @@ class ChecksumAgg(Accumulator):
         self.total, self.count = 0, 0
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
         else:
@@ -198,12 +198,12 @@ class ChecksumAgg(Accumulator):
             self.total ^= int(value)
 
     def result(self) -> int | None:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         return self.total if self.count else None
 
 
 class Distinct(Accumulator):
-    """APPROX_COUNT_DISTINCT: how many different values (exactly)."""
+    """APPROX_COUNT_DISTINCT: the number of distinct values (exact)."""
 
     __slots__ = ("key", "seen")
 
@@ -213,12 +213,12 @@ class Distinct(Accumulator):
         self.seen: set[Any] = set()
 
     def add(self, value: Any) -> None:
-        """Take a row's value."""
+        """Add a row's value."""
         if value is None:
             self.saw_null = True
         else:
             self.seen.add(value if self.key is None else self.key(value))
 
     def result(self) -> int:
-        """The aggregate; NULL without values, where it is not a count."""
+        """The aggregate; NULL without values, unless it is a count."""
         return len(self.seen)

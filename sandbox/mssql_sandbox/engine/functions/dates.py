@@ -1,6 +1,6 @@
 """Date and time functions: current time, parts, arithmetic.
 
-What does not belong here: text forms (text.py, formatting.py), construction (dates_made.py), zones (dates_zones.py).
+What does not belong here: text forms (engine/text.py), construction (dates_made.py), zones (dates_zones.py).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _check_part(part: str, type_: SqlType, function: str) -> None:
     time_parts = {"hour", "minute", "second", "millisecond", "microsecond", "nanosecond"}
     missing = (type_.name == "date" and part in time_parts) or (
         type_.name == "time" and part not in time_parts
-    )  # tzoffset of types without offset is refused by the server only for date and time
+    )  # only date and time refuse tzoffset
     if missing or (part == "tzoffset" and type_.name in {"date", "time", "smalldatetime", "datetime"}):
         raise error(9810, part=part, function=function, type=reported_name(type_))
 
@@ -208,7 +208,7 @@ def _dateadd(call: Call) -> Callable[..., Any]:
 
 
 def shift(part: str, number: int, point: Moment) -> Moment:
-    """The moment `number` parts later; months keep the day as far as the month has it."""
+    """The moment `number` parts later; months keep the day if the month has it, else take its last day."""
     if part in {"year", "quarter", "month"}:
         months = number * {"year": 12, "quarter": 3, "month": 1}[part]
         when = civil(point.day)
@@ -230,7 +230,7 @@ def shift(part: str, number: int, point: Moment) -> Moment:
 
 
 def difference(part: str, start: Moment, end: Moment) -> int:
-    """Number of part boundaries between two moments; weeks begin on Sunday whatever DATEFIRST says."""
+    """The number of part boundaries between two moments; weeks begin on Sunday regardless of DATEFIRST."""
     if part in {"year", "quarter", "month"}:
         a, b = civil(start.day), civil(end.day)
         months = (b.year * 12 + b.month) - (a.year * 12 + a.month)

@@ -1,4 +1,4 @@
-"""Dates made of other dates or of numbers: DATETRUNC, DATE_BUCKET, EOMONTH, DATEFROMPARTS and its like, ISDATE."""
+"""Dates made of other dates or of numbers: EOMONTH, DATEFROMPARTS and similar functions, ISDATE."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_sandbox.engine import parsing
-from mssql_sandbox.engine.functions.dates import UNITS, date_part, dated, difference, shift
+from mssql_sandbox.engine.functions.dates import shift
 from mssql_sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_sandbox.engine.ticks import (
     SECOND_TICKS,
@@ -16,10 +16,8 @@ from mssql_sandbox.engine.ticks import (
     civil,
     days,
     from_moment,
-    moment,
 )  # fmt: skip
 from mssql_sandbox.engine.types import (
-    BIGINT,
     DATE,
     DATES,
     DATETIME,
@@ -30,79 +28,12 @@ from mssql_sandbox.engine.types import (
     datetime2,
     datetimeoffset,
     make_type,
-    reported_name,
     time,
 )  # fmt: skip
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import error
 
 registry = Registry()
 add = registry.add
-_DAY_1900 = 693_595
-_BUCKETS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"})
-_TOO_EARLY = (
-    "An invalid date value was encountered: The date value is less than the minimum date value allowed for the data "
-    "type."
-)
-
-
-@add("DATETRUNC", 2, result=lambda call: dated(call, 1), environment=True, keywords=(0,))
-def _datetrunc(call: Call) -> Callable[..., Any]:
-    part = date_part(call.constant(0), "datetrunc")
-    type_ = dated(call, 1)
-    value = call.to(1, type_)
-
-    def datetrunc(env: Any, _word: Any, given: Any) -> Any:
-        point = moment(value(given), type_)
-        when = civil(point.day)
-        if part in UNITS and part != "day":
-            return from_moment(point._replace(ticks=point.ticks // UNITS[part] * UNITS[part]), type_)
-        day = {
-            "year": days(when.year, 1, 1), "quarter": days(when.year, (when.month - 1) // 3 * 3 + 1, 1),
-            "month": days(when.year, when.month, 1), "week": point.day - (when.isoweekday() - env.date_first) % 7,
-            "iso_week": point.day - when.weekday(),
-        }.get(part, point.day)  # fmt: skip
-        try:
-            return from_moment(Moment(day, 0, point.offset), type_)
-        except OutOfRangeError:
-            raise SqlError(9837, _TOO_EARLY) from None
-
-    return datetrunc
-
-
-@add("DATE_BUCKET", 3, 4, result=lambda call: dated(call, 2), keywords=(0,))
-def _date_bucket(call: Call) -> Callable[..., Any]:
-    """The start of the bucket of `width` parts that a moment falls into; buckets count from 1900-01-01 or an origin."""
-    part = date_part(call.constant(0), "date_bucket")
-    type_ = dated(call, 2)
-    if part not in _BUCKETS:
-        raise error(9810, part=part, function="date_bucket", type=reported_name(type_))
-    width_of, value = call.to(1, BIGINT), call.to(2, type_)
-    origin_of = call.to(3, type_) if len(call.types) > 3 else None
-
-    def bucket(_word: Any, count: Any, given: Any, origin: Any = None) -> Any:
-        width = width_of(count)
-        if width <= 0:
-            raise SqlError(9834, "Invalid bucket width value passed to date_bucket function. Only positive values are "
-                           "allowed.")  # fmt: skip
-        point = moment(value(given), type_)
-        start = Moment(_DAY_1900, 0, point.offset) if origin_of is None else moment(origin_of(origin), type_)
-        whole = difference(part, start, point)
-        if not _reached(part, whole, start, point):
-            whole -= 1
-        try:
-            return from_moment(shift(part, whole // width * width, start), type_)
-        except OutOfRangeError:
-            raise error(517, type=reported_name(type_)) from None
-
-    return bucket
-
-
-def _reached(part: str, number: int, start: Moment, point: Moment) -> bool:
-    """Whether `number` parts after the start are not later than a moment; what no type can hold is later."""
-    try:
-        return shift(part, number, start) <= point
-    except OutOfRangeError:
-        return number < 0
 
 
 @add("EOMONTH", 1, 2, result=DATE)

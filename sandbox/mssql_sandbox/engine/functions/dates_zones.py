@@ -10,9 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from mssql_sandbox.engine import parsing
 from mssql_sandbox.engine.functions.definition import Call, Registry
 from mssql_sandbox.engine.functions.windows_zones import WINDOWS_ZONES
-from mssql_sandbox.engine.ticks import (
-    MINUTE_TICKS,
-)  # fmt: skip
+from mssql_sandbox.engine.ticks import LAST_TICK, MAX_OFFSET, MINUTE_TICKS
 from mssql_sandbox.engine.types import (
     INT,
     STRINGS,
@@ -46,10 +44,24 @@ def _offset_type(call: Call) -> SqlType:
     return datetimeoffset(0 if type_.name in {"smalldatetime", "date"} else scale)
 
 
+def _shown(utc: int, minutes: int) -> bool:
+    """Whether both the UTC and the local time are in the years 1 to 9999."""
+    return 0 <= utc <= LAST_TICK and 0 <= utc + minutes * MINUTE_TICKS <= LAST_TICK
+
+
+def _with_offset(utc: int, minutes: int, function: str, *, state: int) -> tuple[int, int]:
+    """A datetimeoffset; errors 9812 for an offset beyond 14 hours, 9813 outside the years 1 to 9999."""
+    if abs(minutes) > MAX_OFFSET:
+        raise error(9812, function=function)
+    if not _shown(utc, minutes):
+        raise error(9813, function=function, state=state)
+    return utc, minutes
+
+
 @add("SWITCHOFFSET", 2, result=_offset_type)
 def _switchoffset(call: Call) -> Callable[..., Any]:
     value, offset = call.to(0, _offset_type(call)), _offset_minutes(call, 1, "switchoffset")
-    return lambda given, zone: (value(given)[0], offset(zone))
+    return lambda given, zone: _with_offset(value(given)[0], offset(zone), "switchoffset", state=0)
 
 
 @add("TODATETIMEOFFSET", 2, result=_offset_type)
@@ -60,7 +72,7 @@ def _todatetimeoffset(call: Call) -> Callable[..., Any]:
     def attach(given: Any, zone: Any) -> tuple[int, int]:
         utc, own = value(given)
         minutes = offset(zone)
-        return utc + (own - minutes) * MINUTE_TICKS, minutes
+        return _with_offset(utc + (own - minutes) * MINUTE_TICKS, minutes, "todatetimeoffset", state=2)
 
     return attach
 
@@ -74,19 +86,14 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def zone_offset(zone: ZoneInfo, ticks: int, *, utc: bool) -> int:
-    """Offset in minutes at a datetime2 tick count, which is UTC or the zone's local time.
+    """Offset in minutes at a datetime2 tick count, in UTC or in the zone's local time.
 
-    A local time that a clock change repeats has the offset from before the change; so has one that it skips.
+    A local time that a clock change repeats or skips has the offset from before the change.
     """
-    when = datetime(1, 1, 1) + timedelta(microseconds=min(ticks, 3_155_378_975_999_999_999) // 10)  # noqa: DTZ001 - zone follows
-    if utc:
-        offset = (
-            zone.utcoffset(when.replace(tzinfo=zone))
-            if when.year < 2
-            else zone.fromutc(when.replace(tzinfo=zone)).utcoffset()
-        )
-    else:
-        offset = when.replace(tzinfo=zone, fold=0).utcoffset()
+    when = datetime(1, 1, 1) + timedelta(microseconds=min(ticks, LAST_TICK) // 10)  # noqa: DTZ001 - zone follows
+    # At the ends of the calendar `zoneinfo` overflows; the neighbouring year has the same rules.
+    when = when.replace(year=min(max(when.year, 2), 9998), tzinfo=zone)
+    offset = zone.fromutc(when).utcoffset() if utc else when.utcoffset()
     return int((offset or timedelta()).total_seconds()) // 60
 
 
@@ -95,14 +102,21 @@ def _at_time_zone(call: Call) -> Callable[..., Any]:
     """`value AT TIME ZONE name`: attaches the zone's offset to local types, converts datetimeoffset to the zone."""
     type_ = _offset_type(call)
     moves = call.types[0].name == "datetimeoffset"
+    last = LAST_TICK + 1 - 10 ** (7 - type_.scale)
     value = call.to(0, type_)
 
     def convert(given: Any, name: Any) -> tuple[int, int]:
         zone = zone_named(name)
         utc, _ = value(given)
         if moves:
-            return utc, zone_offset(zone, utc, utc=True)
+            minutes = zone_offset(zone, utc, utc=True)
+            if _shown(utc, minutes):
+                return utc, minutes
+            # The server clamps values that the zone cannot represent to the first or the last moment of UTC.
+            return (0 if minutes < 0 else last), 0
         instant = utc - zone_offset(zone, utc, utc=False) * MINUTE_TICKS
+        if not 0 <= instant <= LAST_TICK:
+            raise error(9813, function="AT TIME ZONE")
         # A local time that a clock change skips is one hour later, in the offset from after the change.
         return instant, zone_offset(zone, instant, utc=True)
 

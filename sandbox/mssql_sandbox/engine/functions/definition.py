@@ -1,6 +1,6 @@
-"""What a built-in function is: arity, result type, and a binder that makes the function for given argument types.
+"""The definition of a built-in function: arity, result type, and a binder for given argument types.
 
-What does not belong here: the functions themselves; functions that read the catalog or the session's identity.
+What does not belong here: the functions themselves; functions that read the catalogue or the session's identity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NULL_TYPE = SqlType("int")
 
 
 class Environment(Protocol):
-    """What functions may ask their session: time (fixed per statement) and settings."""
+    """What functions may read from their session: time (fixed per statement) and settings."""
 
     date_first: int
 
@@ -54,9 +54,9 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as the compiler sees it: argument types, literal values (None when not literal), database collation.
+    """A call as the compiler sees it: argument types, literal values (None if not literal), database collation.
 
-    `json` are the places of arguments that JSON functions have made.
+    `json` are the positions of arguments that are results of JSON functions.
     """
 
     types: tuple[SqlType, ...]
@@ -65,11 +65,11 @@ class Call:
     json: frozenset[int] = frozenset()
 
     def constant(self, place: int) -> object:
-        """The literal value of an argument, None when it is no literal."""
+        """The literal value of an argument, None if it is not a literal."""
         return self.constants[place] if place < len(self.constants) else None
 
     def text_type(self, place: int) -> SqlType:
-        """The character type that an argument has or is converted to; error 8116 for text where functions refuse it."""
+        """The character type that an argument has or is converted to; error 8116 if the function refuses text."""
         return string_type(self.types[place], self.collation)
 
     def as_text(self, place: int) -> Callable[[Any], str]:
@@ -129,11 +129,11 @@ class ScalarFunction:
 
     @property
     def of_value_only(self) -> bool:
-        """Whether a call gives the same for the same values, and NULL for NULL."""
+        """Whether a call is deterministic, and NULL for NULL."""
         return self.null_if_null and self.deterministic and not self.environment
 
     def caller(self, call: Call) -> Callable[..., Any]:
-        """`bind` with NULL handling and arity check; takes the environment first when `environment` is set."""
+        """`bind` with NULL handling and arity check; takes the environment first if `environment` is set."""
         self.check_arity(len(call.types))
         function = self._taking(call, self.bind(call))
         if not self.null_if_null:
@@ -143,7 +143,7 @@ class ScalarFunction:
         return lambda *values: None if None in values else function(*values)
 
     def _taking(self, call: Call, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with arguments of other types converted to those it takes; 8116 where that cannot be."""
+        """The function with arguments converted to the types it takes; 8116 if that is impossible."""
         changes = [
             (place + self.environment, self._change(call, place, target))
             for place, target in self.takes.items()
@@ -171,12 +171,12 @@ class ScalarFunction:
 
 
 TEXT = nvarchar(MAX)
-"""What functions take that read an argument as text."""
+"""The argument types of functions that read an argument as text."""
 _ALIKE: Mapping[str, frozenset[str]] = {
     "nvarchar": STRINGS - LEGACY_LOBS, "int": INTEGERS, "bigint": INTEGERS,
     "varbinary": frozenset({"binary", "varbinary"}),
 }  # fmt: skip
-"""Types whose values serve as they are."""
+"""Types whose values need no conversion."""
 
 
 class Registry:
@@ -198,7 +198,7 @@ class Registry:
         keywords: Sequence[int] = (),
         takes: Mapping[int, SqlType] | None = None,
     ) -> Callable[[Binder], Binder]:
-        """Decorator that enters a binder; `maximum` defaults to `minimum`."""
+        """Decorator that registers a binder; `maximum` defaults to `minimum`."""
         rule = (lambda _: result) if isinstance(result, SqlType) else result
 
         def enter(bind: Binder) -> Binder:

@@ -1,6 +1,6 @@
 """Functions on values of any type: NULL handling, choice, hashes, checksums, ids, sql_variant, compression.
 
-What does not belong here: CASE, COALESCE's laziness and CAST, which are syntax of the language.
+What does not belong here: CASE, COALESCE and CAST, which are syntax of the language.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _hashbytes(call: Call) -> Callable[..., Any]:
 
 
 def _checksum(*, folded: bool) -> Callable[[Call], Callable[..., Any]]:
-    """CHECKSUM by comparison keys (equal values, equal sums), BINARY_CHECKSUM by bytes; not SQL Server's own sums."""
+    """CHECKSUM by comparison keys (equal values, equal sums), BINARY_CHECKSUM by bytes; not SQL Server's sums."""
 
     def bind(call: Call) -> Callable[..., Any]:
         functions = []

@@ -1,4 +1,4 @@
-"""JSON functions: ISJSON, JSON_VALUE, JSON_QUERY, JSON_MODIFY and the rows of OPENJSON.
+"""JSON functions: ISJSON, JSON_VALUE, JSON_QUERY, JSON_MODIFY.
 
 What does not belong here: FOR JSON (a clause of SELECT).
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from mssql_sandbox.engine.functions.definition import TEXT, Call, Registry
 from mssql_sandbox.engine.types import INT, MAX, NUMBERS, nvarchar
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import error
 
 registry = Registry()
 add = registry.add
@@ -26,7 +26,7 @@ def _text_of_float(text: str) -> Decimal:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, numbers exact; error 13609 for what is no JSON object or array."""
+    """The value of a JSON text, numbers exact; error 13609 for text that is not a JSON object or array."""
     try:
         return json.loads(text, parse_float=_text_of_float)
     except json.JSONDecodeError as failure:
@@ -122,20 +122,6 @@ def _json_value(call: Call) -> Callable[..., Any]:
     return json_value
 
 
-@add("JSON_PATH_EXISTS", 2, result=INT)
-def _json_path_exists(call: Call) -> Callable[..., Any]:
-    text, path = call.as_text(0), call.as_text(1)
-
-    def exists(value: Any, where: Any) -> int:
-        try:
-            found = parse_json(text(value))
-        except SqlError:
-            return 0
-        return int(walk(found, parse_path(path(where))[1]) is not _MISSING)
-
-    return exists
-
-
 @add("JSON_QUERY", 1, 2, result=lambda call: nvarchar(MAX, collation=call.collation), takes={1: TEXT})
 def _json_query(call: Call) -> Callable[..., Any]:
     text = call.as_text(0)
@@ -158,7 +144,7 @@ def _json_modify(call: Call) -> Callable[..., Any]:
     numeric, kind = call.types[2].name in NUMBERS, call.types[2].name
 
     def made(new: Any) -> Any:
-        """What is put in: JSON as it is, where a function made it; text as text."""
+        """The value to insert: results of JSON functions as JSON, others as text."""
         if new is None:
             return None
         if 2 in call.json:
@@ -193,36 +179,3 @@ def _json_modify(call: Call) -> Callable[..., Any]:
         return dump(document)
 
     return json_modify
-
-
-_OPENJSON_TYPES: tuple[tuple[type | tuple[type, ...], int], ...] = (
-    (bool, 3), (str, 1), ((int, float, Decimal), 2), (list, 4), (dict, 5),
-)  # fmt: skip
-
-
-def open_json(text: str | None, path: str = "$") -> Iterator[tuple[str, str | None, int]]:
-    """Rows (key, value, type) of OPENJSON without schema; nothing when the path leads nowhere."""
-    if text is None:
-        return
-    strict, steps = parse_path(path)
-    found = walk(parse_json(text), steps)
-    if not isinstance(found, (dict, list)):
-        if strict:
-            raise error(13608)
-        return
-    pairs = found.items() if isinstance(found, dict) else enumerate(found)
-    for key, value in pairs:
-        code = next((number for kind, number in _OPENJSON_TYPES if isinstance(value, kind)), 0)
-        shown = None if value is None else dump(value) if isinstance(value, (dict, list)) else scalar_text(value)
-        yield str(key), shown, code
-
-
-def json_at(text: str, path: str, *, as_json: bool) -> str | None:
-    """A column of OPENJSON … WITH: scalar text, or with AS JSON the object or array."""
-    _, steps = parse_path(path)
-    found = walk(parse_json(text), steps)
-    if found is _MISSING or found is None:
-        return None
-    if isinstance(found, (dict, list)):
-        return dump(found) if as_json else None
-    return None if as_json else scalar_text(found)

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from mssql_sandbox.engine.conversion_binary import encoder
 from mssql_sandbox.engine.conversion_numbers import RANGES, unit
 from mssql_sandbox.engine.functions.definition import Call, Registry, refuse
 from mssql_sandbox.engine.types import (
     APPROXIMATE,
-    BIGINT,
     EXACT,
     FLOAT,
     INT,
@@ -32,7 +30,7 @@ registry = Registry()
 add = registry.add
 _WIDE = Context(prec=76)
 _MOST_DIGITS = 325
-"""Digits that a float has before the point, or after it."""
+"""The number of digits of a float before the point, or after it."""
 _FLOATS = Context(prec=2 * _MOST_DIGITS)
 
 
@@ -235,12 +233,3 @@ def _rand(call: Call) -> Callable[..., Any]:
         return env.random.random()
 
     return rand
-
-
-@add("BIT_COUNT", 1, result=BIGINT)
-def _bit_count(call: Call) -> Callable[..., Any]:
-    encode = encoder(call.types[0])
-    if encode is None:
-        refuse(call, 0, "bit_count")
-        raise AssertionError
-    return lambda value: int.from_bytes(encode(value), "big").bit_count()

@@ -135,7 +135,7 @@ def _decimals(operator: str, left: SqlType, right: SqlType, result: SqlType) -> 
         if operator in "/%" and not q:
             raise error(8134)
         if operator == "/":
-            # Division cuts the digits behind the result's scale.
+            # Division truncates the digits after the result's scale.
             value = _WIDE.divide(p, q).quantize(quantum, ROUND_DOWN, _WIDE)
         else:
             exact = {"+": _WIDE.add, "-": _WIDE.subtract, "*": _WIDE.multiply, "%": _WIDE.remainder}[operator](p, q)
@@ -197,7 +197,7 @@ def _bitwise(operator: str, left: SqlType, right: SqlType) -> tuple[SqlType, Bin
 
 
 def complement(type_: SqlType) -> Callable[[int], int]:
-    """Unary ~; error 8117 for types that are no integers."""
+    """Unary ~; error 8117 for types that are not integers."""
     if type_.name not in INTEGERS:
         raise error(8117, type=reported_name(type_), operator="'~'")
     if type_.name == "bit":

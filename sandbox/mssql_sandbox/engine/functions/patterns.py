@@ -1,4 +1,4 @@
-"""LIKE patterns: % _ [set] [^set] and ESCAPE, matched by a collation's rules.
+"""LIKE patterns: % _ [set] [^set] and ESCAPE, matched by the rules of a collation.
 
 What does not belong here: choosing the collation.
 """
@@ -14,7 +14,7 @@ from mssql_sandbox.engine.collation import Collation
 
 @lru_cache(maxsize=2048)
 def like_regex(pattern: str, collation: Collation | None, escape: str | None = None) -> re.Pattern[str]:
-    """The regular expression of a pattern, to be used with `fullmatch` on text of the same collation."""
+    """The regular expression of a pattern, for `fullmatch` on text of the same collation."""
     flags = re.DOTALL if collation is not None and collation.case_sensitive else re.DOTALL | re.IGNORECASE
     return re.compile(_translate(pattern, escape), flags)
 
@@ -71,7 +71,7 @@ def _set(content: str, escape: str | None) -> str:
 
 
 def pattern_index(pattern: str, text: str, collation: Collation | None) -> int:
-    """PATINDEX: one-based place of the first match, 0 if there is none."""
+    """PATINDEX: one-based position of the first match, 0 if there is none."""
     anchored_start = not pattern.startswith("%")
     anchored_end = not pattern.endswith("%")
     core = pattern[0 if anchored_start else 1 : None if anchored_end or len(pattern) == 1 else -1]

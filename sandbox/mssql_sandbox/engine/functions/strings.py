@@ -1,6 +1,6 @@
-"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, QUOTENAME, rows of STRING_SPLIT.
+"""String functions: LEN, SUBSTRING, CHARINDEX, REPLACE, TRIM, STUFF, CONCAT, and others.
 
-What does not belong here: FORMAT (formatting.py), LIKE of the language (patterns.py has its matcher).
+What does not belong here: LIKE of the language (patterns.py has its matcher).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ registry = Registry()
 add = registry.add
 _LONGEST = 2**31 - 1
 _MEMORY = 2**28
-"""The longest text that one call makes here; a real server has more memory, and the same error for its lack."""
+"""The longest text that one call creates; a real server has more memory, and the same error if it runs out."""
 
 
 def _int_or_bigint(place: int) -> Callable[[Call], SqlType]:
@@ -84,7 +84,7 @@ def _upper(call: Call) -> Callable[..., Any]:
 
 def _trimmer(sides: str) -> Binder:
     def bind(call: Call) -> Callable[..., Any]:
-        """TRIM(text), and, as the parser passes TRIM(side characters FROM text), TRIM(text, characters, side)."""
+        """TRIM(text), and TRIM(side characters FROM text), which the parser passes as TRIM(text, characters, side)."""
         text = call.as_text(0)
 
         def trim(value: Any, characters: str = " ", side: str = sides) -> str:

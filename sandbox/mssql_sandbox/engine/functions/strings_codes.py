@@ -1,4 +1,4 @@
-"""String functions on single characters and on names: codes, quoting, sounds, escapes; the rows of STRING_SPLIT."""
+"""String functions on single characters and on names: codes, quoting, escapes; the rows of STRING_SPLIT."""
 
 from __future__ import annotations
 
@@ -125,41 +125,9 @@ def _str(call: Call) -> Callable[..., Any]:
     return str_
 
 
-@add("SOUNDEX", 1, result=varchar(4))
-def _soundex(call: Call) -> Callable[..., Any]:
-    text = call.as_text(0)
-    return lambda value: soundex(text(value))
-
-
-@add("DIFFERENCE", 2, result=INT)
-def _difference(call: Call) -> Callable[..., Any]:
-    one, two = call.as_text(0), call.as_text(1)
-    return lambda a, b: sum(x == y for x, y in zip(soundex(one(a)), soundex(two(b)), strict=True))
-
-
-_SOUNDS = {c: d for d, cs in enumerate(("", "BFPV", "CGJKQSXZ", "DT", "L", "MN", "R")) for c in cs}
-
-
-def soundex(text: str) -> str:
-    """The four-character sound code of a word; '0000' without letters."""
-    word = text.upper()
-    if not word[:1].isalpha():
-        return "0000"
-    code, last = word[0], _SOUNDS.get(word[0], 0)
-    for character in word[1:]:
-        if not character.isalpha():
-            break
-        sound = _SOUNDS.get(character, 0)
-        if sound and sound != last:
-            code += str(sound)
-        if character not in "HW":
-            last = sound
-    return code[:4].ljust(4, "0")
-
-
 @add(".WRITE", 4, result=lambda call: call.types[0], null_if_null=False)
 def _write(call: Call) -> Callable[..., Any]:
-    """UPDATE … SET column.WRITE(part, offset, length): NULL offset appends, NULL part cuts off there."""
+    """UPDATE … SET column.WRITE(part, offset, length): a NULL offset appends, a NULL part truncates at the offset."""
     kept = call.types[0]
     if kept.length != MAX or kept.name not in {"varchar", "nvarchar", "varbinary"}:
         raise SqlError(258, f"Cannot call methods on {kept.name}.", severity=15)
@@ -196,4 +164,4 @@ def string_split(text: str | None, separator: str, *, ordinal: bool = False) -> 
         yield (part, number) if ordinal else (part,)
 
 
-__all__ = ["registry", "soundex", "string_split"]
+__all__ = ["registry", "string_split"]

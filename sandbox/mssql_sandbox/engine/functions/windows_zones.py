@@ -1,4 +1,4 @@
-"""Windows names of time zones and their IANA names: the ones that AT TIME ZONE is commonly used with."""
+"""Windows names of time zones and their IANA names, for the zones commonly used with AT TIME ZONE."""
 
 WINDOWS_ZONES = {
     "utc": "UTC", "gmt standard time": "Europe/London", "greenwich standard time": "Atlantic/Reykjavik",

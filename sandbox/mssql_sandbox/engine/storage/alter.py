@@ -1,8 +1,8 @@
-"""ALTER TABLE: columns added, dropped, changed, renamed; all undoable.
+"""ALTER TABLE: adding, dropping, changing and renaming columns; all undoable.
 
 Every function takes a schema-modification lock, registers its undo and keeps older row versions readable by rewriting
-them. What does not belong here: indexes and keys (index_changes.py), rules (rule_changes.py), parsing, compiling
-expressions, logging DDL text for capture (`schema_change.log_ddl` is called by the executor with the statement).
+them. What does not belong here: indexes and keys (index_changes.py), constraints (rule_changes.py), parsing, compiling
+expressions, logging DDL text for capture (the executor calls `schema_change.log_ddl` with the statement).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_column(table: Table, transaction: Transaction, column: Column, fill: Cal
 
 
 def dependants(table: Table, name: str) -> list[tuple[str, str]]:
-    """(kind, name) of what keeps a column from being dropped, for message 5074 per item before error 4922."""
+    """(kind, name) of everything that prevents dropping a column, for message 5074 per item before error 4922."""
     found = [
         ("object" if index.constraint else "index", index.name)
         for index in table.indexes
@@ -82,7 +82,7 @@ def drop_column(table: Table, transaction: Transaction, name: str) -> Column:
 
 
 def alter_column(table: Table, transaction: Transaction, column: Column, convert: Callable[[Any], Any]) -> Column:
-    """Replace the column of the same name by `column`, converting its values with `convert`; the old column.
+    """Replace the column of the same name by `column`, converting its values with `convert`; returns the old column.
 
     Errors 4924, 515 when NOT NULL meets a NULL, and whatever `convert` raises.
     """

@@ -14,7 +14,7 @@ from mssql_sandbox.engine.xml.schemas import SchemaCollection
 from mssql_sandbox.errors import error
 
 Generated = Literal["", "start", "end"]
-"""What period column of a system-versioned table a column is."""
+"""The kind of a period column of a system-versioned table."""
 _RANGES = {
     "tinyint": (0, 255),
     "smallint": (-(2**15), 2**15 - 1),
@@ -33,7 +33,7 @@ class Identity:
     not_for_replication: bool = False
 
     def take(self, type_: SqlType) -> int:
-        """The next value; never given back, not even by a rollback. Error 8115 beyond the type's range."""
+        """The next value; never reused, not even after a rollback. Error 8115 beyond the type's range."""
         value = self.seed if self.last is None else self.last + self.increment
         low, high = _RANGES.get(type_.name, (-(10**type_.precision) + 1, 10**type_.precision - 1))
         if not low <= value <= high:
@@ -42,7 +42,7 @@ class Identity:
         return value
 
     def note(self, value: int) -> None:
-        """Account for a value inserted explicitly: the next one continues from the farthest."""
+        """Record an explicitly inserted value: the next one continues from the farthest."""
         if self.last is None or (value > self.last) == (self.increment > 0):
             self.last = value
 
@@ -75,7 +75,7 @@ class Computed:
 
 @dataclass(slots=True)
 class Column:
-    """A column; `column_id` is never reused, the place in the row tuple is the column's index in `Table.columns`."""
+    """A column; `column_id` is never reused, its position in the row tuple is its index in `Table.columns`."""
 
     name: str
     type: SqlType
@@ -86,21 +86,19 @@ class Column:
     computed: Computed | None = None
     rowguid: bool = False
     sparse: bool = False
-    column_set: bool = False
-    """Whether the column shows all sparse columns of its table as one XML value."""
     hidden: bool = False
     masking: str | None = None
     replicated: bool = False
     generated: Generated = ""
     xml_schema: SchemaCollection | None = None
-    """The schemas that values of a typed xml column keep to."""
+    """The schemas that validate values of a typed xml column."""
 
     @property
     def is_rowversion(self) -> bool:
-        """Whether storage fills the column itself."""
+        """Whether storage fills the column."""
         return self.type.name == "rowversion"
 
     @property
     def writable(self) -> bool:
-        """Whether statements may give it a value (identity columns aside)."""
+        """Whether statements may set it (identity columns aside)."""
         return self.computed is None and self.type.name != "rowversion" and not self.generated

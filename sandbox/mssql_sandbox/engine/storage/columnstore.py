@@ -1,4 +1,4 @@
-"""Columnstore indexes of a table, as facts for the catalogue: rows are kept as ever."""
+"""Columnstore indexes of a table, for the catalogue only: rows are stored as in any other table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def clustered_columnstore(table: Table) -> Columnstore | None:
 
 
 def keep(table: Table, transaction: Transaction, indexes: tuple[Columnstore, ...]) -> None:
-    """Give a table these columnstore indexes, unless the transaction is rolled back."""
+    """Set the columnstore indexes of a table, undone by a rollback."""
     before = columnstores(table)
     table.properties[_KEPT] = indexes
     transaction.on_undo(lambda: table.properties.__setitem__(_KEPT, before))

@@ -29,7 +29,7 @@ _FIXED_ROLES = ("db_owner", "db_accessadmin", "db_securityadmin", "db_ddladmin",
 
 @dataclass(slots=True)
 class DatabaseOptions:
-    """Options of a database that behaviour depends on."""
+    """Options of a database that affect behaviour."""
 
     read_committed_snapshot: bool = False
     allow_snapshot_isolation: bool = False
@@ -60,7 +60,7 @@ class Database:
         self.principals: NameMap[Principal] = NameMap(collation)
         self.properties: dict[str, Any] = {}
         self.temporary: dict[int, Table | SchemaObject] = {}
-        """tempdb's tables that belong to one session each, by id: the catalogue lists them, no schema has them."""
+        """tempdb's tables of single sessions, by id: the catalogue lists them, no schema contains them."""
         self._next_object_id = 245_575_913
         self._next_schema_id = 5
         self._next_principal_id = 5
@@ -98,7 +98,7 @@ class Database:
     # -- counters -----------------------------------------------------------------------------------------------
 
     def next_object_id(self) -> int:
-        """A new object id, spaced as SQL Server spaces them."""
+        """A new object id, with the increments of SQL Server."""
         self._next_object_id += 16_000_057
         if self._next_object_id >= 2**31:
             self._next_object_id -= 2_000_000_000
@@ -194,7 +194,7 @@ class Database:
     def make_table(
         self, schema: str, name: str, columns: Sequence[Column], *, kind: Kind = "user", is_ms_shipped: bool = False
     ) -> Table:
-        """A table that no schema knows: temporary tables and table variables, kept by their session."""
+        """A table outside any schema: temporary tables and table variables, kept by their session."""
         seen: set[Any] = set()
         for column in columns:
             key = self.collation.key(column.name)
@@ -212,7 +212,7 @@ class Database:
         )  # fmt: skip
 
     def add_object(self, transaction: Transaction, item: SchemaObject) -> None:
-        """Enter a table, view, procedure… into its schema, undoably; error 2714 if the name is taken."""
+        """Add a table, view, procedure… to its schema, undoably; error 2714 if the name is taken."""
         objects = item.schema.objects
         if item.name in objects:
             raise error(2714, name=item.name)
@@ -227,7 +227,7 @@ class Database:
         transaction.on_undo(undo)
 
     def drop_object(self, transaction: Transaction, item: SchemaObject) -> None:
-        """Remove an object from its schema, undoably; error 3726 for a table that others refer to."""
+        """Remove an object from its schema, undoably; error 3726 for a table that others reference."""
         if isinstance(item, Table):
             self._release_table(transaction, item)
         transaction.log_part(self).log.append()
@@ -264,7 +264,7 @@ class Database:
         move(old, new_name)
 
     def transfer(self, transaction: Transaction, item: SchemaObject, schema: Schema) -> None:
-        """ALTER SCHEMA … TRANSFER; error 15530 becomes 2714 when the name is taken there."""
+        """ALTER SCHEMA … TRANSFER; error 15530 becomes 2714 if the name is taken there."""
         if item.name in schema.objects:
             raise error(2714, name=item.name)
         source = item.schema

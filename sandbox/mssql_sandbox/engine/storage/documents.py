@@ -1,4 +1,4 @@
-"""Schema collections, XML indexes and full-text catalogues of a database, as the catalogue tells of them."""
+"""XML schema collections, XML indexes and full-text catalogues of a database, for the catalogue."""
 
 from __future__ import annotations
 
@@ -45,27 +45,22 @@ class XmlIndex:
     purpose: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TextCatalog:
     """A full-text catalogue."""
 
     name: str
     catalog_id: int
     is_default: bool
-    accents: bool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TextIndex:
-    """A full-text index: columns as (name, type column, language id), its unique key index, how it follows changes."""
+    """A full-text index: its unique key index, and its columns as (name, type column, language id)."""
 
-    table: Table
     key_index: str
     catalog: TextCatalog
     columns: tuple[tuple[str, str, int], ...]
-    tracking: str = "AUTO"
-    enabled: bool = True
-    stoplist: bool = True
 
 
 def xml_collections(database: Database) -> tuple[XmlCollection, ...]:
@@ -96,7 +91,7 @@ def text_index(table: Table) -> TextIndex | None:
 
 
 def keep_collections(database: Database, transaction: Transaction, kept: tuple[XmlCollection, ...]) -> None:
-    """Replace the list of collections, for as long as the transaction stands."""
+    """Replace the list of collections, undone by a rollback."""
     _keep(database.properties, _COLLECTIONS, transaction, kept)
 
 
@@ -111,7 +106,7 @@ def keep_catalogs(database: Database, kept: tuple[TextCatalog, ...]) -> None:
 
 
 def keep_text_index(table: Table, kept: TextIndex | None) -> None:
-    """Give a table its full-text index, or take it away."""
+    """Set or remove the full-text index of a table."""
     if kept is None:
         table.properties.pop(_FULLTEXT, None)
     else:

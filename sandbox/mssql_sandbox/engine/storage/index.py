@@ -17,7 +17,7 @@ from mssql_sandbox.engine.storage.sorted_keys import TOP, SortedKeys
 
 
 class Descending:
-    """Turns the order of a key around."""
+    """Reverses the order of a key."""
 
     __slots__ = ("key",)
 
@@ -72,7 +72,7 @@ class Index:
     _parts: tuple[Callable[[Any], Any], ...] = ()
 
     def bind(self, columns: Sequence[Column]) -> None:
-        """Find the columns' places in the row and make the key functions; again after every ALTER TABLE."""
+        """Compute the columns' positions in the row and the key functions; called again after every ALTER TABLE."""
         places = {column.name: place for place, column in enumerate(columns)}
         self.ordinals = tuple(places[name] for name, _ in self.columns)
         parts = [
@@ -103,12 +103,12 @@ class Index:
         return key if self.unique else (*key, rowid)
 
     def add(self, row: tuple, rowid: int) -> None:
-        """Enter a row."""
+        """Add a row."""
         key = self.key(row)
         self.entries.add(key if self.unique else (*key, rowid), rowid)
 
     def discard(self, key: Any, rowid: int) -> None:
-        """Remove a row's entry, by its key."""
+        """Remove a row's entry by its key."""
         self.entries.discard(key if self.unique else (*key, rowid), rowid)
 
     def prefix(self, values: Sequence[object]) -> Any:
@@ -128,7 +128,7 @@ class Index:
         start = None if low is None else self.prefix(low)
         stop = None if high is None else self.prefix(high)
         if not self.scalar:
-            # A prefix sorts before all its extensions: (prefix, TOP) is the place behind them.
+            # A prefix sorts before all its extensions: (prefix, TOP) is the position after them.
             if start is not None and not low_inclusive:
                 start = (*start, TOP)
             if stop is not None and high_inclusive:
@@ -137,7 +137,7 @@ class Index:
 
 
 def _part(column: Column, *, descending: bool) -> Callable[[Any], Any] | None:
-    """Key of one column's value; None when the value is its own key. NULL sorts lowest: `()` before `(key,)`."""
+    """Key of one column's value; None if the value is its own key. NULL sorts lowest: `()` before `(key,)`."""
     own = sort_key(column.type)
     if not column.nullable and not descending:
         return own

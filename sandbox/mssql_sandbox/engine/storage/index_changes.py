@@ -1,4 +1,4 @@
-"""Indexes and key constraints of a table: added, dropped, rebuilt; all undoable."""
+"""Indexes and key constraints of a table: adding, dropping, rebuilding; all undoable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_index(table: Table, transaction: Transaction, index: Index) -> None:
 
 
 def drop_index(table: Table, transaction: Transaction, index: Index) -> None:
-    """Remove an index or key constraint. Error 3725 when a foreign key refers to it."""
+    """Remove an index or key constraint. Error 3725 if a foreign key references it."""
     for key in table.referenced_by:
         if references.candidate_key(table, key.referenced_columns) is index:
             raise error(3725, name=index.name, table=key.table.name, key=key.name)
@@ -46,7 +46,7 @@ def drop_index(table: Table, transaction: Transaction, index: Index) -> None:
 
 
 def rebuild_index(table: Table, index: Index) -> None:
-    """Make an index's entries anew (ALTER INDEX REBUILD); also enables a disabled one."""
+    """Rebuild the entries of an index (ALTER INDEX REBUILD); also enables a disabled index."""
     index.disabled = False
     build(table, index, check=True)
 

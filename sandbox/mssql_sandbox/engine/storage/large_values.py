@@ -1,6 +1,6 @@
-"""How large a captured value may be: the server option `max text repl size`.
+"""The limit on large captured values: the server option `max text repl size`.
 
-Checked when a row is written, not when it is captured: a statement with a value beyond the limit fails (7139 [pub]).
+It is checked when a row is written, not when it is captured: a statement with a larger value fails (7139 [pub]).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_large_object(type_: SqlType) -> bool:
 
 
 def check_replicated_sizes(table: Table, row: tuple) -> None:
-    """Refuse a row of a tracked table when a captured large object exceeds the limit; -1 means none.
+    """Refuse a row of a tracked table if a captured large object exceeds the limit; -1 means no limit.
 
     Raises:
         SqlError: 7139, with the value's length in bytes.

@@ -1,6 +1,6 @@
 """Names and objects of a schema: one namespace per schema, compared by the database's collation.
 
-What does not belong here: what views and procedures mean; their `definition` belongs to the executor.
+What does not belong here: the meaning of views and procedures; their `definition` belongs to the executor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REMEMBERED = 4096
 
 
 class NameMap(Generic[T]):
-    """A dictionary whose keys are names under a collation; remembers the names as written."""
+    """A dictionary whose keys are names under a collation; keeps the names as written."""
 
     def __init__(self, collation: Collation) -> None:
         self.collation = collation
@@ -29,7 +29,7 @@ class NameMap(Generic[T]):
         return None if found is None else found[1]
 
     def _key(self, name: str) -> Any:
-        """The key of a name, remembered because the same few names are asked for by every statement."""
+        """The key of a name, cached because every statement looks up the same few names."""
         key = self._keys.get(name)
         if key is None:
             if len(self._keys) >= _REMEMBERED:
@@ -72,7 +72,7 @@ class NameMap(Generic[T]):
 
 
 def is_private(name: str) -> bool:
-    """Whether it is the name of a session's own temporary object; `##` ones are everybody's."""
+    """Whether it is the name of a local temporary object; `##` names are global."""
     return name.startswith("#") and not name.startswith("##")
 
 
@@ -102,7 +102,7 @@ class SchemaObject:
 
     @property
     def listed_name(self) -> str:
-        """The name in the catalogue; temporary objects have another there."""
+        """The name in the catalogue, which differs for temporary objects."""
         return private_listing(self.name, self.object_id) if is_private(self.name) else self.name
 
 
@@ -118,7 +118,7 @@ class Schema:
 
 @dataclass(slots=True, eq=False)
 class Principal:
-    """A database user or role, with the roles it is a member of and what it was granted or denied."""
+    """A database user or role, with its roles, grants and denials."""
 
     name: str
     principal_id: int

@@ -1,4 +1,4 @@
-"""Which history a database follows: a restore to an earlier point, or a failover with loss, forks it."""
+"""The recovery history of a database: a restore to an earlier point, or a failover with loss, forks it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Recovery:
-    """What `sys.database_recovery_status` shows of a database."""
+    """The recovery state of a database, for `sys.database_recovery_status`."""
 
     family: uuid.UUID = field(default_factory=uuid.uuid4)
     database: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -21,5 +21,5 @@ class Recovery:
         self.fork = self.first_fork
 
     def fork_at(self, lsn: bytes) -> None:
-        """Begin a new history behind `lsn`: LSNs above it may come again with other content."""
+        """Begin a new history after `lsn`: LSNs above it may occur again with other content."""
         self.fork, self.database, self.fork_point = uuid.uuid4(), uuid.uuid4(), lsn

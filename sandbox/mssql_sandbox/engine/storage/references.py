@@ -1,4 +1,4 @@
-"""Foreign keys at work: parents must exist, children decide what may happen to a parent.
+"""Enforcing foreign keys: parents must exist, and children restrict changes of a parent.
 
 What does not belong here: defining constraints (rule_changes.py).
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_parents(table: Table, transaction: Transaction, row: tuple, old: tuple | None, statement: str) -> None:
-    """Raise 547 unless every enabled foreign key of the row is NULL or finds its parent."""
+    """Raise 547 unless every enabled foreign key of the row is NULL or has its parent."""
     for key in table.foreign_keys:
         if not key.enabled:
             continue
@@ -33,7 +33,7 @@ def check_parents(table: Table, transaction: Transaction, row: tuple, old: tuple
 
 
 def parent_changed(table: Table, transaction: Transaction, old: tuple, new: tuple | None, statement: str) -> None:
-    """Apply the actions of the foreign keys that refer to a row that was deleted (`new` None) or updated."""
+    """Apply the actions of the foreign keys that reference a row that was deleted (`new` None) or updated."""
     for key in table.referenced_by:
         if not key.enabled:
             continue
@@ -61,7 +61,7 @@ def _set_children(
     values: tuple | None,
     statement: str,
 ) -> None:
-    """Give the children's key columns new values: the parent's, their defaults or NULL."""
+    """Set the children's key columns: to the parent's new values, to their defaults or to NULL."""
     action_default = key.on_delete == "SET DEFAULT" or key.on_update == "SET DEFAULT"
     changes = []
     for rowid, row in children:
@@ -108,7 +108,7 @@ def _values(table: Table, names: tuple[str, ...], row: tuple) -> tuple:
 
 
 def _exists(table: Table, transaction: Transaction, columns: tuple[str, ...], values: tuple) -> bool:
-    """Whether a current row has these values in its key; waits for writers that decide about it."""
+    """Whether a current row has these values in its key; waits for transactions that are changing it."""
     index = candidate_key(table, columns)
     assert index is not None
     by_name = dict(zip(columns, values, strict=True))
@@ -124,7 +124,7 @@ def _exists(table: Table, transaction: Transaction, columns: tuple[str, ...], va
 
 
 def _children(key: ForeignKey, transaction: Transaction, values: tuple) -> list[tuple[int, tuple]]:
-    """(row id, row) of the current rows that refer to the parent's values."""
+    """(row id, row) of the current rows that reference the parent's values."""
     table = key.table
     places = [_place(table, name) for name in key.columns]
     compare = [sort_key(table.columns[place].type) or (lambda value: value) for place in places]
@@ -149,7 +149,7 @@ def _children(key: ForeignKey, transaction: Transaction, values: tuple) -> list[
 
 
 def _candidates(table: Table, columns: tuple[str, ...], values: tuple) -> Iterable[int]:
-    """Row ids that may hold the values: by an index that starts with the columns, else all."""
+    """Row ids of candidates for the values: by an index that starts with the columns, else all."""
     for index in table.indexes:
         names = tuple(name for name, _ in index.columns[: len(columns)])
         if names == columns and index.predicate is None and not index.disabled:

@@ -1,6 +1,6 @@
-"""Rows as they lie in memory: slots, their versions, and the index entries of both.
+"""Rows in memory: slots, their versions, and the index entries of both.
 
-What does not belong here: what the columns mean (table.py), when a version is settled (transaction.py).
+What does not belong here: the meaning of columns (table.py), when a version is settled (transaction.py).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class StoredRows(SchemaObject):
         self.heap: list[Slot] = []
         self.free: list[int] = []
         self.versions = 0
-        """Slots that hold no plain tuple behind an index entry: versions, and for heaps also free slots."""
+        """Slots that are not plain tuples: versions, and for heaps also free slots."""
 
     @property
     def row_count(self) -> int:
-        """Number of rows, uncommitted ones included (what sys.partitions shows)."""
+        """The number of rows, including uncommitted ones (shown by sys.partitions)."""
         if not self.versions:
             return len(self.heap) - len(self.free)
         return sum(1 for slot in self.heap if newest(slot) is not None)
 
     def publish(self, rowids: list[int], oldest: int) -> None:
-        """Settle just committed rows when no snapshot is in use."""
+        """Settle just committed rows if no snapshot is in use."""
         heap = self.heap
         for rowid in rowids:
             slot = heap[rowid] if rowid < len(heap) else None
@@ -46,9 +46,9 @@ class StoredRows(SchemaObject):
                     self.collapse(rowid, oldest)
 
     def collapse(self, rowid: int, oldest: int) -> None:
-        """Forget the versions of a row that no snapshot from `oldest` on can see, and their index entries."""
+        """Discard the versions of a row that no snapshot from `oldest` on can see, and their index entries."""
         if rowid >= len(self.heap):
-            return  # the table was truncated since
+            return  # the table was truncated meanwhile
         top = self.heap[rowid]
         above: Version | None = None
         slot = top
@@ -68,7 +68,7 @@ class StoredRows(SchemaObject):
             self._drop_entries(rowid, gone, chain_rows(self.heap[rowid]))
 
     def undo_version(self, rowid: int, version: Version) -> None:
-        """Take an uncommitted version back."""
+        """Remove an uncommitted version."""
         previous = version.previous
         self.heap[rowid] = previous
         if type(previous) is not Version:

@@ -1,4 +1,4 @@
-"""CHECK constraints and foreign keys of a table: added and dropped; all undoable."""
+"""CHECK constraints and foreign keys of a table: adding and dropping; all undoable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mssql_sandbox.errors import error
 
 
 def add_check(table: Table, transaction: Transaction, check: Check, *, existing: bool) -> None:
-    """Add a CHECK constraint; `existing`: error 547 when a row violates it."""
+    """Add a CHECK constraint; `existing`: error 547 if a row violates it."""
     begin_ddl(table, transaction)
     if existing:
         for slot in table.heap:
@@ -35,7 +35,7 @@ def drop_check(table: Table, transaction: Transaction, check: Check) -> None:
 
 
 def add_foreign_key(transaction: Transaction, key: ForeignKey, *, existing: bool) -> None:
-    """Add a foreign key. Errors 1769, 1770, 1776, and 547 when `existing` rows have no parent."""
+    """Add a foreign key. Errors 1769, 1770, 1776, and 547 if `existing` rows have no parent."""
     for name in key.columns:
         if key.table.column(name) is None:
             raise error(1769, name=key.name, column=name, table=key.table.full_name)

@@ -1,7 +1,7 @@
 """Scans: slices of visible rows of a table, in the order of an index or of the heap.
 
-A scan is an iterator that keeps its place by key. When it raises `MustWait` it has not moved: once the lock is granted,
-`next` may be called again. Writers may change the table between two slices.
+A scan is an iterator that keeps its position by key. If it raises `MustWait` it has not moved: once the lock is
+granted, `next` may be called again. The table may be changed between two slices.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Scan:
                 self._done = True
                 break
             rows = self._visible(keys, rowids)
-            # The place is a 1-tuple: keys themselves may be anything, also None-like.
+            # The position is a 1-tuple, because a key can be any value.
             self._place = (keys[-1],)
             if result := self._result(rowids, rows):
                 return result
@@ -96,7 +96,7 @@ class Scan:
                 continue
             row = resolve(table, rowid, slot)
             if row is not None and index is not None and type(slot) is Version and index.entry_key(row, rowid) != key:
-                # The entry belongs to another version of the row: it is met again under its own key.
+                # The entry belongs to another version of the row, which the scan reaches under its own key.
                 row = None
             rows.append(row)
         return rows

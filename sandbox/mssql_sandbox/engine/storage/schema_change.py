@@ -1,4 +1,4 @@
-"""What every change of a table's schema begins with, and its record in the log for capture."""
+"""The start of every schema change of a table, and its record in the log for capture."""
 
 from __future__ import annotations
 

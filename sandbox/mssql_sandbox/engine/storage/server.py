@@ -26,7 +26,7 @@ _FIRST_USER_DATABASE_ID = 5
 
 @dataclass(slots=True)
 class Login:
-    """A server login; sysadmin members may do everything."""
+    """A server login; members of sysadmin may do everything."""
 
     name: str
     password: str
@@ -35,7 +35,7 @@ class Login:
     default_database: str = "master"
     disabled: bool = False
     must_change: bool = False
-    """Whether the next login has to bring a new password."""
+    """Whether the next login must set a new password."""
     permissions: set[str] = field(default_factory=set)
     sid: bytes = field(default_factory=lambda: os.urandom(16))
     create_date: int = 0
@@ -60,10 +60,8 @@ class Server:
         self.transactions = TransactionManager(self.clock, self.locks)
         self.databases: NameMap[Database] = NameMap(self.collation)
         self.detached: dict[str, Database] = {}
-        """Databases that were detached, by the path of their first file, case-folded."""
+        """Detached databases by the path of their first file, case-folded."""
         self.logins: NameMap[Login] = NameMap(self.collation)
-        self.messages: dict[int, tuple[int, str]] = {}
-        """Messages of sp_addmessage: number to severity and text."""
         self.config: dict[str, int] = {
             "max text repl size (B)": 65536, "clr enabled": 0, "show advanced options": 0, "user options": 0,
             "default language": 0, "nested triggers": 1, "max degree of parallelism": 0,

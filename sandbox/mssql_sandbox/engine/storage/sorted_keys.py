@@ -1,8 +1,8 @@
 """A sorted multimap from index keys to row ids: chunked sorted lists under `bisect`.
 
-Keys of one map must be comparable with each other; row ids take 8 bytes each. Ranges are read in slices that
-can be resumed behind a key, so that a scan survives changes made between two slices.
-What does not belong here: how a key is made of a row (index.py).
+Keys of one map must be comparable with each other; row ids take 8 bytes each. Ranges are read in slices that can be
+resumed after a key, so that a scan survives changes made between two slices. What does not belong here: making a key
+from a row (index.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Slice = tuple[list[Any], "array[int]"]
 
 
 class Top:
-    """Greater than every key; closes a prefix from above."""
+    """Greater than every key; the upper end of a prefix."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class SortedKeys:
         return self._count
 
     def build(self, entries: Iterable[tuple[Any, int]]) -> None:
-        """Replace everything by `entries`, which come sorted by key."""
+        """Replace all entries by `entries`, which are sorted by key."""
         self.__init__()
         iterator = iter(entries)
         while block := list(islice(iterator, _CHUNK)):
@@ -58,7 +58,7 @@ class SortedKeys:
             self._count += len(block)
 
     def add(self, key: Any, rowid: int) -> None:
-        """Insert an entry behind the entries of equal key."""
+        """Insert an entry after the entries of equal key."""
         self._count += 1
         maxes = self._maxes
         if not maxes:
@@ -140,7 +140,7 @@ class SortedKeys:
         """The next ascending slice: entries with keys from `low` (None: from the start) up to `high`.
 
         `after`: keys equal to `low` are left out; `through`: keys equal to `high` belong to the range. Entries of equal
-        key never lie in two slices. An empty result ends the range.
+        key are never in two slices. An empty result ends the range.
         """
         maxes = self._maxes
         if low is None:

@@ -1,4 +1,4 @@
-"""Tables: definition and reading; rows and their versions lie in `rows.py`, writing goes through `writing.py`.
+"""Tables: definition and reading; rows and their versions are in `rows.py`, writing goes through `writing.py`.
 
 What does not belong here: ALTER TABLE (alter.py), foreign keys (references.py), names (database.py).
 """
@@ -21,7 +21,7 @@ from mssql_sandbox.engine.storage.rows import StoredRows
 from mssql_sandbox.engine.storage.scan import EntryScan, Scan
 from mssql_sandbox.engine.storage.views import ReadView, row_view
 from mssql_sandbox.engine.transaction import Transaction
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import error
 
 if TYPE_CHECKING:
     from mssql_sandbox.engine.storage.database import Database
@@ -73,7 +73,7 @@ class Table(StoredRows):
         self.schema_sequence = 0
         self.resource = Resource("OBJECT", database.id, object_id)
         self.history: Table | None = None
-        """Where the former rows of a system-versioned table go."""
+        """The history table of a system-versioned table."""
         self.rowversion_at = -1
         self.computed_at: list[int] = []
         self.period_at: tuple[int, int] | None = None
@@ -94,12 +94,12 @@ class Table(StoredRows):
         period = {column.generated: i for i, column in enumerate(self.columns) if column.generated}
         self.period_at = (period["start"], period["end"]) if len(period) == 2 else None
         self.fills = self.rowversion_at >= 0 or bool(self.computed_at) or self.period_at is not None
-        """Whether storage itself gives values to some columns of every row that is written."""
+        """Whether storage computes some columns of every written row."""
         for index in self.indexes:
             index.bind(self.columns)
 
     def rebind(self) -> None:
-        """Recompute what depends on the columns' places; after every change of `columns`."""
+        """Recompute everything that depends on the columns' positions; called after every change of `columns`."""
         self._bind()
 
     @property
@@ -109,7 +109,7 @@ class Table(StoredRows):
 
     @property
     def listed_name(self) -> str:
-        """The name in the catalogue; temporary tables have another there."""
+        """The name in the catalogue, which differs for temporary tables."""
         return private_listing(self.name, self.object_id) if self.kind == "temporary" else self.name
 
     @property
@@ -123,7 +123,7 @@ class Table(StoredRows):
         return None if place is None else self.columns[place]
 
     def ordinal(self, name: str) -> int | None:
-        """Place of the column in row tuples, or None."""
+        """Position of the column in row tuples, or None."""
         key = self.database.collation.key
         wanted = key(name)
         for place, column in enumerate(self.columns):
@@ -142,7 +142,7 @@ class Table(StoredRows):
         return next((column for column in self.columns if column.identity is not None), None)
 
     def next_identity(self) -> int | Decimal:
-        """Take the next identity value, as the column keeps it; used even if the insert fails later."""
+        """Take the next identity value, in the column's type; used even if the insert fails later."""
         column = self.identity_column
         if column is None or column.identity is None:
             raise error(8106, table=self.full_name)
@@ -195,7 +195,7 @@ class Table(StoredRows):
         high_inclusive: bool = True,
         descending: bool = False,
     ) -> EntryScan:
-        """Like `scan`, with slices of (row id, row): what UPDATE and DELETE need."""
+        """Like `scan`, with slices of (row id, row), for UPDATE and DELETE."""
         return EntryScan(self, view, **self._range(index, low, high, low_inclusive, high_inclusive, descending))
 
     def _range(
@@ -223,7 +223,7 @@ class Table(StoredRows):
         return [entry for slice_ in scan for entry in slice_]
 
     def _seek_locked(self, view: ReadView, index: Index, values: Values) -> list[tuple[int, tuple]]:
-        """SERIALIZABLE point read of an existing row: a row lock is enough, a key that exists has no phantoms."""
+        """SERIALIZABLE point read of an existing row: a row lock is enough, an existing key has no phantoms."""
         scan = self.scan_entries(row_view(view), index=index, low=values, high=values)
         return [entry for slice_ in scan for entry in slice_]
 
@@ -238,7 +238,7 @@ class Table(StoredRows):
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def insert(self, transaction: Transaction, row: tuple, *, statement: str = "INSERT") -> int:
-        """Insert a complete row (identity and defaults filled, computed and rowversion places None); its row id.
+        """Insert a complete row (identity and defaults filled, computed and rowversion cells None); returns its row id.
 
         Errors 515, 547, 2627/2601; raises `MustWait` when another transaction decides about the key.
         """
@@ -252,22 +252,18 @@ class Table(StoredRows):
         self, transaction: Transaction, changes: Sequence[tuple[int, tuple]], *, statement: str = "UPDATE",
         assigned: Container[int] = (),
     ) -> list[tuple[tuple, tuple]]:  # fmt: skip
-        """Replace rows by (row id, complete new row); (old, new) of each, computed and rowversion values filled.
+        """Replace rows by (row id, complete new row); returns (old, new) of each, with computed and rowversion values.
 
-        `assigned` are the places that the statement sets, whether or not a value changes.
+        `assigned` are the positions that the statement sets, whether or not a value changes.
 
         Unique keys are checked after all rows have changed. SNAPSHOT transactions get 3960 for rows that changed since.
         """
         return writing.update(self, transaction, changes, statement, assigned)
 
     def delete(self, transaction: Transaction, rowids: Sequence[int], *, statement: str = "DELETE") -> list[tuple]:
-        """Delete rows; returns them. Row ids of rows that are gone already are passed over."""
+        """Delete rows and return them. Row ids of rows already gone are skipped."""
         return writing.delete(self, transaction, rowids, statement)
 
     def truncate(self, transaction: Transaction) -> None:
         """TRUNCATE TABLE: errors 4711 (tracked), 4712 (referenced); resets the identity."""
         writing.truncate(self, transaction)
-
-    def not_found(self) -> SqlError:
-        """Error 208 for this table's name."""
-        return error(208, name=self.full_name)

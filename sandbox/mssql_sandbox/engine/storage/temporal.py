@@ -1,4 +1,4 @@
-"""System-versioned tables when rows are written: period columns, and former rows kept in the history table.
+"""System-versioned tables on write: period columns, and former rows kept in the history table.
 
 What does not belong here: definitions and FOR SYSTEM_TIME (the executor's temporal.py).
 """
@@ -19,7 +19,7 @@ _DIGITS = 7
 
 
 def current_period(table: Table, transaction: Transaction) -> tuple[int, int]:
-    """Start and end of a row that is written now: the transaction's begin, and the last moment of the year 9999."""
+    """Start and end of the period of a new row: the transaction's begin, and the last moment of the year 9999."""
     assert table.period_at is not None
     start, end = (table.columns[place].type for place in table.period_at)
     return _rounded(transaction.begin_ticks, start), _END_OF_TIME - 10 ** (_DIGITS - end.scale)
@@ -31,9 +31,9 @@ def _rounded(ticks: int, type_: SqlType) -> int:
 
 
 def former_row(table: Table, history: Table, transaction: Transaction, row: tuple) -> tuple:
-    """A row of the history table for a row that is no longer current; 13535 when it is younger than the transaction.
+    """The history row of a row that is no longer current; 13535 if it is younger than the transaction.
 
-    A row changed twice in one transaction leaves a former row whose period is empty; queries do not show those.
+    A row changed twice in one transaction leaves a history row whose period is empty; queries do not show it.
     """
     assert table.period_at is not None
     start, end = table.period_at

@@ -1,4 +1,4 @@
-"""How an UPDATE stands in the log that change data capture reads: as updates, or as deletes and inserts.
+"""How an UPDATE is recorded in the log that change data capture reads: as updates, or as deletes and inserts.
 
 What does not belong here: the update itself (writing.py), and what capture makes of the records.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mssql_sandbox.engine.storage.table import Table
 
 SINGLETON_UPDATES = 8207
-"""Trace flag: an update of one row is logged as an update, whatever keys it changes [doc KB 302341]."""
+"""Trace flag: an update of one row is logged as an update, even if it changes keys [doc KB 302341]."""
 
 
 def log_updates(
@@ -24,9 +24,9 @@ def log_updates(
     rekeyed: dict[int, bool],
     assigned: Container[int],
 ) -> None:
-    """Log what a statement has updated: (row id, old, new) of each row.
+    """Log the updates of a statement: (row id, old, new) of each row.
 
-    `rekeyed` holds the row ids whose unique keys changed (True: the primary key's), `assigned` the places that are set.
+    `rekeyed` holds the row ids whose unique keys changed (True: the primary key's), `assigned` the positions set.
     """
     if not done:
         return
@@ -35,8 +35,8 @@ def log_updates(
         part.log.grow(len(done))
         return
     single = len(done) == 1 and SINGLETON_UPDATES in table.database.server.trace_flags
-    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own. So it is for rows
-    # whose key is set to what it was [dbz].
+    # Several primary keys at once: all deletes come before all inserts, each with an LSN of its own. This includes
+    # rows whose key is set to its old value [dbz].
     key = table.primary_key
     whole = key is not None and any(place in assigned for place in key.ordinals)
     split = [change for change in done if whole or rekeyed.get(change[0])] if len(done) > 1 else []

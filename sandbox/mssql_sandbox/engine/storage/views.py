@@ -1,7 +1,7 @@
-"""Read views: which version of each row a statement sees, and which locks reading takes.
+"""Read views: the version of each row that a statement sees, and the locks that reading takes.
 
-`open_view` maps isolation level, database options and table hints onto a `ReadView`; scans ask it for every row that
-is not plainly committed. What does not belong here: walking indexes (scan.py).
+`open_view` maps isolation level, database options and table hints to a `ReadView`; scans use it for every row that has
+an uncommitted or recent version. What does not belong here: walking indexes (scan.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mssql_sandbox.engine.lock_modes import LockMode
-from mssql_sandbox.engine.lock_requests import Duration, MustWait, Resource
+from mssql_sandbox.engine.lock_requests import Duration, LockOwner, MustWait, Resource
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
 from mssql_sandbox.engine.versions import Slot, Version, ViewMode, committed_before
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mssql_sandbox.engine.storage.table import Table
 
 ESCALATION = 5000
-"""Row locks of one view on one table after which the table is locked instead."""
+"""The number of row locks of one view on one table after which the table is locked instead."""
 _LOCKING = frozenset({"readcommittedlock", "repeatableread", "holdlock", "serializable", "updlock", "xlock",
                       "tablock", "tablockx", "readpast"})  # fmt: skip
 
@@ -61,7 +61,7 @@ class ReadView:
         return self.transaction.locks[table.resource].mode is not LockMode.SCH_M
 
     def resolve(self, table: Table, rowid: int, slot: Slot) -> tuple | None:
-        """The row as this view sees it, None if there is none; raises `MustWait` behind another writer."""
+        """The row as this view sees it, None if there is none; raises `MustWait` for another transaction's change."""
         mode = self.mode
         if mode == "snapshot":
             return committed_before(slot, self.sequence, self.transaction)
@@ -78,8 +78,8 @@ class ReadView:
             return None
         return slot.row
 
-    def _wait(self, table: Table, rowid: int, writer: Transaction) -> None:
-        """Queue behind the writer; returns only when locked rows are skipped."""
+    def _wait(self, table: Table, rowid: int, writer: LockOwner) -> None:
+        """Queue for the writer's row; returns only if locked rows are skipped."""
         if self.skip_locked:
             return
         duration: Duration = "transaction" if self.mode == "held" else "instant"
@@ -87,7 +87,7 @@ class ReadView:
         locks.acquire_from(writer, self.transaction, table.row_resource(rowid), self.row_mode, duration=duration)
 
     def _hold(self, table: Table, rowid: int) -> bool:
-        """Lock a committed row for the transaction; False when it is locked and locked rows are skipped."""
+        """Lock a committed row for the transaction; False if it is locked and locked rows are skipped."""
         if table.private:
             return True
         locks = self.transaction.manager.locks
@@ -179,7 +179,7 @@ def row_view(view: ReadView) -> ReadView:
     )
 
 
-def wait_for_row(transaction: Transaction, table: Table, rowid: int, writer: Transaction) -> None:
+def wait_for_row(transaction: Transaction, table: Table, rowid: int, writer: LockOwner) -> None:
     """Queue for an exclusive lock on a row that `writer` has changed; always raises `MustWait` or 1205."""
     resource: Resource = table.row_resource(rowid)
     transaction.manager.locks.acquire_from(writer, transaction, resource, LockMode.X, duration="transaction")

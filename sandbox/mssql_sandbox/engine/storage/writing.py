@@ -69,7 +69,7 @@ def insert(table: Table, transaction: Transaction, rows: Sequence[tuple], statem
 def _new_entries(
     table: Table, transaction: Transaction, indexes: Sequence[Index], row: tuple
 ) -> list[tuple[Index, Any]]:
-    """Keys of a new row in the indexes that cover it, each found to be free where it must be unique."""
+    """Keys of a new row in the indexes that cover it, checked for uniqueness."""
     entries: list[tuple[Index, Any]] = []
     for index in indexes:
         if index.predicate is not None and not index.covers(row):
@@ -245,7 +245,7 @@ def _claim(table: Table, transaction: Transaction, rowid: int) -> tuple | None:
 def _check_unique(
     table: Table, transaction: Transaction, index: Index, key: Any, row: tuple, rowids: Iterable[int], *, own: int
 ) -> None:
-    """Raise 2627/2601 when another current row, among `rowids`, has the key; wait while another transaction decides."""
+    """Raise 2627/2601 if another current row, among `rowids`, has the key; wait for open transactions on it."""
     for rowid in rowids:
         if rowid == own:
             continue
@@ -270,7 +270,7 @@ def duplicate(table: Table, index: Index, row: tuple) -> SqlError:
 
 
 def _reindex(table: Table, transaction: Transaction, done: list[tuple[int, tuple, tuple]]) -> dict[int, bool]:
-    """Enter new keys of updated rows; returns the row ids whose unique keys changed (True: of the primary key)."""
+    """Add new keys of updated rows; returns the row ids whose unique keys changed (True: of the primary key)."""
     rekeyed: dict[int, bool] = {}
     for index in table.indexes:
         if index.disabled:

@@ -1,14 +1,12 @@
-"""Atomic values: those of nodes, conversions between them, their text, comparison and arithmetic.
+"""Atomic values: those of nodes, conversions between them, their text, sums.
 
-An xs:string is a str, an untyped value an `Untyped`, xs:decimal and its kin a Decimal, xs:double a float, xs:boolean a
-bool, dates and times a `Temporal`. What cannot be converted is an empty sequence (None), as in the server.
+An xs:string is a str, an untyped value an `Untyped`, xs:decimal and integers a Decimal, xs:double a float, xs:boolean a
+bool. A value that cannot be converted is an empty sequence (None), as in the server.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -16,13 +14,7 @@ from mssql_sandbox.engine.xml.tree import Document, Node
 
 
 class Untyped(str):
-    """xdt:untypedAtomic: takes the type of what it meets."""
-
-    __slots__ = ()
-
-
-class Temporal(str):
-    """A date or time in its ISO form, which orders as the values do."""
+    """xdt:untypedAtomic: takes the type of the value it is combined with."""
 
     __slots__ = ()
 
@@ -33,15 +25,10 @@ _DECIMALS = frozenset({
     "decimal", "integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "negativeInteger",
     "nonPositiveInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte",
 })  # fmt: skip
-_TIMES = frozenset({"dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay", "duration"})
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
 
 
 def atomized(item: Item) -> Atomic:
-    """The value of an item: a node's is untyped unless its schema says more."""
+    """The value of an item: a node's is untyped unless a schema declares its type."""
     if not isinstance(item, Node):
         return item
     text = item.string_value()
@@ -54,7 +41,7 @@ def atomized(item: Item) -> Atomic:
 
 
 def converted(value: Atomic, kind: str) -> Atomic | None:
-    """A value as an xs: type, by its local name; None where it is no such value."""
+    """A value as an xs: type, by its local name; None if it has no such value."""
     if kind in _DECIMALS:
         number = number_of(value)
         if number is None or not math.isfinite(number):
@@ -68,13 +55,11 @@ def converted(value: Atomic, kind: str) -> Atomic | None:
         if isinstance(value, str):
             return {"true": True, "1": True, "false": False, "0": False}.get(value.strip())
         return bool(value)
-    if kind in _TIMES:
-        return Temporal(shown(value).strip())
     return shown(value)
 
 
 def number_of(value: Atomic) -> Decimal | float | None:
-    """A value as a number: Decimal where it is written without exponent."""
+    """A value as a number: Decimal if it is written without exponent."""
     if isinstance(value, bool):
         return Decimal(int(value))
     if not isinstance(value, str):
@@ -104,39 +89,13 @@ def shown(value: Atomic) -> str:
     return repr(value).upper().replace("E+", "E")
 
 
-def compare(sign: str, left: Atomic, right: Atomic) -> bool:
-    """Whether a comparison holds; an untyped value takes the other's type, and never holds where it cannot."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        sides = converted(left, "boolean"), converted(right, "boolean")
-    elif isinstance(left, (Decimal, float)) or isinstance(right, (Decimal, float)):
-        sides = number_of(left), number_of(right)
-        if any(isinstance(side, float) for side in sides):
-            sides = tuple(None if side is None else float(side) for side in sides)  # type: ignore[assignment]
-    else:
-        sides = str(left), str(right)
-    if sides[0] is None or sides[1] is None:
-        return False
-    return _COMPARE[sign](sides[0], sides[1])
-
-
 def calculate(sign: str, left: Atomic, right: Atomic) -> Atomic | None:
-    """Arithmetic; untyped values count as xs:double. Division by zero is empty."""
+    """A sum or difference; untyped values count as xs:double. Values that are not numbers give an empty result."""
     numbers = [number_of(side) for side in (left, right)]
-    if numbers[0] is None or numbers[1] is None:
-        return None
     if any(isinstance(side, (Untyped, float)) for side in (left, right)):
-        numbers = [float(number) for number in numbers if number is not None]
+        numbers = [None if number is None else float(number) for number in numbers]
     a: Any = numbers[0]
     b: Any = numbers[1]
-    try:
-        if sign == "+":
-            return a + b
-        if sign == "-":
-            return a - b
-        if sign == "*":
-            return a * b
-        if sign == "mod":
-            return math.fmod(a, b) if isinstance(a, float) else a % b
-        return Decimal(int(a / b)) if sign == "idiv" else a / b
-    except (ZeroDivisionError, InvalidOperation, ValueError):
+    if a is None or b is None:
         return None
+    return a + b if sign == "+" else a - b

@@ -1,4 +1,4 @@
-"""Text to trees: documents and fragments, with the server's errors for what is not well formed."""
+"""Text to trees: documents and fragments, with the server's errors for text that is not well formed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parsed(text: str, types: Types | None = None) -> Document:
 
 
 def parse(text: str, *, keep_blanks: bool = False) -> Document:
-    """A new tree. Text of nothing but white space is dropped unless kept, or under xml:space="preserve".
+    """A new tree. Text of white space only is dropped unless kept, or under xml:space="preserve".
 
     Raises:
         SqlError: 9400 and others of their kind, with line and character.
@@ -83,7 +83,7 @@ def _fault(failure: expat.ExpatError, body: str) -> SqlError:
 
 
 class _Builder:
-    """What expat tells, as a tree."""
+    """Builds a tree from expat's events."""
 
     def __init__(self, *, keep_blanks: bool) -> None:
         self.document = Document()

@@ -1,22 +1,21 @@
-"""The methods of xml values over their text: what value(), query(), exist(), nodes() and modify() find."""
+"""The methods of xml values over their text: value(), query(), exist(), nodes() and modify()."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from mssql_sandbox.engine.xml import syntax as x
-from mssql_sandbox.engine.xml.atomics import Atomic, atomized
+from mssql_sandbox.engine.xml.atomics import Atomic, atomized, shown
 from mssql_sandbox.engine.xml.changes import changed
-from mssql_sandbox.engine.xml.evaluation import Focus, SqlValues, contents, evaluate
-from mssql_sandbox.engine.xml.functions import Items
+from mssql_sandbox.engine.xml.evaluation import Focus, Items, SqlValues, evaluate
 from mssql_sandbox.engine.xml.parsing import parse, parsed
-from mssql_sandbox.engine.xml.tree import Node, Types
+from mssql_sandbox.engine.xml.tree import Node, Text, Types
 from mssql_sandbox.engine.xml.writing import written
 from mssql_sandbox.errors import SqlError
 
 
 class NodeReference(str):
-    """A cell that nodes() has made: the node in its tree; paths begin there and can go up from it."""
+    """A cell of nodes(): the node in its tree; paths begin there and can go up from it."""
 
     __slots__ = ("node",)
     node: Node
@@ -41,7 +40,7 @@ def exists(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None
 
 
 def single_value(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> Atomic | None:
-    """The one value that a query finds; None for none. 2389 where there are several after all."""
+    """The single value that a query finds; None for none. 2389 if there are several after all."""
     found = select(value, query, sql, types)
     if len(found) > 1:
         raise several("value")
@@ -57,8 +56,23 @@ def several(method: str) -> SqlError:
 
 
 def fragment(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> str:
-    """What a query finds, as an xml value of its own."""
-    return written(contents(select(value, query, sql, types)))
+    """The nodes that a query finds, as a new xml value."""
+    return written(_nodes(select(value, query, sql, types)))
+
+
+def _nodes(items: Items) -> Iterator[Node]:
+    """Items as nodes: runs of atomic values are texts, with spaces between."""
+    run: list[str] = []
+    for item in items:
+        if not isinstance(item, Node):
+            run.append(shown(item))
+            continue
+        if run:
+            yield Text(None, " ".join(run))
+            run = []
+        yield item
+    if run:
+        yield Text(None, " ".join(run))
 
 
 def references(value: str, query: x.Expr, sql: SqlValues, types: Types | None = None) -> Iterator[NodeReference]:
@@ -77,5 +91,5 @@ def modified(value: str, change: x.Expr, sql: SqlValues, types: Types | None = N
 
 
 def normalised(text: str, *, keep_blanks: bool = False) -> str:
-    """Text as it is stored in a column of type xml: checked, without white space that means nothing."""
+    """Text as stored in a column of type xml: checked, without insignificant white space."""
     return written([parse(text, keep_blanks=keep_blanks)])

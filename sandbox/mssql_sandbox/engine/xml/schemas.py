@@ -1,7 +1,7 @@
-"""XML schema collections: what they declare, which simple types elements and attributes have, what they refuse.
+"""XML schema collections: their declarations, the simple types of elements and attributes, and validation.
 
-Schemas are read for names and simple types. A value is checked for elements that no schema declares (6913), and for
-simple values that are none of their type (6926); the order and number of elements is not checked.
+Schemas are read for names and simple types. A value is checked for undeclared elements (6913) and for simple values of
+the wrong type (6926); the order and number of elements is not checked.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 
 from mssql_sandbox.engine.xml.atomics import converted
 from mssql_sandbox.engine.xml.parsing import parse
-from mssql_sandbox.engine.xml.scanner import XS
-from mssql_sandbox.engine.xml.tree import Attribute, Document, Element, Node, descendants
+from mssql_sandbox.engine.xml.tree import XS, XSI, Attribute, Document, Element, Node, descendants
 from mssql_sandbox.errors import SqlError
 
 Key = tuple[str, str]
-_XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _CHECKED = frozenset({
     "decimal", "integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "unsignedInt",
     "double", "float", "boolean",
@@ -24,7 +22,7 @@ _CHECKED = frozenset({
 
 @dataclass(slots=True, eq=False)
 class SchemaCollection:
-    """The schemas of a collection: their texts, the elements that may stand at the top, and simple types by name.
+    """The schemas of a collection: their texts, the elements allowed at the top, and simple types by name.
 
     `elements` and `attributes` give the local name of an xs: type, "" where the content is complex, or where schemas of
     one namespace give a name several types.
@@ -38,7 +36,7 @@ class SchemaCollection:
     types: dict[Key, str] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Take in the schemas of a text.
+        """Add the schemas of a text.
 
         Raises:
             SqlError: 2306 for what holds no schema; what is not well formed.
@@ -53,18 +51,18 @@ class SchemaCollection:
         self.texts.append(text)
 
     def copy(self) -> SchemaCollection:
-        """One with the same content."""
+        """A copy."""
         made = SchemaCollection()
         made.become(self)
         return made
 
     def become(self, other: SchemaCollection) -> None:
-        """Take over the content of another one: a change is undone so, for columns know the collection itself."""
+        """Take over the content of another collection, to undo a change: columns refer to the collection itself."""
         self.texts, self.spaces, self.roots = list(other.texts), list(other.spaces), set(other.roots)
         self.elements, self.attributes, self.types = dict(other.elements), dict(other.attributes), dict(other.types)
 
     def type_of(self, node: Node) -> str | None:
-        """The simple type of a node; None where there is none."""
+        """The simple type of a node; None if there is none."""
         if isinstance(node, Attribute):
             parent = node.parent
             space = parent.name.space if isinstance(parent, Element) else ""
@@ -74,7 +72,7 @@ class SchemaCollection:
         return None
 
     def check(self, document: Document) -> None:
-        """Refuse a value with elements that are not declared, or with simple values that are none.
+        """Refuse a value with undeclared elements, or with invalid simple values.
 
         Raises:
             SqlError: 6913, 6926.
@@ -92,7 +90,7 @@ class SchemaCollection:
 
     def _check_value(self, node: Element | Attribute) -> None:
         kind = self.type_of(node)
-        nil = isinstance(node, Element) and any(each.name.space == _XSI for each in node.attributes)
+        nil = isinstance(node, Element) and any(each.name.space == XSI for each in node.attributes)
         if kind in _CHECKED and not nil and converted(node.string_value(), kind) is None:
             raise SqlError(
                 6926, f"XML Validation: Invalid simple type value: '{node.string_value()}'. Location: {_place(node)}"
@@ -119,7 +117,7 @@ class SchemaCollection:
                 _enter(self.attributes, (space, name), self._type(node))
 
     def _type(self, node: Element) -> str:
-        """The xs: type behind a declaration: by name, or of the simple type inside it."""
+        """The xs: type of a declaration: by name, or of the simple type inside it."""
         written = _attribute(node, "type")
         if written:
             return self._named(node, written)
@@ -156,7 +154,7 @@ def _shown(node: Element | Attribute) -> str:
 
 
 def _place(node: Element | Attribute) -> str:
-    """Where a node is, as the server writes it: /*:a[1]/*:b[2]."""
+    """The path of a node, as the server writes it: /*:a[1]/*:b[2]."""
     steps = []
     each: Node | None = node
     while isinstance(each, (Element, Attribute)):

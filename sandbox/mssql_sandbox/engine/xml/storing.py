@@ -1,4 +1,4 @@
-"""Values of other types as xml: checked, and written as the server keeps them."""
+"""Conversion of other types to xml: checked, and written as the server keeps them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def to_xml(source: SqlType, style: int | None) -> Callable[[Any], str] | None:
     """The function from text or bytes to xml; None for other types. Styles 1 and 3 keep white space.
 
     Raises:
-        SqlError: 9400 and its kin where the value is not well formed, 9402 for an encoding that its bytes are not in.
+        SqlError: 9400 and similar if the value is not well formed, 9402 if its bytes are not in the declared encoding.
     """
     keep = style in _PRESERVE
     if source.name in STRINGS:
@@ -31,7 +31,7 @@ def to_xml(source: SqlType, style: int | None) -> Callable[[Any], str] | None:
 
 
 def _text(value: bytes) -> str:
-    """Bytes as text: by their mark, by the encoding that the document declares, else as UTF-8."""
+    """Bytes as text: by their byte-order mark, by the declared encoding, else as UTF-8."""
     encoding = next((name for mark, name in _MARKS if value.startswith(mark)), "")
     if not encoding:
         declared = _ENCODING.match(value)

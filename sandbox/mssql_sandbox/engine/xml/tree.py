@@ -1,4 +1,4 @@
-"""Nodes of XML values. A tree is never changed once others may hold it: changes are made in a tree parsed for them."""
+"""Nodes of XML values. A shared tree is never changed: changes are made in a tree parsed for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 XML_SPACE = "http://www.w3.org/XML/1998/namespace"
+XS = "http://www.w3.org/2001/XMLSchema"
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An expanded name; the prefix is how it was written and plays no part in comparisons."""
+    """An expanded name; the prefix is as written and is ignored in comparisons."""
 
     space: str
     local: str
@@ -29,7 +31,7 @@ class Node:
     parent: Parent | None = None
 
     def children_of(self) -> list[Node]:
-        """What is inside; nothing, for most."""
+        """The children of the node; most kinds have none."""
         return []
 
     def string_value(self) -> str:
@@ -90,11 +92,11 @@ class Parent(Node):
         return self.children
 
     def string_value(self) -> str:
-        """All text inside, comments and instructions left out."""
+        """All text inside, without comments and instructions."""
         return "".join(child.string_value() for child in self.children if not isinstance(child, (Comment, Instruction)))
 
     def append(self, child: Node) -> None:
-        """Add a child at the end; texts that meet become one."""
+        """Append a child; adjacent texts are merged."""
         last = self.children[-1] if self.children else None
         if type(child) is Text and type(last) is Text:
             last.text += child.text
@@ -105,7 +107,7 @@ class Parent(Node):
 
 @dataclass(slots=True, eq=False)
 class Document(Parent):
-    """The root of a value: any number of elements and texts may stand under it; `types` tells those of a schema."""
+    """The root of a value: it may have any number of elements and texts; `types` are those of a schema."""
 
     types: Types | None = None
 
@@ -119,7 +121,7 @@ class Element(Parent):
     spaces: dict[str, str] = field(default_factory=dict)
 
     def space_of(self, prefix: str) -> str | None:
-        """The namespace that a prefix stands for here; None when it stands for none."""
+        """The namespace of a prefix here; None if it is not declared."""
         node: Node | None = self
         while isinstance(node, Element):
             if prefix in node.spaces:
@@ -129,7 +131,7 @@ class Element(Parent):
 
 
 Types = Callable[[Node], str | None]
-"""What a schema says of a node: the local name of its simple type, None where it has none."""
+"""The type that a schema gives to a node: the local name of its simple type, None if it has none."""
 
 
 def descendants(node: Node) -> Iterator[Node]:
@@ -156,27 +158,3 @@ def copied(node: Node) -> Node:
     for child in node.children:
         twin.append(copied(child))
     return twin
-
-
-def in_order(nodes: list[Node]) -> list[Node]:
-    """Nodes of trees in document order, each once."""
-    if len(nodes) < 2:
-        return nodes
-    places: dict[int, int] = {}
-    tops: list[Node] = []
-    for node in nodes:
-        if not any(top is node.top() for top in tops):
-            tops.append(node.top())
-    for top in tops:
-        _number(top, places)
-    unique = {id(node): node for node in nodes}
-    return sorted(unique.values(), key=lambda node: places[id(node)])
-
-
-def _number(node: Node, places: dict[int, int]) -> None:
-    places[id(node)] = len(places)
-    if isinstance(node, Element):
-        for attribute in node.attributes:
-            places[id(attribute)] = len(places)
-    for child in node.children_of():
-        _number(child, places)

@@ -42,7 +42,7 @@ def _write(node: Node, parts: list[str], scope: Mapping[str, str]) -> None:
 
 
 def _write_element(node: Element, parts: list[str], scope: Mapping[str, str]) -> None:
-    """An element. What it, or an attribute, needs of namespaces that are declared farther out is declared here."""
+    """An element. Namespaces that it, or an attribute, needs and that are declared farther out are declared here."""
     here = {**scope, **node.spaces}
     missing: dict[str, str] = {}
     name = _bound(node.name, here, missing, default=True)
@@ -67,7 +67,7 @@ def _declaration(prefix: str, space: str) -> str:
 
 
 def _bound(name: Name, here: dict[str, str], missing: dict[str, str], *, default: bool) -> str:
-    """A name as written where `here` is in scope; a default namespace from farther out gets a prefix, p1 and so on."""
+    """A name as written if `here` is in scope; a default namespace from farther out gets a prefix, p1 and so on."""
     if name.space == XML_SPACE:
         return f"xml:{name.local}"
     if not name.space:

@@ -37,7 +37,7 @@ def rows_meant(cursor: ApiCursor, row: int) -> list[int]:
 
 
 def _current(rows: Keyset, transaction: Transaction, rowid: int, *, check: bool) -> tuple:
-    """The row as it is; 16947 when it is gone, 16934 when it is not what was fetched."""
+    """The current row; 16947 if it is gone, 16934 if it differs from the fetched one."""
     view = open_view(transaction, rows.table.database, for_update=True)
     view.open(rows.table)
     now = rows.table.fetch(view, rowid)
@@ -137,7 +137,7 @@ def _place(table: Table, value: RpcParameter) -> int:
 
 
 def _cell(table: Table, value: RpcParameter) -> tuple[int, Any]:
-    """Place and stored value of a column to be set."""
+    """Position and stored value of a column to be set."""
     place = _place(table, value)
     column = table.columns[place]
     if column.is_rowversion:

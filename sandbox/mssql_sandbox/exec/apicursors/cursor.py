@@ -1,8 +1,8 @@
-"""One open server cursor: its kind, and the place of its fetch buffer.
+"""One open server cursor: its kind, and the position of its fetch buffer.
 
 A buffer is the block of rows that the last fetch returned; fetches are relative to it. The rules of FETCH_FIRST to
-FETCH_PREV_NOADJUST are those of sp_cursorfetch (Microsoft's documentation of the system stored procedures), the return
-status 2 of a move that had to be adjusted is known from mssql-jdbc's handling of it.
+FETCH_PREV_NOADJUST are those of sp_cursorfetch (Microsoft's documentation of the system stored procedures); return
+status 2 of an adjusted move is known from mssql-jdbc's source.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.apicursors.messages import cursor_error
 from mssql_sandbox.exec.apicursors.rows import RowSource
+from mssql_sandbox.exec.session_state import SessionState
 
 MAX_CURSORS = 5_000
 _FIRST_HANDLE = 180_150_003
@@ -22,7 +23,7 @@ ADJUSTED = 2
 
 
 class ScrollOption(enum.IntFlag):
-    """What a cursor is asked to be, and, from 0x1000 on, what else may be asked for."""
+    """The requested kind of a cursor and, from 0x1000 on, further options."""
 
     KEYSET = 0x01
     DYNAMIC = 0x02
@@ -35,7 +36,7 @@ class ScrollOption(enum.IntFlag):
 
 
 class ConcurrencyOption(enum.IntFlag):
-    """How changes through the cursor are guarded."""
+    """The concurrency option of a cursor."""
 
     READ_ONLY = 0x01
     SCROLL_LOCKS = 0x02
@@ -60,7 +61,7 @@ class Fetch(enum.IntEnum):
 
 @dataclass(slots=True)
 class ApiCursor:
-    """An open cursor. `start` is the zero-based place of the buffer's first row, -1 before all rows."""
+    """An open cursor. `start` is the zero-based position of the buffer's first row, -1 before all rows."""
 
     handle: int
     rows: RowSource
@@ -72,11 +73,11 @@ class ApiCursor:
 
     @property
     def forward_only(self) -> bool:
-        """Whether only the next rows may be asked for."""
+        """Whether only the next rows can be fetched."""
         return bool(self.scroll & (ScrollOption.FORWARD_ONLY | ScrollOption.FAST_FORWARD))
 
     def move(self, fetch: Fetch, row: int, count: int) -> int:
-        """Place the buffer; the return status. 16911 for a kind that forward-only cursors do not have."""
+        """Position the buffer and return the status. 16911 for a fetch that forward-only cursors do not have."""
         if self.forward_only and fetch not in (Fetch.NEXT, Fetch.REFRESH, Fetch.INFO, Fetch.FIRST):
             raise cursor_error(16911, procedure="sp_cursorfetch", fetch=fetch.name)
         if fetch in (Fetch.REFRESH, Fetch.INFO):
@@ -85,7 +86,7 @@ class ApiCursor:
         start, stop = _MOVES[fetch](self, row, count)
         status = 0
         if start < 0 and fetch is not Fetch.PREV_NOADJUST and stop > 0:
-            # A move to before the first row shows the first rows instead, and says so.
+            # A move before the first row returns the first rows instead, and reports the adjustment.
             start, stop, status = 0, count, ADJUSTED
         elif start < 0 and (fetch is Fetch.PREV or row < 0):
             start, stop, status = 0, count, ADJUSTED
@@ -94,7 +95,7 @@ class ApiCursor:
         return status
 
     def place(self, row: int) -> int:
-        """The place of the buffer's `row`-th row (from 1); 16930 when it is not in the buffer."""
+        """The position of the buffer's `row`-th row (from 1); 16930 if it is not in the buffer."""
         if not 1 <= row <= self.size:
             raise cursor_error(16930)
         return self.start + row - 1
@@ -165,7 +166,7 @@ class ApiCursors:
     _prepared_handles: itertools.count[int] = field(default_factory=lambda: itertools.count(1_073_741_824))
 
     def add(self, rows: RowSource, scroll: ScrollOption, concurrency: ConcurrencyOption) -> ApiCursor:
-        """Open a cursor; 701 when there are too many."""
+        """Open a cursor; 701 if there are too many."""
         if len(self.open) >= MAX_CURSORS:
             raise error(701, pool="default")
         cursor = ApiCursor(next(self._handles), rows, scroll, concurrency)
@@ -173,14 +174,14 @@ class ApiCursors:
         return cursor
 
     def find(self, handle: object, procedure: str) -> ApiCursor:
-        """An open cursor; 16909 for a handle that is none."""
+        """An open cursor; 16909 for an unknown handle."""
         found = self.open.get(handle) if isinstance(handle, int) else None
         if found is None:
             raise cursor_error(16909, procedure=procedure, handle=_hexadecimal(handle))
         return found
 
     def prepare(self, prepared: PreparedCursor) -> int:
-        """Keep a prepared cursor; its handle."""
+        """Store a prepared cursor and return its handle."""
         if len(self.prepared) >= MAX_CURSORS:
             raise error(701, pool="default")
         handle = next(self._prepared_handles)
@@ -188,7 +189,7 @@ class ApiCursors:
         return handle
 
     def find_prepared(self, handle: object) -> PreparedCursor:
-        """A prepared cursor; 8179 for a handle that is none."""
+        """A prepared cursor; 8179 for an unknown handle."""
         found = self.prepared.get(handle) if isinstance(handle, int) else None
         if found is None:
             raise error(8179, handle=handle)
@@ -197,3 +198,10 @@ class ApiCursors:
 
 def _hexadecimal(handle: object) -> str:
     return f"{handle:x}" if isinstance(handle, int) else "0"
+
+
+def cursors_of(session: SessionState) -> ApiCursors:
+    """The cursors of a session."""
+    found = session.api_cursors
+    assert isinstance(found, ApiCursors)
+    return found

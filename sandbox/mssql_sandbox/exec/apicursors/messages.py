@@ -20,5 +20,5 @@ _TEXTS = {
 
 
 def cursor_error(number: int, **values: object) -> SqlError:
-    """The error of this number; the places of its text are given by name."""
+    """The error of this number; `values` fill the placeholders of its text."""
     return SqlError(number, _TEXTS[number].format(**values))

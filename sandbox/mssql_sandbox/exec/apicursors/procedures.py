@@ -1,6 +1,6 @@
 """The sp_cursor family, as drivers call it by number.
 
-Parameters are those of Microsoft's documentation ("Cursor stored procedures"); what drivers rely on beside it is known
+Parameters follow Microsoft's documentation ("Cursor stored procedures"); other behaviour that drivers rely on is known
 from mssql-jdbc's source: the hidden column ROWSTAT, message 16954 before a direct answer, return status 2.
 """
 
@@ -14,16 +14,22 @@ from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.events import Columns, Done, Message, Rows, RpcParameter
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.apicursors import changes
-from mssql_sandbox.exec.apicursors.cursor import ApiCursor, ConcurrencyOption, Fetch, PreparedCursor, ScrollOption
+from mssql_sandbox.exec.apicursors.cursor import (
+    ApiCursor,
+    ConcurrencyOption,
+    Fetch,
+    PreparedCursor,
+    ScrollOption,
+    cursors_of,
+)
 from mssql_sandbox.exec.apicursors.messages import cursor_error
 from mssql_sandbox.exec.apicursors.rows import ROWSTAT, RowSource, keyset_table, open_copied, open_keyset
 from mssql_sandbox.exec.calls.arguments import bind
 from mssql_sandbox.exec.calls.prepared import definitions_of, text_of
 from mssql_sandbox.exec.calls.texts import run_text
 from mssql_sandbox.exec.flow import Answer, Outputs, Steps, StepsTo
-from mssql_sandbox.exec.language import CallProcedure
 from mssql_sandbox.exec.routine import Frame
-from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 from mssql_sandbox.exec.statements.queries import gives_rows
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
@@ -33,20 +39,20 @@ _UPDATE, _DELETE, _INSERT, _REFRESH, _LOCK = 0x01, 0x02, 0x04, 0x08, 0x10
 _OPERATIONS = 0x1F
 _UNKNOWN_COUNT = -1
 _BLOCK = 20
-"""Rows of a fetch that names no number."""
+"""Number of rows of a fetch without a count."""
 _FETCHES = frozenset(int(kind) for kind in Fetch)
 _SKIP_UPDATED = 0x400
 
 
 def _number(parameters: Sequence[RpcParameter], place: int, otherwise: int = 0) -> int:
-    """An integer argument; what is missing, NULL or DEFAULT has the value `otherwise`."""
+    """An integer argument; `otherwise` if it is missing, NULL or DEFAULT."""
     if place >= len(parameters) or parameters[place].value is None or parameters[place].default:
         return otherwise
     return convert(parameters[place].value, parameters[place].type, t.INT)
 
 
 def _returned(parameters: Sequence[RpcParameter], values: Mapping[int, int]) -> Outputs:
-    """Values of those of the parameters which the caller wants back."""
+    """The values of the output parameters."""
     return [
         (place, parameters[place].name, t.INT, value)
         for place, value in values.items()
@@ -58,7 +64,7 @@ def _returned(parameters: Sequence[RpcParameter], values: Mapping[int, int]) -> 
 
 
 def _cursor_query(frame: Frame) -> ast.Query | None:
-    """The one query of a text over which a cursor can be opened."""
+    """The query of a text for which a cursor can be opened."""
     statements = [node for node in frame.routine.statements if not isinstance(node, st.SetOption)]
     if len(statements) != 1 or not isinstance(statements[0], st.SelectStatement):
         return None
@@ -69,7 +75,7 @@ def _cursor_query(frame: Frame) -> ast.Query | None:
 def _open(
     session: SessionState, wanted: PreparedCursor, arguments: Sequence[RpcParameter], *, block: int
 ) -> StepsTo[ApiCursor | None]:
-    """Open a cursor and describe its rows; None when the text was run without one. AUTO_FETCH fetches a block."""
+    """Open a cursor and describe its rows; None if the text ran without a cursor. AUTO_FETCH fetches a block."""
     declared = parse_parameters(wanted.definitions)
     routine = session.routine(wanted.text, declared, key=wanted.definitions)
     frame = Frame(session, routine, in_procedure=True)
@@ -82,7 +88,7 @@ def _open(
         return None
     bind(frame, declared, arguments, query=f"({wanted.definitions}){wanted.text}")
     rows, kind, guard = yield from _row_source(frame, query, wanted.scroll, wanted.concurrency)
-    cursor = session.api_cursors.add(rows, kind, guard)
+    cursor = cursors_of(session).add(rows, kind, guard)
     yield Columns((*rows.columns, ROWSTAT))
     yield rows.sources
     if wanted.scroll & ScrollOption.AUTO_FETCH:
@@ -100,7 +106,7 @@ def _done(session: SessionState, count: int) -> Done:
 def _row_source(
     frame: Frame, query: ast.Query, scroll: int, concurrency: int
 ) -> StepsTo[tuple[RowSource, ScrollOption, ConcurrencyOption]]:
-    """The rows, and what kind of cursor it has become: what cannot be had becomes static, and read-only."""
+    """The rows, and the actual kind of the cursor: unavailable kinds become static and read-only."""
     wanted = ScrollOption(scroll & 0x1F) or ScrollOption.FORWARD_ONLY
     guard = ConcurrencyOption(concurrency & 0x0F) or ConcurrencyOption.OPTIMISTIC
     fixed = wanted & (ScrollOption.STATIC | ScrollOption.FAST_FORWARD)
@@ -115,7 +121,7 @@ def _row_source(
 
 
 def _opened(cursor: ApiCursor | None) -> tuple[int, int, int, int]:
-    """Handle, kind, guard and row count, as the caller is told; zeros when there is no cursor."""
+    """Handle, kind, concurrency and row count for the caller; zeros if there is no cursor."""
     if cursor is None:
         return 0, 0, 0, 0
     known = not cursor.forward_only
@@ -142,7 +148,7 @@ def _cursor_prepare(session: SessionState, parameters: Sequence[RpcParameter]) -
         text_of(parameters[2]), definitions_of(parameters[1]), _number(parameters, 4), _number(parameters, 5)
     )
     session.routine(prepared.text, parse_parameters(prepared.definitions), key=prepared.definitions)
-    handle = session.api_cursors.prepare(prepared)
+    handle = cursors_of(session).prepare(prepared)
     return 0, _returned(parameters, {0: handle})
     yield
 
@@ -150,7 +156,7 @@ def _cursor_prepare(session: SessionState, parameters: Sequence[RpcParameter]) -
 def _cursor_execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorexecute @handle, @cursor OUT, @scrollopt, @ccopt, @rowcount, values…."""
     _require("sp_cursorexecute", parameters, ("@prepared_handle", "@cursor"))
-    prepared = session.api_cursors.find_prepared(parameters[0].value)
+    prepared = cursors_of(session).find_prepared(parameters[0].value)
     wanted = replace(
         prepared,
         scroll=_number(parameters, 2, prepared.scroll),
@@ -164,14 +170,14 @@ def _cursor_execute(session: SessionState, parameters: Sequence[RpcParameter]) -
 def _cursor_prepare_execute(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorprepexec @handle OUT, @cursor OUT, @params, @stmt, @scrollopt, @ccopt, @rowcount, values…."""
     _require("sp_cursorprepexec", parameters, ("@prepared_handle", "@cursor", "@params", "@stmt"))
-    session.api_cursors.prepared.pop(_number(parameters, 0), None)
+    cursors_of(session).prepared.pop(_number(parameters, 0), None)
     prepared = PreparedCursor(
         text_of(parameters[3]),
         definitions_of(parameters[2]),
         _number(parameters, 4, ScrollOption.FORWARD_ONLY),
         _number(parameters, 5),
     )
-    prepared_handle = session.api_cursors.prepare(prepared)
+    prepared_handle = cursors_of(session).prepare(prepared)
     cursor = yield from _open(session, prepared, parameters[7:], block=_number(parameters, 6))
     handle, kind, guard, count = _opened(cursor)
     return 0, _returned(parameters, {0: prepared_handle, 1: handle, 4: kind, 5: guard, 6: count})
@@ -179,8 +185,8 @@ def _cursor_prepare_execute(session: SessionState, parameters: Sequence[RpcParam
 
 def _cursor_unprepare(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     _require("sp_cursorunprepare", parameters, ("@prepared_handle",))
-    session.api_cursors.find_prepared(parameters[0].value)
-    del session.api_cursors.prepared[_number(parameters, 0)]
+    cursors_of(session).find_prepared(parameters[0].value)
+    del cursors_of(session).prepared[_number(parameters, 0)]
     return 0, []
     yield
 
@@ -191,7 +197,7 @@ def _cursor_unprepare(session: SessionState, parameters: Sequence[RpcParameter])
 def _cursor_fetch(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorfetch @cursor [, @fetchtype, @rownum, @nrows]."""
     _require("sp_cursorfetch", parameters, ("@cursor",))
-    cursor = session.api_cursors.find(parameters[0].value, "sp_cursorfetch")
+    cursor = cursors_of(session).find(parameters[0].value, "sp_cursorfetch")
     kind = _number(parameters, 1, Fetch.NEXT) & ~_SKIP_UPDATED
     if kind not in _FETCHES:
         raise cursor_error(16902, procedure="sp_cursorfetch", parameter="fetchtype")
@@ -216,7 +222,7 @@ def _buffer(session: SessionState, cursor: ApiCursor) -> Steps:
 def _cursor(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursor @cursor, @optype, @rownum, @table [, values…]."""
     _require("sp_cursor", parameters, ("@cursor", "@optype", "@rownum", "@table"))
-    cursor = session.api_cursors.find(parameters[0].value, "sp_cursor")
+    cursor = cursors_of(session).find(parameters[0].value, "sp_cursor")
     operation, row, values = _number(parameters, 1) & _OPERATIONS, _number(parameters, 2), parameters[4:]
     if operation == _UPDATE:
         yield from changes.update(session, cursor, row, values)
@@ -234,9 +240,9 @@ def _cursor(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsT
 
 
 def _cursor_option(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_cursoroption @cursor, @code, @value: a name and the like; kept."""
+    """sp_cursoroption @cursor, @code, @value: stores options such as a name."""
     _require("sp_cursoroption", parameters, ("@cursor", "@code", "@value"))
-    cursor = session.api_cursors.find(parameters[0].value, "sp_cursoroption")
+    cursor = cursors_of(session).find(parameters[0].value, "sp_cursoroption")
     cursor.options[_number(parameters, 1)] = parameters[2].value
     return 0, []
     yield
@@ -245,7 +251,7 @@ def _cursor_option(session: SessionState, parameters: Sequence[RpcParameter]) ->
 def _cursor_close(session: SessionState, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
     """sp_cursorclose @cursor; -1 closes all."""
     _require("sp_cursorclose", parameters, ("@cursor",))
-    cursors = session.api_cursors
+    cursors = cursors_of(session)
     if _number(parameters, 0) == -1:
         cursors.open.clear()
     else:

@@ -1,4 +1,4 @@
-"""Where a cursor's rows come from: copied when it is opened, or a set of row ids whose rows are read at each fetch."""
+"""The rows of a cursor: copied when it is opened, or a set of row ids whose rows are read at each fetch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from mssql_sandbox.engine.types import ResultColumn
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.flow import StepsTo
+from mssql_sandbox.exec.plans import Operator
+from mssql_sandbox.exec.query.aggregation import is_aggregate, own_nodes
 from mssql_sandbox.exec.query.leaves import Leaf
-from mssql_sandbox.exec.query.operators import Operator, Rows, gather
-from mssql_sandbox.exec.query.select import SelectPlanner, is_aggregate, own_nodes
+from mssql_sandbox.exec.query.operators import Rows, gather
+from mssql_sandbox.exec.query.select import SelectPlanner
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Field
@@ -26,21 +28,21 @@ from mssql_sandbox.tsql import ast
 
 _ROWID = "\0rowid"
 FETCHED, MISSING = 1, 2
-"""What the column ROWSTAT says of a row of the fetch buffer."""
+"""The values of the column ROWSTAT for a row of the fetch buffer."""
 
 
 class RowSource(Protocol):
-    """The rows of an open cursor, by place."""
+    """The rows of an open cursor, by position."""
 
     columns: tuple[ResultColumn, ...]
     sources: Sources
 
     def __len__(self) -> int:
-        """How many rows the cursor has, deleted ones included."""
+        """The number of the cursor's rows, including deleted ones."""
         ...
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """The rows of these places, each with its ROWSTAT as last cell."""
+        """The rows at these positions, each with its ROWSTAT as last cell."""
         ...
 
 
@@ -56,7 +58,7 @@ class Copied:
         return len(self._rows)
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """Copies never go missing."""
+        """Copies are never missing."""
         return [(*row, FETCHED) for row in self._rows[start:stop]]
         yield
 
@@ -72,7 +74,7 @@ def open_copied(frame: Frame, query: ast.Query) -> StepsTo[Copied]:
 
 
 class Keyset:
-    """Row ids of one table, fixed when the cursor is opened; each fetch reads what these rows are then."""
+    """Row ids of one table, fixed when the cursor is opened; each fetch reads the current rows."""
 
     def __init__(
         self, frame: Frame, table: Table, plan: Operator, wanted: list[list[int] | None], names: Sequence[str]
@@ -85,13 +87,13 @@ class Keyset:
         self._plan = plan
         self._wanted = wanted
         self.before: dict[int, tuple | None] = {}
-        """The table's rows as they were last fetched: what the optimistic check compares with."""
+        """The table's rows as last fetched, for the optimistic check."""
 
     def __len__(self) -> int:
         return len(self.rowids)
 
     def fill(self, again: Operator) -> StepsTo[None]:
-        """Find the rows; from then on `again` reads them."""
+        """Find the rows; afterwards `again` reads them."""
         rows = yield from self.frame.session.transactions.run(self._gathered)
         self.rowids = [row[-1] for row in rows]
         self._plan = again
@@ -100,7 +102,7 @@ class Keyset:
         return gather(self._plan.open(self.frame.context(transaction)))
 
     def read(self, start: int, stop: int) -> StepsTo[list[tuple]]:
-        """The rows as they are now; those that are gone are NULL throughout and marked as missing."""
+        """The current rows; those that are gone are NULL throughout and marked as missing."""
         rowids = self.rowids[start:stop]
         self._wanted[0] = rowids
 
@@ -116,7 +118,7 @@ class Keyset:
 
 
 class _KeysetPlanner(SourcePlanner):
-    """Plans FROM so that rows come with their row id: all of them, or only those that are wanted."""
+    """Plans FROM so that rows come with their row id: all of them, or only the wanted ones."""
 
     def __init__(self, compiler: Compiler, table: Table, wanted: list[list[int] | None]) -> None:
         super().__init__(compiler, None)
@@ -141,7 +143,7 @@ class _KeysetPlanner(SourcePlanner):
 
 
 def keyset_table(frame: Frame, query: ast.Query) -> Table | None:
-    """The one table whose rows a query shows, when each row of the result is one row of it."""
+    """The only table of a query in which each row of the result is one row of the table."""
     body = query.body
     if not isinstance(body, ast.Select) or not isinstance(body.source, ast.NamedTable) or query.ctes:
         return None
@@ -195,7 +197,7 @@ ROWSTAT = ResultColumn("ROWSTAT", t.INT, nullable=False)
 
 
 def described(columns: Sequence[ResultColumn], table: Table | None, names: Sequence[str] = ()) -> Sources:
-    """The base tables of the columns; those of a table's key are marked. ROWSTAT comes last, as an expression."""
+    """The base tables of the columns, with the key columns marked. ROWSTAT comes last, as an expression."""
     tables: list[tuple[str, ...]] = []
     found: list[SourceColumn] = []
     primary = table.primary_key if table is not None else None

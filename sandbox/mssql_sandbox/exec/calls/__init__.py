@@ -1,1 +1,1 @@
-"""Calls: arguments and parameters, EXECUTE, modules and text that are run, prepared statements, remote calls."""
+"""Calls: arguments and parameters, EXECUTE, running modules and text, prepared statements, remote calls."""

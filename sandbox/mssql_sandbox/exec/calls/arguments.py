@@ -1,4 +1,4 @@
-"""How arguments of a call reach the parameters of text and of modules."""
+"""Passing the arguments of a call to the parameters of text and modules."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mssql_sandbox.tsql.statements import VariableDeclaration
 def bind(
     frame: Frame, declared: Sequence[VariableDeclaration], arguments: Sequence[RpcParameter], *, query: str = ""
 ) -> dict[int, int]:
-    """Put arguments into the frame's parameters; which argument wants which parameter back.
+    """Store arguments in the frame's parameters; returns which argument receives which output parameter.
 
-    `query`: definitions and text, as error 8178 shows them, where it is no module that is called.
+    `query`: definitions and text, as error 8178 shows them, if the call is not of a module.
     """
     places = {declaration.name.lower(): number for number, declaration in enumerate(declared)}
     given: set[int] = set()
@@ -46,7 +46,7 @@ def bind(
         if place in given:
             continue
         if slot.table is not None:
-            continue  # a table-valued parameter that is left out has no rows
+            continue  # an omitted table-valued parameter has no rows
         if declaration.default is None:
             if not frame.routine.name:
                 raise error(8178, query=query, parameter=declaration.name)
@@ -56,7 +56,7 @@ def bind(
 
 
 def _as(value: Any, source: t.SqlType, target: t.SqlType, called: str) -> Any:
-    """The argument in the type of its parameter; a procedure's parameter says 8114 where other places say 245."""
+    """The argument in the type of its parameter; for procedures the error is 8114 instead of 245."""
     if value is None or source == target:
         return value
     if source.name == target.name == "int":
@@ -74,4 +74,4 @@ def _as(value: Any, source: t.SqlType, target: t.SqlType, called: str) -> Any:
 
 
 _UNCONVERTED = frozenset({241, 245, 295, 8114, 8169})
-"""Texts that are no values: a parameter of a procedure says 8114 for all of them."""
+"""Errors of text that cannot be converted: for a procedure's parameter all of them are 8114."""

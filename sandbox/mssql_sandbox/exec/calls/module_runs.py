@@ -1,4 +1,4 @@
-"""Running what the database keeps as modules: the routine of a procedure or trigger, calls of procedures."""
+"""Running stored modules: the routine of a procedure or trigger, calls of procedures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mssql_sandbox.exec.session_state import SessionState
 
 
 def module_routine(session: SessionState, found: SchemaObject, virtual: dict[str, Any] | None = None) -> Routine:
-    """The routine of a procedure or trigger, kept while the module stays as it is."""
+    """The routine of a procedure or trigger, kept until the module changes."""
     key = ("module", id(found))
     known = session.routines.get(key)
     if known is not None and not known.active and known.statements is found.definition.node.body:
@@ -64,7 +64,7 @@ def call_procedure(session: SessionState, found: SchemaObject, parameters: Seque
 
 
 def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Steps:
-    """Run a module's statements: its own SET options and temporary tables, as whom it says. 266."""
+    """Run a module's statements with its SET options, temporary tables and EXECUTE AS principal. 266."""
     options = replace(session.options, others=dict(session.options.others))
     identity, before_id = session.scope_identity, session.procedure_id
     count = session.transactions.count
@@ -81,7 +81,7 @@ def run_module(session: SessionState, frame: Frame, found: SchemaObject) -> Step
 
 
 def _executed_as(found: SchemaObject) -> tuple[str, str]:
-    """Whom the module's EXECUTE AS names: (word, CALLER | SELF | OWNER) or (user, name)."""
+    """The principal of the module's EXECUTE AS: (word, CALLER | SELF | OWNER) or (user, name)."""
     for option in found.definition.node.options:
         if option.startswith("EXECUTE AS "):
             who = option.removeprefix("EXECUTE AS ")

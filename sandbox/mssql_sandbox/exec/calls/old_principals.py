@@ -1,4 +1,4 @@
-"""Procedures of old for logins, users and roles, which many set-up scripts still call: each is one statement [doc]."""
+"""Old procedures for logins, users and roles that many setup scripts still call: each runs one statement [doc]."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.errors import call_error
 from mssql_sandbox.exec.calls.texts import run_text
 from mssql_sandbox.exec.flow import Answer, StepsTo
-from mssql_sandbox.exec.language import CallProcedure
-from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """The statement of a procedure, by its parameters; `required` of them must be there. Names come quoted."""
+    """The statement of a procedure, made from its parameters; `required` of them are mandatory, names are quoted."""
 
     parameters: tuple[str, ...]
     statement: str
     required: int = 1
     texts: frozenset[str] = frozenset()
-    """Parameters that are no names but texts."""
+    """Parameters that are text, not names."""
     instead: tuple[tuple[str, str], ...] = ()
-    """Parameters that are as another when they are not given."""
+    """Parameters whose default is the value of another one."""
 
 
 _OLD = {
@@ -48,7 +47,6 @@ _OLD = {
     ),
     "sp_dropuser": _Old(("name_in_db",), "DROP USER {name_in_db}"),
     "sp_revokedbaccess": _Old(("name_in_db",), "DROP USER {name_in_db}"),
-    "sp_changedbowner": _Old(("loginame", "map"), "ALTER AUTHORIZATION ON DATABASE::{database} TO {loginame}"),
 }  # fmt: skip
 
 
@@ -75,7 +73,6 @@ def _call(name: str, old: _Old) -> CallProcedure:
         for place, other in old.instead:
             given.setdefault(place, given[other])
         words = {key: _text(value) if key in old.texts else _quoted(value) for key, value in given.items()}
-        words["database"] = _quoted(session.current_database.name)
         yield from run_text(session, old.statement.format(**words), "", ())
         return 0, []
 

@@ -11,13 +11,12 @@ from mssql_sandbox.exec.calls.procedures import call_by_text
 from mssql_sandbox.exec.calls.texts import TextOutputs, run_text
 from mssql_sandbox.exec.flow import Abort, Answer, Outputs, StepsTo
 from mssql_sandbox.exec.handles import Prepared
-from mssql_sandbox.exec.language import CallProcedure
-from mssql_sandbox.exec.session_state import SessionState
+from mssql_sandbox.exec.session_state import CallProcedure, SessionState
 from mssql_sandbox.tsql.parser import parse_parameters
 
 
 def text_of(parameter: RpcParameter) -> str:
-    """The statement or the definitions that a parameter carries; 214 when it is no national text."""
+    """The statement or the definitions in a parameter; 214 if it is not national text."""
     value = parameter.value
     if not isinstance(value, str):
         raise error(214, name="@statement", type="ntext/nchar/nvarchar")
@@ -25,7 +24,7 @@ def text_of(parameter: RpcParameter) -> str:
 
 
 def definitions_of(parameter: RpcParameter) -> str:
-    """Parameter definitions; NULL stands for none."""
+    """Parameter definitions; NULL means none."""
     return "" if parameter.value is None else text_of(parameter)
 
 
@@ -51,7 +50,7 @@ def _prepare(session: SessionState, parameters: Sequence[RpcParameter]) -> Steps
 
 
 def prepare(session: SessionState, text: str, definitions: str) -> int:
-    """Compile a text and keep it; its handle."""
+    """Compile and store a text; returns its handle."""
     session.routine(text, parse_parameters(definitions), key=definitions)
     return session.prepared.add(Prepared(text, definitions))
 

@@ -1,4 +1,4 @@
-"""EXECUTE: users' procedures, the catalogue's, sp_executesql and strings."""
+"""EXECUTE: users' and system procedures, sp_executesql and strings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.errors import SqlError, call_error, error
 from mssql_sandbox.exec.calls import tableparameters
 from mssql_sandbox.exec.calls.module_runs import call_procedure
-from mssql_sandbox.exec.calls.result_sets import described
-from mssql_sandbox.exec.calls.texts import run_text
+from mssql_sandbox.exec.calls.texts import own_settings, run_text
 from mssql_sandbox.exec.flow import MAX_NESTING, Answer, Pause, Steps, StepsTo
 from mssql_sandbox.exec.impersonation import running_as
 from mssql_sandbox.exec.interpreter import run_inside
 from mssql_sandbox.exec.names import Names
-from mssql_sandbox.exec.options import own_settings
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.sprocs.own import OWN
@@ -29,7 +27,7 @@ from mssql_sandbox.tsql.parser import Parser
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An evaluated argument; `target` is the variable's slot that wants the output."""
+    """An evaluated argument; `target` is the slot of the variable that receives the output."""
 
     parameter: RpcParameter
     target: int = -1
@@ -44,8 +42,6 @@ def execute(frame: Frame, node: st.Execute) -> Steps:
     arguments = [_argument(frame, argument) for argument in node.arguments]
     parameters = [argument.parameter for argument in arguments]
     steps = call_named(session, name, parameters, line=node.line)
-    if node.result_sets is not None:
-        steps = described(frame, steps, node.result_sets)
     status, outputs = yield from steps
     for ordinal, _, type_, value in outputs:
         place = arguments[ordinal].target
@@ -75,7 +71,7 @@ def _argument(frame: Frame, node: st.Argument) -> Argument:
 
 
 def execute_string(frame: Frame, node: st.ExecuteString) -> Steps:
-    """EXEC ('text'): its own scope; USE inside it does not last."""
+    """EXEC ('text'): a scope of its own, after which USE is undone."""
     if node.server:
         raise SqlError(
             7202, f"Could not find server '{node.server}' in sys.servers. Verify that the correct server name was "
@@ -110,7 +106,7 @@ def run_scope(session: SessionState, routine: Any) -> Steps:
 def call_named(
     session: SessionState, name: ast.Name, parameters: Sequence[RpcParameter], *, line: int = 0
 ) -> StepsTo[Answer]:
-    """Call a procedure by name: (return status, outputs). 2812 when there is none."""
+    """Call a procedure by name: (return status, outputs). 2812 if it does not exist."""
     local = name[-1].lower()
     if local == "sp_executesql":
         return (yield from _execute_sql(session, parameters))
@@ -160,7 +156,7 @@ def _execute_sql(session: SessionState, parameters: Sequence[RpcParameter]) -> S
 
 
 def _system(session: SessionState, bound: Any, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """A procedure of the catalogue: its events are awaited one by one."""
+    """Run a system procedure: its events are awaited one by one."""
     arguments: dict[str, object] = {}
     outputs: list[tuple[int, str, t.SqlType]] = []
     known = {parameter.name.casefold(): parameter for parameter in bound.parameters}

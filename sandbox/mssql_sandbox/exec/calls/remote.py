@@ -1,4 +1,4 @@
-"""Remote procedure calls: special ones (prepared, apicursors), the catalogue's and users' procedures by name."""
+"""Remote procedure calls: special ones (prepared, apicursors), system and users' procedures by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.events import OutputParameter, ProcDone, ReturnStatus, RpcParameter
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.calls.procedures import call_by_text
-from mssql_sandbox.exec.failures import end_of_batch, told
+from mssql_sandbox.exec.consequences import end_of_batch
+from mssql_sandbox.exec.failures import messages_of
 from mssql_sandbox.exec.flow import Abort, Steps
 from mssql_sandbox.exec.session_state import SessionState
 
@@ -14,7 +15,7 @@ from mssql_sandbox.exec.session_state import SessionState
 def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> Steps:
     """Run one call: result sets, return status, output parameters, end.
 
-    Outputs come back in the types in which the client sent their parameters, as into variables [wire: go-mssqldb's own
+    Outputs are returned in the types in which the client sent their parameters, as in variables [wire: go-mssqldb's own
     tests; doc: SqlParameter.Size cuts the values of outputs].
     """
     special = session.language.procedures.get(name.lower().replace("[", "").replace("]", "").removeprefix("sys."))
@@ -33,7 +34,7 @@ def call(session: SessionState, name: str, parameters: list[RpcParameter]) -> St
     except SqlError as failure:
         session.last_error = failure.number
         failed = True
-        yield from told(failure)
+        yield from messages_of(failure)
     except Abort:
         failed = True
     yield from end_of_batch(session)

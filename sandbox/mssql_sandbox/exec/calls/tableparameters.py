@@ -1,4 +1,4 @@
-"""Table-valued parameters: rows on their way into a parameter of a table type, from clients and from EXECUTE."""
+"""Table-valued parameters: reading their rows from clients and from EXECUTE into a table type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def check_module(compiler: Compiler, node: st.CreateModule) -> None:
-    """What CREATE PROCEDURE and CREATE FUNCTION refuse: 352, 346, and 10700 for statements that change such rows."""
+    """What CREATE PROCEDURE and CREATE FUNCTION refuse: 352, 346, and 10700 for statements that change the rows."""
     tables = set()
     for declaration in node.parameters:
         if not declaration.cursor and compiler.table_type(declaration.type) is not None:
@@ -46,7 +46,7 @@ def argument_of(slot: Slot, name: str) -> RpcParameter:
 
 
 def fill(session: SessionState, slot: Slot, argument: RpcParameter) -> None:
-    """Put the rows of an argument into a parameter; 206 for anything but rows of its type."""
+    """Store the rows of an argument in a parameter; 206 for anything but rows of its type."""
     table: Table = slot.table
     shown = ".".join(slot.table_type[-1:])
     value = argument.value
@@ -66,7 +66,7 @@ def fill(session: SessionState, slot: Slot, argument: RpcParameter) -> None:
 
 
 def _store(session: SessionState, table: Table, value: TableValue) -> None:
-    """Convert and insert the rows; constraints of the type hold."""
+    """Convert and insert the rows; the constraints of the type apply."""
     unwritable = {
         place for place, column in enumerate(table.columns)
         if column.computed is not None or column.is_rowversion or column.identity is not None
@@ -89,7 +89,7 @@ def _store(session: SessionState, table: Table, value: TableValue) -> None:
 
 
 def is_table_variable(slots: dict[str, Slot], node: ast.Expression | None) -> Slot | None:
-    """The slot of a table variable that stands as an argument of EXECUTE."""
+    """The slot of a table variable that is an argument of EXECUTE."""
     if not isinstance(node, ast.Variable):
         return None
     slot = slots.get(node.name.lower())

@@ -1,1 +1,1 @@
-"""Expressions of the syntax tree to closures: one function per kind of node, functions and subqueries among them."""
+"""Compiling expressions to closures: one function per kind of node, including functions and subqueries."""

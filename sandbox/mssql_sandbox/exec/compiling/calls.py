@@ -1,4 +1,4 @@
-"""Function calls: syntax-like functions, the engine's built-ins, the session's own, the catalogue's, user functions."""
+"""Function calls: syntax-like functions, the engine's built-ins, the session's, the catalogue's, users' functions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion_columns import lifted
+from mssql_sandbox.engine.functions import UNSUPPORTED
 from mssql_sandbox.engine.functions.definition import KEYWORD, Call, ScalarFunction
 from mssql_sandbox.engine.product import require_function
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
-from mssql_sandbox.exec.compiling import application_locks, statefunctions
+from mssql_sandbox.exec.compiling import statefunctions
 from mssql_sandbox.exec.compiling.methods import of_column
 from mssql_sandbox.exec.compiling.partitions import partition_number
 from mssql_sandbox.exec.compiling.user_functions import scalar_function
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions import sessionfunctions, values
-from mssql_sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, derived
+from mssql_sandbox.exec.expressions.base import Expr, chain_of, chained, coerce, constant, derived
 from mssql_sandbox.exec.expressions.builtins import BUILTINS
 from mssql_sandbox.exec.query.grouping import NAMES
 from mssql_sandbox.exec.query.select import makes_json
@@ -113,7 +114,6 @@ _SPECIALS: dict[str, Special] = {
     "CHOOSE": _choose,
     "UPDATE": _update,
     **statefunctions.SPECIALS,
-    **application_locks.SPECIALS,
 }
 
 
@@ -135,7 +135,7 @@ def _keyword(argument: ast.Expression, name: str) -> Expr:
     """A bare word such as DATEADD's datepart."""
     if not isinstance(argument, ast.ColumnRef) or len(argument.parts) != 1:
         raise SqlError(1023, f"Invalid parameter 1 specified for {name.lower()}.", severity=15)
-    return replace(values.constant(argument.parts[0].lower(), KEYWORD))
+    return replace(constant(argument.parts[0].lower(), KEYWORD))
 
 
 def bound(
@@ -209,6 +209,8 @@ def _named(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
     if qualifier and qualifier[-1].upper() == "$PARTITION":
         return partition_number(compiler, node, scope)
     if len(node.name) == 1:
+        if first.upper() in UNSUPPORTED:
+            raise error(40517, option=first)
         raise error(195, name=first, kind="built-in function name")
     module = compiler.names.find(node.name)
     if module is not None and module.type_code == "FN":

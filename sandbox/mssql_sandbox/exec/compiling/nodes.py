@@ -1,4 +1,4 @@
-"""The table of expressions: which function compiles which kind of node. Functions are in `calls`."""
+"""The table of expressions: the function that compiles each kind of node. Function calls are in `calls`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import collation_named
 from mssql_sandbox.errors import error
-from mssql_sandbox.exec.compiler import Compiler
-from mssql_sandbox.exec.compiling import calls, fulltext, methods, subqueries
+from mssql_sandbox.exec.compiler import CompileExpression, Compiler
+from mssql_sandbox.exec.compiling import calls, methods, subqueries
 from mssql_sandbox.exec.expressions import arithmetic, conditions, lenient, like, values
 from mssql_sandbox.exec.expressions.base import Expr, column, outer_column
-from mssql_sandbox.exec.language import CompileExpression
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
@@ -48,7 +47,7 @@ def _field(scope: Scope, place: int) -> Expr:
 
 
 _EQUALITY = {"=": True, "<>": False, "!=": False}
-"""Operators that find NULL under ANSI_NULLS OFF, and whether they mean the same."""
+"""Operators that match NULL under ANSI_NULLS OFF, and whether they mean equality."""
 
 
 def _unary(compiler: Compiler, node: ast.Unary, scope: Scope) -> Expr:
@@ -96,6 +95,10 @@ def _like(compiler: Compiler, node: ast.Like, scope: Scope) -> Expr:
     )
 
 
+def _full_text(_compiler: Compiler, _node: ast.FullText, _scope: Scope) -> Expr:
+    raise error(7609)
+
+
 def _in(compiler: Compiler, node: ast.In, scope: Scope) -> Expr:
     operand = compiler.value(node.operand, scope)
     if node.query is not None:
@@ -124,7 +127,7 @@ def _cast(compiler: Compiler, node: ast.Cast, scope: Scope) -> Expr:
     if target.name in t.STRINGS and not node.type.collation and operand.type.collation is not None:
         target = t.with_collation(target, operand.type.collation)
     style = compiler.value(node.style, scope) if node.style is not None else None
-    made = values.conversion(node.form, operand, target, style, try_=node.try_)
+    made = values.conversion(operand, target, style, try_=node.try_)
     return lenient.forgiven(made, compiler.session.options)
 
 
@@ -173,7 +176,7 @@ EXPRESSIONS: Mapping[type, CompileExpression] = {
     ast.AtTimeZone: calls.at_time_zone,
     ast.Function: calls.function,
     ast.MethodCall: methods.method,
-    ast.FullText: fulltext.full_text,
+    ast.FullText: _full_text,
     ast.ScalarSubquery: _scalar_query,
     ast.Exists: _exists,
     ast.Quantified: _quantified,

@@ -1,4 +1,4 @@
-"""$PARTITION.function(value): the number of the partition where a value would lie."""
+"""$PARTITION.function(value): the number of the partition of a value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Functions that look like others but ask the running session or take arguments of their own form.
+"""Functions that read the running session or take arguments in a form of their own.
 
-COLUMNS_UPDATED, CURSOR_STATUS, FORMATMESSAGE, SESSION_CONTEXT, CONNECTIONPROPERTY, JSON_OBJECT, JSON_ARRAY.
+COLUMNS_UPDATED, CURSOR_STATUS, FORMATMESSAGE, SESSION_CONTEXT, CONNECTIONPROPERTY.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, coerce, derived
 from mssql_sandbox.exec.message_texts import formatted
-from mssql_sandbox.exec.query.for_json import json_cell, json_string
-from mssql_sandbox.exec.query.select import makes_json
-from mssql_sandbox.exec.scope import Field, Scope
+from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
 _CLOSED, _NONE = -1, -3
@@ -69,7 +67,7 @@ def _state(cursor: Any) -> int:
 
 
 def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """FORMATMESSAGE(text or number, …): filled as RAISERROR fills; NULL for an unknown number."""
+    """FORMATMESSAGE(text or number, …): filled as by RAISERROR; NULL for an unknown number."""
     if not node.arguments:
         raise error(174, name="formatmessage", count=1)
     parts = [compiler.value(one, scope) for one in node.arguments]
@@ -78,65 +76,15 @@ def format_message(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr
     def fn(row: tuple, context: Context) -> str | None:
         template = first(row, context)
         if isinstance(template, int):
-            known = context.session.server.messages.get(template, MESSAGES.get(template))
+            known = MESSAGES.get(template)
             template = None if known is None else known[1]
         return None if template is None else formatted(str(template), [one(row, context) for one in rest])
 
     return derived(t.nvarchar(2048, collation=compiler.collation), fn, *parts, nullable=True)
 
 
-def json_object(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """JSON_OBJECT(key: value, … [NULL | ABSENT ON NULL])."""
-    *given, mode = node.arguments
-    keys = [coerce(compiler.value(one, scope), t.nvarchar(4000)) for one in given[::2]]
-    values = [_json_value(compiler, one, scope) for one in given[1::2]]
-    absent = isinstance(mode, ast.Literal) and mode.value == "ABSENT"
-
-    def fn(row: tuple, context: Context) -> str:
-        cells = [
-            f"{_string(str(key.fn(row, context)))}:{text}"
-            for key, (_, write) in zip(keys, values, strict=True)
-            if (text := write(row, context)) != "null" or not absent
-        ]
-        return f"{{{','.join(cells)}}}"
-
-    return derived(_json_type(compiler), fn, *keys, *(expr for expr, _ in values), nullable=False)
-
-
-def json_array(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """JSON_ARRAY(value, … [NULL | ABSENT ON NULL]); NULL values are left out unless said otherwise."""
-    *given, mode = node.arguments
-    values = [_json_value(compiler, one, scope) for one in given]
-    keeps = isinstance(mode, ast.Literal) and mode.value == "NULL"
-
-    def fn(row: tuple, context: Context) -> str:
-        texts = [text for _, write in values if (text := write(row, context)) != "null" or keeps]
-        return f"[{','.join(texts)}]"
-
-    return derived(_json_type(compiler), fn, *(expr for expr, _ in values), nullable=False)
-
-
-def _json_type(compiler: Compiler) -> t.SqlType:
-    return t.nvarchar(t.MAX, collation=compiler.collation)
-
-
-def _json_value(compiler: Compiler, node: ast.Expression, scope: Scope) -> tuple[Expr, Any]:
-    expr = compiler.value(node, scope)
-    field = Field("", expr.type, special="json" if makes_json(node) else "")
-
-    def write(row: tuple, context: Context) -> str:
-        value = expr.fn(row, context)
-        return "null" if value is None else json_cell(value, field)
-
-    return expr, write
-
-
-def _string(text: str) -> str:
-    return json_string(text)
-
-
 def session_context(compiler: Compiler, node: ast.Function, scope: Scope) -> Expr:
-    """SESSION_CONTEXT(key): what sp_set_session_context has put there, as sql_variant."""
+    """SESSION_CONTEXT(key): the value set with sp_set_session_context, as sql_variant."""
     if len(node.arguments) != 1:
         raise error(174, name="session_context", count=1)
     key = coerce(compiler.value(node.arguments[0], scope), t.nvarchar(128)).fn
@@ -170,6 +118,4 @@ SPECIALS = {
     "COLUMNS_UPDATED": columns_updated,
     "CURSOR_STATUS": cursor_status,
     "FORMATMESSAGE": format_message,
-    "JSON_OBJECT": json_object,
-    "JSON_ARRAY": json_array,
 }

@@ -1,6 +1,6 @@
 """Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
-A subquery that refers to no outer column is run once per statement; any other one for every outer row, found in
+A subquery without outer columns runs once per statement; any other one runs for every outer row, found in
 `context.outer`.
 """
 
@@ -16,13 +16,14 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import MAX_DEPTH, Context
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column, constant, derived
 from mssql_sandbox.exec.expressions.conditions import common_type, comparison, keyed
-from mssql_sandbox.exec.query.operators import Operator, gather
+from mssql_sandbox.exec.plans import Operator
+from mssql_sandbox.exec.query.operators import gather
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
 
 class TracingScope(Scope):
-    """The enclosing scope as a subquery sees it; notes whether anything is taken from it."""
+    """The enclosing scope as a subquery sees it; records whether any of its columns is used."""
 
     __slots__ = ("_real", "used")
 
@@ -32,7 +33,7 @@ class TracingScope(Scope):
         self.used = False
 
     def find(self, parts: tuple[str, ...]) -> int | None:
-        """Note the use of a column of this level."""
+        """Record the use of a column of this level."""
         place = self._real.find(parts)
         self.used = self.used or place is not None
         return place
@@ -67,7 +68,7 @@ def _per_row(
 
 
 def scalar(compiler: Compiler, query: ast.Query, scope: Scope) -> Expr:
-    """(SELECT one value); 512 when there are more rows, NULL when there are none."""
+    """(SELECT one value); 512 if there are more rows, NULL if there are none."""
     plan, correlated = compiled(compiler, query, scope)
     if len(plan.fields) != 1:
         raise error(116)

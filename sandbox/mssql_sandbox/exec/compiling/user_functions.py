@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import Compiler, call_argument
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, derived
-from mssql_sandbox.exec.expressions.values import call_argument
 from mssql_sandbox.exec.functions import FunctionRunner, arguments_of
 from mssql_sandbox.exec.modules import Module, inside
 from mssql_sandbox.exec.scope import Scope

@@ -1,4 +1,4 @@
-"""Arithmetic, bit and concatenation operators over compiled operands; the engine knows types and values."""
+"""Arithmetic, bit and concatenation operators over compiled operands; types and values belong to the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPLICIT = 2
 
 
 def binary(operator: str, left: Expr, right: Expr) -> Expr:
-    """`left operator right`; 402, 206 or 8117 for types that do not go together."""
+    """`left operator right`; 402, 206 or 8117 for incompatible types."""
     operator = "+" if operator == "||" else operator
     first, second = _operand(left, right), _operand(right, left)
     type_, operation = binary_operator(operator, first.type, second.type)
@@ -40,7 +40,7 @@ def binary(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def _operand(expr: Expr, other: Expr) -> Expr:
-    """NULL takes the other side's type; an integer literal beside a decimal counts its own digits only."""
+    """NULL takes the other side's type; an integer literal beside a decimal counts only its own digits."""
     if expr.null and not other.null:
         return coerce(expr, other.type)
     if other.type.name in t.EXACT and expr.literal and expr.type.name == "int" and expr.value is not None:
@@ -49,7 +49,7 @@ def _operand(expr: Expr, other: Expr) -> Expr:
 
 
 def operand_type(expr: Expr) -> SqlType:
-    """The decimal type with which an exact operand takes part in decimal arithmetic."""
+    """The decimal type of an exact operand in decimal arithmetic."""
     if expr.literal and expr.type.name == "int" and expr.value is not None:
         return t.decimal(len(str(abs(expr.value))), 0)
     return as_decimal(expr.type)

@@ -1,4 +1,4 @@
-"""A compiled expression and what all families do with one: constants, coercion, once-per-statement values."""
+"""Compiled expressions and operations common to all of them: constants, coercion, once-per-statement values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mssql_sandbox.exec.context import Context
 Fn = Callable[[tuple, Context], Any]
 Fn1 = Callable[[Any], Any]
 Chain = tuple[int, tuple[ColumnFunction, ...]]
-"""A place in the row, and functions of columns to be applied one after the other."""
+"""A column's position in the row, and functions of whole columns to apply one after the other."""
 _DAYS = frozenset({"date", "time", "datetime2", "datetimeoffset"})
 
 
@@ -70,7 +70,7 @@ NULL = replace(constant(None, INT), null=True)
 
 
 def column(place: int, type_: SqlType, *, nullable: bool = True, origin: ResultColumn | None = None) -> Expr:
-    """A column of the own level."""
+    """A column of its own query level."""
     return Expr(type_, lambda row, _context: row[place], nullable, column=place, rank=1, origin=origin)
 
 
@@ -81,7 +81,7 @@ def outer_column(level: int, place: int, type_: SqlType, *, nullable: bool = Tru
 
 
 def change(source: SqlType, target: SqlType) -> Fn1 | None:
-    """How values of `source`, NULL included, become values of `target`; None when they already are."""
+    """How values of `source`, NULL included, become values of `target`; None if they already are."""
     if source == target or same_storage(source, target):
         return None
     function = converter(source, target)
@@ -89,7 +89,7 @@ def change(source: SqlType, target: SqlType) -> Fn1 | None:
 
 
 def same_storage(source: SqlType, target: SqlType) -> bool:
-    """Whether every value of `source` is, unchanged, the value of `target` that conversion would give."""
+    """Whether every value of `source` equals, unchanged, the converted value of `target`."""
     if source.name == target.name:
         if source.name in ("varchar", "nvarchar", "varbinary") and source.collation == target.collation:
             return target.length == -1 or (source.length != -1 and source.length <= target.length)
@@ -103,7 +103,7 @@ def same_storage(source: SqlType, target: SqlType) -> bool:
 
 
 def require_implicit(source: SqlType, target: SqlType) -> None:
-    """Refuse what only CAST may do (257) and what nothing can do (206), where a value is stored or handed over."""
+    """Refuse conversions that need CAST (257) and impossible ones (206), where a value is stored or passed."""
     if source == target:
         return
     have, want = reported_name(source), reported_name(target)
@@ -119,7 +119,7 @@ def require_implicit(source: SqlType, target: SqlType) -> None:
 
 
 def derived(type_: SqlType, fn: Fn, *parts: Expr, nullable: bool | None = None, predicate: bool = False) -> Expr:
-    """An expression computed from others: constant when all are, varying when one is, nullable when one is."""
+    """An expression computed from others: constant if all are, varying if one is, nullable if one is."""
     return Expr(
         type_,
         fn,
@@ -142,7 +142,7 @@ def coerce(expr: Expr, target: SqlType) -> Expr:
         try:
             value = changed(expr.value)
         except SqlError:
-            pass  # conversion errors are run-time errors: the statement raises it when it gets there
+            pass  # conversion errors are run-time errors: raised when the statement is reached
         else:
             return constant(value, target)
     inner, chain = expr.fn, chained(expr, column_converter(expr.type, target))

@@ -1,4 +1,4 @@
-"""When two expressions mean the same: a hashable form of each, in which columns are resolved."""
+"""Deciding whether two expressions are equivalent: a hashable form of each, with resolved columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CALL_PARTS = ("arguments", "distinct", "star", "over", "within", "ignore_nulls"
 
 
 def canonical(node: Any, scope: Scope) -> Any:
-    """A hashable form of an expression in which columns are resolved, so that equal meaning compares equal."""
+    """A hashable form of an expression with resolved columns: equivalent expressions compare equal."""
     if isinstance(node, ast.ColumnRef):
         try:
             found, place = scope.base.resolve(node.parts)

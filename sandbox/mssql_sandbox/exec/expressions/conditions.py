@@ -1,4 +1,4 @@
-"""Comparisons and the logic of three values: True, False, None (unknown)."""
+"""Comparisons and three-valued logic: True, False, None (unknown)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INCOMPARABLE = frozenset({"text", "ntext", "image", "xml", "geometry", "geograp
 
 
 def common_type(left: Expr, right: Expr, operator: str = "=") -> SqlType:
-    """The type in which two values are compared; 402, 206 or 468 when there is none."""
+    """The type in which two values are compared; 402, 206 or 468 if there is none."""
     if left.null or right.null:
         return right.type if left.null else left.type
     for side in (left, right):
@@ -40,7 +40,7 @@ def common_type(left: Expr, right: Expr, operator: str = "=") -> SqlType:
 
 
 def common_collation(left: Expr, right: Expr, operator: str) -> Any:
-    """The collation that wins; 468 when two columns, or two COLLATE clauses, disagree."""
+    """The resulting collation; 468 if two columns, or two COLLATE clauses, conflict."""
     first, second = left.type.collation, right.type.collation
     if left.type.name not in t.STRINGS:
         return second
@@ -120,13 +120,13 @@ def comparison(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def require_value(expr: Expr, near: str) -> None:
-    """102 where a condition stands in the place of a value."""
+    """102 for a condition in the place of a value."""
     if expr.predicate:
         raise error(102, near=near)
 
 
 def require_condition(expr: Expr, near: str = "") -> Expr:
-    """4145 where a value stands in the place of a condition."""
+    """4145 for a value in the place of a condition."""
     if not expr.predicate:
         raise error(4145, near=near or "<end of statement>")
     return expr

@@ -1,6 +1,6 @@
-"""What expressions give where SET options are OFF: ANSI_WARNINGS and ARITHABORT, CONCAT_NULL_YIELDS_NULL.
+"""Expressions under SET options that are OFF: ANSI_WARNINGS and ARITHABORT, CONCAT_NULL_YIELDS_NULL.
 
-The options are looked at when a statement is compiled; `statements/settings.py` has plans made anew when they change.
+The options are read when a statement is compiled; `statements/settings.py` discards plans when they change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOO_LONG = frozenset({2628, 8152})
 
 
 def forgiven(expr: Expr, options: SessionOptions) -> Expr:
-    """NULL and a warning instead of an overflow or a division by zero, where both options are OFF."""
+    """NULL and a warning instead of an overflow or a division by zero, if both options are OFF."""
     if not options.forgives_arithmetic:
         return expr
     inner, silent = expr.fn, options.arithignore
@@ -43,7 +43,7 @@ def forgiven(expr: Expr, options: SessionOptions) -> Expr:
 
 
 def joined(whole: Expr, left: Expr, right: Expr, options: SessionOptions) -> Expr:
-    """Concatenation where NULL counts as an empty text, unless both sides are."""
+    """Concatenation in which NULL counts as empty text, unless both sides are NULL."""
     if options.concat_null or whole.type.name not in t.STRINGS:
         return whole
     first, second, both = left.fn, right.fn, whole.fn
@@ -56,7 +56,7 @@ def joined(whole: Expr, left: Expr, right: Expr, options: SessionOptions) -> Exp
 
 
 def settled(failure: SqlError, value: Any, source: t.SqlType, column: Column, options: SessionOptions) -> Any:
-    """What a column gets instead of a value that does not fit: what fits of it, or NULL; else the error is raised."""
+    """What a column stores for a value that does not fit: a part of it, or NULL; otherwise the error is raised."""
     if failure.number in _TOO_LONG and not options.ansi_warnings:
         return converter(source, column.type)(value)
     if failure.number in ARITHMETIC_ERRORS and options.forgives_arithmetic:

@@ -1,4 +1,4 @@
-"""[NOT] LIKE with ESCAPE, by the collation that wins between both sides."""
+"""[NOT] LIKE with ESCAPE, by the collation that both sides resolve to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def like(operand: Expr, pattern: Expr, escape: Expr | None, *, negated: bool) ->
 
 
 def _text(expr: Expr) -> Any:
-    """The value as text: LIKE converts whatever it is given."""
+    """The value as text: LIKE converts values of any type."""
     if expr.type.name in t.STRINGS or expr.null:
         return expr.fn
     to_text = change(expr.type, _TEXT)

@@ -1,4 +1,4 @@
-"""Functions and @@ variables that tell about the running session: row counts, errors, transactions, identity."""
+"""Functions and @@ variables of the running session: row counts, errors, transactions, identity."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _error_procedure(session: SessionState) -> str | None:
 
 
 def _next_rowversion(session: SessionState) -> bytes:
-    """The lowest rowversion that no committed row has: here nothing is ever behind, so it is the next one."""
+    """The lowest rowversion that no committed row has: the next one, since no earlier one is pending."""
     last = session.current_database.last_rowversion
     return (int.from_bytes(last, "big") + 1).to_bytes(8, "big")
 

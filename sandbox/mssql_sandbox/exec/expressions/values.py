@@ -1,19 +1,17 @@
-"""Literals, variables, CASE and its kin, CAST, COLLATE."""
+"""Literals, variables, CASE and related functions, CAST, COLLATE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.collation import Collation
 from mssql_sandbox.engine.conversion import convert, converter
 from mssql_sandbox.engine.conversion_columns import column_converter
 from mssql_sandbox.engine.conversion_strings import utf16_length
-from mssql_sandbox.engine.functions.formatting import check_culture
-from mssql_sandbox.engine.functions.parse import parse_text
 from mssql_sandbox.engine.precedence import promote
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError, error
@@ -31,15 +29,11 @@ from mssql_sandbox.exec.expressions.base import (
     same_storage,
 )  # fmt: skip
 from mssql_sandbox.exec.expressions.conditions import common_collation, comparison, require_condition
-from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
 
 
 def literal(node: ast.Literal, collation: Collation | None) -> Expr:
-    """A constant with the type its spelling gives it."""
+    """A constant with the type of its spelling."""
     value = node.value
     kind = node.kind
     if kind == "null":
@@ -84,7 +78,7 @@ def variable(slot: int, type_: SqlType) -> Expr:
 
 
 def unified(parts: Sequence[Expr], what: str = "CASE") -> SqlType:
-    """The one type that all results of CASE, COALESCE, UNION … are converted to; precedence decides."""
+    """The type that all results of CASE, COALESCE, UNION … are converted to, by precedence."""
     typed = [part for part in parts if not part.null]
     if not typed:
         return t.INT
@@ -96,7 +90,7 @@ def unified(parts: Sequence[Expr], what: str = "CASE") -> SqlType:
 
 def _joined(left: Expr, right: Expr, what: str) -> Expr:
     a, b = left.type, right.type
-    if a == b:  # no literal any more: its digits say nothing about the others
+    if a == b:  # no longer a literal: its digits do not limit the others
         return replace(left if left.rank >= right.rank else right, literal=False)
     exact = t.EXACT | t.INTEGERS
     if a.name in exact and b.name in exact and (a.name in t.EXACT or b.name in t.EXACT):
@@ -109,7 +103,7 @@ def _joined(left: Expr, right: Expr, what: str) -> Expr:
 
 
 def case(operand: Expr | None, whens: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
-    """Simple and searched CASE; branches are evaluated only when they are taken."""
+    """Simple and searched CASE; branches are evaluated only if taken."""
     conditions = [
         require_condition(when, "THEN") if operand is None else comparison("=", operand, when) for when, _ in whens
     ]
@@ -189,10 +183,8 @@ def choose(index: Expr, options: list[Expr]) -> Expr:
     return derived(type_, fn, index, *options, nullable=True)
 
 
-def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
-    """CAST, CONVERT, PARSE and their TRY_ forms."""
-    if form == "parse":
-        return _parse(operand, target, style, try_=try_)
+def conversion(operand: Expr, target: SqlType, style: Expr | None, *, try_: bool) -> Expr:
+    """CAST, CONVERT and their TRY_ forms."""
     source = operand.type
     inner, style_fn = operand.fn, style.fn if style is not None else None
     if operand.null:
@@ -214,21 +206,6 @@ def conversion(form: str, operand: Expr, target: SqlType, style: Expr | None, *,
     return replace(made, rank=operand.rank if target.name in t.STRINGS and source.name in t.STRINGS else 0)
 
 
-def _parse(operand: Expr, target: SqlType, culture: Expr | None, *, try_: bool) -> Expr:
-    """PARSE in the culture en-US: 9818 for any other."""
-    if culture is not None:
-        if not culture.literal:
-            raise error(9818, culture="(not a constant)")
-        check_culture(str(culture.value))
-    inner, source = operand.fn, operand.type
-
-    def fn(row: tuple, context: Context) -> Any:
-        value = inner(row, context)
-        return None if value is None else parse_text(value, source, target, try_=try_)
-
-    return derived(target, fn, operand, nullable=operand.nullable or try_)
-
-
 def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:
     """CAST, or CONVERT in a fixed style. Without style, impossible conversions fail here, before any row."""
     both = target.name in t.STRINGS and operand.type.name in t.STRINGS
@@ -246,7 +223,7 @@ def _cast(operand: Expr, target: SqlType, style: int | None) -> Expr:
 
 
 def _when_called(source: SqlType, target: SqlType, style: int) -> Callable[[Any], Any]:
-    """A style that does not suit is an error of the first value, not of the statement."""
+    """An invalid style is an error of the first value, not of the statement."""
     made: list[Callable[[Any], Any]] = []
 
     def function(value: Any) -> Any:
@@ -269,14 +246,3 @@ def collated(operand: Expr, collation: Collation) -> Expr:
     if operand.type.name not in t.STRINGS or operand.type.name == "xml":
         raise error(447, type=t.reported_name(operand.type))
     return replace(operand, type=t.with_collation(operand.type, collation), rank=2)
-
-
-DEFAULT = object()
-"""Value of an argument that is the word DEFAULT."""
-
-
-def call_argument(compiler: Compiler, node: ast.Expression, scope: Scope) -> Expr:
-    """An argument of a user's function: a value, or DEFAULT (a NULL whose value is the mark above)."""
-    if isinstance(node, ast.Literal) and node.kind == "default":
-        return replace(NULL, value=DEFAULT)
-    return compiler.value(node, scope)

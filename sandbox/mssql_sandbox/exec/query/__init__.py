@@ -1,1 +1,1 @@
-"""Queries: plans made of operators that hand on slices (lists) of rows."""
+"""Queries: plans made of operators that pass on slices (lists) of rows."""

@@ -12,9 +12,10 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.grouping import NAMES as AGGREGATES
 from mssql_sandbox.exec.query.grouping import Aggregate, Group, GroupingSets, aggregate
-from mssql_sandbox.exec.query.operators import Filter, Operator
+from mssql_sandbox.exec.query.operators import Filter
 from mssql_sandbox.exec.query.sorting import order_key, row_key
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk
@@ -24,7 +25,7 @@ _GROUPING = ("grouping", "grouping_id")
 
 
 class GroupedScope(Scope):
-    """Columns after grouping: only what is grouped by can be named; 8120 for the rest."""
+    """Columns after grouping: only grouping columns can be used; 8120 for others."""
 
     __slots__ = ("_before",)
 
@@ -38,7 +39,7 @@ class GroupedScope(Scope):
         return self._before
 
     def find(self, parts: tuple[str, ...]) -> int | None:
-        """The place of a grouping column."""
+        """The position of a grouping column."""
         place = self._before.find(parts)
         if place is None:
             return None
@@ -56,7 +57,7 @@ def _shown(field: Field) -> str:
 def plan_group(
     compiler: Compiler, node: ast.Select, nodes: Sequence[ast.Expression], plan: Operator, scope: Scope
 ) -> tuple[Operator, Scope]:
-    """GROUP BY and HAVING over a plan; the scope knows the grouping columns and the aggregates of `nodes`."""
+    """GROUP BY and HAVING over a plan; the scope has the grouping columns and the aggregates of `nodes`."""
     keys = [compiler.value(part, scope) for part in node.group_by]
     for expr in keys:
         if expr.type.name in t.LEGACY_LOBS:
@@ -97,7 +98,7 @@ def _key_field(expr: Expr, scope: Scope, *, nullable: bool) -> Field:
 
 
 def _replace_grouping(grouped: GroupedScope, keys: list[Any], nodes: Sequence[ast.Expression], *, mask: int) -> None:
-    """GROUPING(column) and GROUPING_ID(columns) read the mask of what a row is not grouped by; 8161 for others."""
+    """GROUPING(column) and GROUPING_ID(columns) read the mask of columns outside a row's grouping; 8161 for others."""
     for node in nodes:
         for part in own_nodes(node):
             if not (isinstance(part, ast.Function) and len(part.name) == 1 and part.name[0].lower() in _GROUPING):
@@ -169,7 +170,7 @@ def is_aggregate(node: Any) -> bool:
 
 
 def _known(node: ast.Function, scope: Scope) -> bool:
-    """Whether an aggregate was computed by grouping already, so that a window may go over it: SUM(SUM(n)) OVER ()."""
+    """Whether grouping has already computed an aggregate, so that a window may use it: SUM(SUM(n)) OVER ()."""
     return canonical(node, scope) in scope.replacements
 
 

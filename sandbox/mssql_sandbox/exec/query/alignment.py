@@ -1,4 +1,4 @@
-"""Queries over one another give rows of common types: set operations, the members of recursive names."""
+"""Common column types of combined queries: set operations, the members of recursive common table expressions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.expressions.base import coerce, column
 from mssql_sandbox.exec.expressions.values import unified
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.masks import common_mask
-from mssql_sandbox.exec.query.operators import Operator, Projection
+from mssql_sandbox.exec.query.operators import Projection
 from mssql_sandbox.exec.scope import Field
 
 

@@ -1,7 +1,7 @@
-"""Projections of large reads: expressions that convert single columns, computed for a slice column by column.
+"""Projections of large reads: conversions of single columns, computed for a slice column by column.
 
-A chain (`Expr.chain`) is a column and the functions applied to it as a whole. What several expressions share, such as
-a value and its length, is computed once. Small slices and everything else go row by row (operators.py).
+A chain (`Expr.chain`) is a column and the functions applied to it as a whole. What several expressions share, such as a
+value and its length, is computed once. Small slices and other expressions go row by row (operators.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRANSPOSED_SHARE = 4
 
 
 class ColumnPlan:
-    """How the columns of a projection are made from the columns of its source."""
+    """How the columns of a projection are computed from the columns of its source."""
 
     def __init__(self, exprs: Sequence[Expr], width: int) -> None:
         self._outputs: list[Chain | Callable[[Sequence[tuple], Context], Any]] = []
@@ -38,7 +38,7 @@ class ColumnPlan:
         self._transposed = len(places) * _TRANSPOSED_SHARE >= width
 
     def __call__(self, rows: Sequence[tuple], context: Context) -> list[tuple]:
-        """The new rows of a slice that is not empty."""
+        """The new rows of a non-empty slice."""
         made: dict[Chain, Sequence[Any]] = {}
         if self._transposed:
             columns = list(zip(*rows, strict=True))
@@ -60,7 +60,7 @@ def _by_rows(fn: Fn) -> Callable[[Sequence[tuple], Context], Any]:
 
 
 def column_plan(exprs: Sequence[Expr], width: int) -> ColumnPlan | None:
-    """The plan by columns of a projection from rows of `width` columns; None when it must, or may as well, go by rows.
+    """The columnwise plan of a projection from rows of `width` columns; None if it must, or may as well, go by rows.
 
     An expression that varies from call to call keeps the rows' order of evaluation.
     """

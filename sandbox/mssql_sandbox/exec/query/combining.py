@@ -1,17 +1,18 @@
-"""Set operations over plans: a chain of them, however long, is one loop; what goes together becomes one operator."""
+"""Set operations over plans: a chain of any length is one loop, and adjacent operations share one operator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.alignment import as_types, common_fields
-from mssql_sandbox.exec.query.operators import Concatenation, Operator
+from mssql_sandbox.exec.query.operators import Concatenation
 from mssql_sandbox.exec.query.sorting import Difference, Distinct
 from mssql_sandbox.exec.scope import Field
 
 
 class Combination:
-    """Operands that were combined from left to right: the last run of UNION or UNION ALL is still open."""
+    """Operands combined from left to right: the last run of UNION or UNION ALL is still open."""
 
     def __init__(self, first: Operator) -> None:
         self._parts: list[Operator] = [first]
@@ -19,7 +20,7 @@ class Combination:
         self._distinct = False
 
     def add(self, operator: str, right: Operator) -> None:
-        """`what there is operator right`; 205 for another number of columns."""
+        """Combine what is there with `right`; 205 for another number of columns."""
         have = self._fields or self._parts[0].fields
         fields = common_fields(have, right.fields)
         every = operator == "UNION ALL"
@@ -35,11 +36,11 @@ class Combination:
             self._distinct = not every
 
     def _goes_on(self, fields: Sequence[Field]) -> bool:
-        """Whether the parts that there are have the types of these fields."""
+        """Whether the parts so far have the types of these fields."""
         return [field.type for field in self._fields] == [field.type for field in fields]
 
     def plan(self) -> Operator:
-        """What has been combined so far."""
+        """The combination so far."""
         if len(self._parts) == 1:
             return self._parts[0]
         whole = Concatenation(self._parts, self._fields)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
 from mssql_sandbox.exec.query.alignment import as_types
 from mssql_sandbox.exec.query.limits import refuse_order
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slice, Slices, Whole, gather
+from mssql_sandbox.exec.query.operators import Rows, Whole, gather
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk
 from mssql_sandbox.tsql import ast
@@ -19,7 +20,7 @@ from mssql_sandbox.tsql import ast
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """A defined name: its query is compiled anew at each use, like a view; `recursive` names give their own rows."""
+    """A defined name: its query is compiled at each use, like a view; `recursive` names give their own rows."""
 
     node: ast.CommonTable
     scope: Scope | None
@@ -29,7 +30,7 @@ class CommonTable:
 
 
 def define(compiler: Compiler, node: ast.CommonTable, parent: Scope | None, query: ast.Query) -> None:
-    """Make the name known to what follows."""
+    """Make the name visible to what follows."""
     maximum = next((number for word, number in query.options if word == "MAXRECURSION" and number is not None), 100)
     refuse_order(node.query)
     if any(table is not node and compiler.fold(table.name) == compiler.fold(node.name) for table in query.ctes):
@@ -40,7 +41,7 @@ def define(compiler: Compiler, node: ast.CommonTable, parent: Scope | None, quer
 
 @contextmanager
 def with_common_tables(compiler: Compiler, ctes: Sequence[ast.CommonTable]) -> Iterator[None]:
-    """Make WITH's names known to a statement that changes rows."""
+    """Make WITH's names visible to a statement that changes rows."""
     outside = dict(compiler.common_tables)
     try:
         for table in ctes:
@@ -71,7 +72,7 @@ def plan_common(compiler: Compiler, table: CommonTable, alias: str, parent: Scop
 
 
 def named(fields: Sequence[Field], columns: Sequence[str], alias: str, table: str) -> list[Field]:
-    """Fields of a derived table: column list, alias; 8155 when a column has no name, 8158/8159 for a wrong list."""
+    """Fields of a derived table: column list, alias; 8155 if a column has no name, 8158/8159 for a wrong list."""
     if columns and len(columns) != len(fields):
         word, number = ("fewer", 8159) if len(columns) > len(fields) else ("more", 8158)
         raise SqlError(number, f"'{table}' has {word} columns than were specified in the column list.")
@@ -85,7 +86,7 @@ def named(fields: Sequence[Field], columns: Sequence[str], alias: str, table: st
 
 
 class Kept:
-    """Rows of a plan that depends on no outer row, made once per statement for the subqueries that read them again."""
+    """Rows of an uncorrelated plan, computed once per statement for subqueries that read them again."""
 
     __slots__ = ("_plan", "fields", "order")
 
@@ -95,7 +96,7 @@ class Kept:
         self.order = plan.order
 
     def open(self, context: Context) -> Slices:
-        """The rows of the first time."""
+        """The rows of the first execution."""
         return Whole(lambda: context.once(self, lambda: gather(self._plan.open(context))))
 
 
@@ -123,7 +124,7 @@ def _mentions(compiler: Compiler, query: ast.Query, name: str) -> bool:
 
 
 def _recursive(compiler: Compiler, table: CommonTable) -> Operator:
-    """Anchor members, then recursive members over the rows of the round before, until no rows come."""
+    """Anchor members, then recursive members over the rows of the previous round, until there are none."""
     body = table.node.query.body
     members = _members(body)
     name = table.node.name

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from mssql_sandbox.engine import types as t
+from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.errors import SqlError
-from mssql_sandbox.exec.query.operators import Slice
-from mssql_sandbox.exec.query.serial_parts import auto_levels, plain_text, same_parents
+from mssql_sandbox.exec.context import Context
+from mssql_sandbox.exec.plans import Operator, Slice
+from mssql_sandbox.exec.query.operators import Rows, gather
 from mssql_sandbox.exec.scope import Field
 from mssql_sandbox.tsql import ast
 
 Node = dict[str, Any]
 """A JSON object: names to texts that are JSON already, or to objects."""
+_BINARY = frozenset({"binary", "varbinary", "image", "rowversion"})
 
 
-def json_text(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice], str | None]:
-    """A writer of all rows as one text; None when there are no rows. 13601, 13605 for names that cannot be used."""
+def for_json(plan: Operator, clause: ast.ForClause) -> Operator:
+    """The rows of a plan as one text in one row; no row if there are none."""
+    write = _writer(plan.fields, clause)
+    field = Field("JSON_F52E2B61-18A1-11d1-B105-00805F49916B", t.nvarchar(t.MAX), special="json")
+
+    def rows(context: Context) -> Iterable[tuple]:
+        text = write(gather(plan.open(context)))
+        return [] if text is None else [(text,)]
+
+    return Rows([field], rows)
+
+
+def _writer(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice], str | None]:
+    """A writer of all rows as one text; None if there are no rows. 13601, 13605 for invalid names."""
     options = dict(clause.options)
     nulls = "INCLUDE_NULL_VALUES" in options
     bare = "WITHOUT_ARRAY_WRAPPER" in options
@@ -28,7 +45,7 @@ def json_text(fields: Sequence[Field], clause: ast.ForClause) -> Callable[[Slice
             "of these options."
         )  # fmt: skip
     _check_names(fields)
-    levels = auto_levels(fields) if clause.mode == "AUTO" else [("", list(range(len(fields))))]
+    levels = _auto_levels(fields) if clause.mode == "AUTO" else [("", list(range(len(fields))))]
 
     def write(rows: Slice) -> str | None:
         if not rows:
@@ -55,7 +72,7 @@ def _objects(
 ) -> list[Node]:
     (_, places), *deeper = levels
     found = []
-    for cells, group in same_parents(rows, places) if deeper else ((_pick(row, places), [row]) for row in rows):
+    for cells, group in _same_parents(rows, places) if deeper else ((_pick(row, places), [row]) for row in rows):
         node = _object(cells, [fields[place] for place in places], nulls=nulls, nested=nested)
         if deeper:
             inner = _objects(group, fields, deeper, nulls=nulls, nested=nested)
@@ -93,14 +110,41 @@ def _conflict(name: str) -> SqlError:
     )  # fmt: skip
 
 
+def _auto_levels(fields: Sequence[Field]) -> list[tuple[str, list[int]]]:
+    """Tables of AUTO mode in the order of their columns, with the positions of those columns."""
+    levels: dict[str, list[int]] = {}
+    for place, field in enumerate(fields):
+        levels.setdefault(field.qualifier[-1] if field.qualifier else "", []).append(place)
+    return list(levels.items())
+
+
+def _same_parents(rows: Slice, places: Sequence[int]) -> Iterable[tuple[tuple, Slice]]:
+    """Adjacent rows that agree in the columns of one level: they share one parent."""
+    for cells, group in groupby(rows, key=lambda row: tuple(row[place] for place in places)):
+        yield cells, list(group)
+
+
 def json_cell(value: Any, field: Field) -> str:
-    """A value as JSON; what is JSON already is put in as it is."""
+    """A value as JSON; values that are JSON already are inserted unchanged."""
     if field.special == "json":
         return str(value)
     if field.type.name == "bit":
         return "true" if value else "false"
-    text = plain_text(value, field.type)
+    text = _plain_text(value, field.type)
     return text if field.type.name in t.NUMBERS else json_string(text)
+
+
+def _plain_text(value: Any, type_: t.SqlType) -> str:
+    """A value as text: ISO 8601 dates, base64 of binary values, floats with an exponent."""
+    if type_.name in _BINARY:
+        return base64.b64encode(value).decode()
+    if type_.name in t.APPROXIMATE:
+        mantissa, _, exponent = f"{value:.{7 if type_.name == 'real' else 15}e}".partition("e")
+        return f"{mantissa}e{exponent[0]}{int(exponent[1:]):03d}"
+    if type_.name in t.NUMBERS:
+        return str(value) if type_.name in t.INTEGERS else f"{value:f}"
+    style = 126 if type_.name in t.DATES and type_.name != "time" else None
+    return str(convert(value, type_, t.nvarchar(t.MAX), style=style))
 
 
 def _rendered(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""GROUP BY as an operator, and aggregates over its groups; what they compute is the engine's."""
+"""GROUP BY as an operator, and aggregates over its groups; the aggregate functions belong to the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mssql_sandbox.engine.functions.definition import Call
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Whole
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Whole
 from mssql_sandbox.exec.query.sorting import SortKey, sort_rows
 from mssql_sandbox.exec.scope import Field
 
@@ -68,7 +69,7 @@ def aggregate(
 
 
 def _paired(argument: Fn, separator: Fn) -> Fn:
-    """STRING_AGG takes each value with the separator that its row gives."""
+    """STRING_AGG takes each value with the separator of its row."""
 
     def fn(row: tuple, context: Context) -> Any:
         value = argument(row, context)
@@ -142,9 +143,9 @@ def _first_value(slices: Slices, place: int) -> Any:
 
 
 class GroupingSets:
-    """One row per group of every set: key values (NULL for those outside the set), the mask of those, aggregates.
+    """One row per group of every set: key values (NULL outside the set), their mask, aggregates.
 
-    Rows come ordered by the keys, each subtotal behind its details, as a ROLLUP is read.
+    Rows come ordered by the keys, each subtotal after its details, as in a ROLLUP.
     """
 
     __slots__ = ("_aggregates", "_equal", "_keys", "_order", "_sets", "_source", "fields", "order")

@@ -10,9 +10,10 @@ from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import coerce, column
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.leaves import computed_values
 from mssql_sandbox.exec.query.masks import masked_fields
-from mssql_sandbox.exec.query.operators import Concatenation, Filter, Operator, Projection
+from mssql_sandbox.exec.query.operators import Concatenation, Filter, Projection
 from mssql_sandbox.exec.query.scans import Access, TableScan
 from mssql_sandbox.exec.scope import table_fields
 from mssql_sandbox.tsql import ast
@@ -25,11 +26,11 @@ _TESTS: dict[str, _Test] = {
     "BETWEEN": lambda start, end, given: start <= given[1] and end > given[0],
     "CONTAINED IN": lambda start, end, given: start >= given[0] and end <= given[1],
 }
-"""Which rows count, by (start, end) of their period and the moments that the query names."""
+"""The condition on (start, end) of a period, from the moments that the query names."""
 
 
 def plan_history(compiler: Compiler, table: Table, source: ast.NamedTable, qualifier: tuple[str, ...]) -> Operator:
-    """Current and former rows in one; rows whose period is empty are not shown."""
+    """Current and former rows together; rows whose period is empty are not shown."""
     history, period = table.history, table.period_at
     if history is None or period is None:
         raise SqlError(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Stage, Whole, gather
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Stage, Whole, gather
 from mssql_sandbox.exec.scope import Field
 
 Condition = Callable[[tuple, Context], bool | None]
@@ -54,7 +55,7 @@ class HashJoin:
     """INNER or LEFT join on equal keys; `key` functions give None for NULL, which never matches.
 
     `seek`, where given, finds right rows by key values without reading the whole right side; it is used until it has
-    been asked so often that reading everything is cheaper.
+    been probed so often that reading everything is cheaper.
     """
 
     __slots__ = (
@@ -182,7 +183,7 @@ class FullJoin:
 
 
 class Apply:
-    """CROSS and OUTER APPLY: the right side is opened for every left row, which it sees as its outer row."""
+    """CROSS and OUTER APPLY: the right side is opened for every left row, its outer row."""
 
     __slots__ = ("_left", "_level", "_outer", "_right", "fields", "order")
 

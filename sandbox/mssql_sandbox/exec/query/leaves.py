@@ -1,4 +1,4 @@
-"""Single sources of FROM before they are entered: stored tables, and operators that stand for everything else."""
+"""Single sources of FROM before they enter a scope: stored tables, and operators for everything else."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slice
+from mssql_sandbox.exec.plans import Operator, Slice
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.scope import Field
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.tsql import ast
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A source that can be entered in several ways: `plan` makes its operator once conditions are known."""
+    """A source with several access paths: `plan` makes its operator once conditions are known."""
 
     fields: Sequence[Field]
     table: Table | None = None
@@ -26,11 +26,11 @@ class Leaf:
     rename: Callable[[Operator], Operator] | None = None
     filters: list[ast.Expression] = field(default_factory=list)
     narrow: tuple[int, Callable[[Fn], Operator]] | None = None
-    """A column, and how to make the operator for rows with one value of it, where that is less work."""
+    """A column, and how to make the operator for rows with one value of it, if that is cheaper."""
 
 
 def view_leaf(view: Any, fields: Sequence[Field]) -> Leaf:
-    """A view of the catalogue, which gives all its rows or, where it can, those about one table."""
+    """A catalogue view, which gives all its rows or, if it can, those about one table."""
 
     def rows(context: Context) -> Iterable[tuple]:
         return view.rows(context.session, context.transaction)
@@ -47,14 +47,11 @@ def view_leaf(view: Any, fields: Sequence[Field]) -> Leaf:
 
 
 def computed_values(table: Table) -> Callable[[Slice, Context], Slice] | None:
-    """Fills in computed columns whose values are not stored because they are not deterministic."""
+    """Computes columns that are not stored because they are not deterministic."""
     places = [
         (place, col.computed.evaluate) for place, col in enumerate(table.columns)
         if col.computed is not None and not col.computed.stored
     ]  # fmt: skip
-    place = column_sets.set_place(table)
-    if place is not None:
-        places.append((place, column_sets.shown(table)))
     if not places:
         return None
 

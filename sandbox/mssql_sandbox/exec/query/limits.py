@@ -1,4 +1,4 @@
-"""How many rows: TOP, OFFSET and FETCH."""
+"""Limits on rows: TOP, OFFSET and FETCH."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mssql_sandbox.engine import types as t
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import coerce, hoist
-from mssql_sandbox.exec.query.operators import Operator
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.sorting import SortKey, Top
 from mssql_sandbox.tsql import ast
 
 
 def refuse_order(query: ast.Query) -> None:
-    """ORDER BY within another query says nothing without TOP, OFFSET or FOR XML: 1033."""
+    """ORDER BY within another query needs TOP, OFFSET or FOR XML: 1033."""
     top = getattr(query.body, "top", None)
     if query.order and top is None and query.offset is None and query.for_clause is None:
         raise error(1033)

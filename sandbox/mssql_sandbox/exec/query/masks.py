@@ -1,34 +1,33 @@
-"""Masked columns in queries: conditions and order see the values, whoever lacks UNMASK gets masked results.
+"""Masked columns in queries: conditions and order use the values, principals without UNMASK get masked results.
 
-A mask goes along with the column through derived tables, views and set operations, and is applied where rows leave:
-to the client, into variables and tables, as the value of a subquery. Evidence: Microsoft's documentation; which
-expressions keep the column's own function was measured by others [pub].
+A mask follows the column through derived tables, views and set operations, and is applied where rows leave: to the
+client, into variables and tables, as the value of a subquery. Evidence: Microsoft's documentation; which expressions
+keep the column's own function was measured by others [pub].
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine.masking import DEFAULT, conceal
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, column
-from mssql_sandbox.exec.query.operators import Operator, Projection
+from mssql_sandbox.exec.plans import Operator
+from mssql_sandbox.exec.query.operators import Projection
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.security import masked_columns
+from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.tsql import ast
-
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.session_state import SessionState
 
 _KEEPING = frozenset({"ISNULL", "COALESCE", "NULLIF", "IIF", "CHOOSE"})
 
 
 def masked_fields(session: SessionState, table: Table, fields: list[Field]) -> list[Field]:
-    """The fields of a stored table with the masks that count for the session; computed columns take the default."""
+    """The fields of a stored table with the masks for the session; computed columns have the default mask."""
     masks = masked_columns(session, table)
     if not masks:
         return fields
@@ -41,7 +40,7 @@ def masked_fields(session: SessionState, table: Table, fields: list[Field]) -> l
 
 
 def any_masked(scope: Scope) -> bool:
-    """Whether a column in scope, or further out, is masked."""
+    """Whether a column in scope, or farther out, is masked."""
     level: Scope | None = scope
     while level is not None:
         if any(field.masking for field in level.base.fields):
@@ -51,7 +50,7 @@ def any_masked(scope: Scope) -> bool:
 
 
 def mask_of(node: ast.Expression | None, expr: Expr, scope: Scope) -> str:
-    """The mask of an item: the column's own for the bare column, the default for what is computed from it."""
+    """The mask of an item: the column's own for a bare column, the default for expressions."""
     if expr.masking:
         return expr.masking
     if node is None:
@@ -112,12 +111,12 @@ def _shown(place: int, field: Field) -> Expr:
 
 
 def as_seen(node: ast.Expression, expr: Expr, scope: Scope) -> Expr:
-    """An expression that is written somewhere, with the mask of the columns in it."""
+    """An expression of the statement, with the mask of its columns."""
     return masked_value(expr, mask_of(node, expr, scope)) if expr.masking or any_masked(scope) else expr
 
 
 def masked_value(expr: Expr, mask: str) -> Expr:
-    """The expression as those without UNMASK see it; NULL stays NULL."""
+    """The expression as principals without UNMASK see it; NULL stays NULL."""
     if not mask:
         return expr
     show, inner = conceal(mask, expr.type), expr.fn

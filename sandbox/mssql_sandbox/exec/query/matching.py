@@ -1,4 +1,4 @@
-"""How two sides of a join find each other: equal keys, an index of the right side, or every pair."""
+"""Matching the two sides of a join: equal keys, an index of the right side, or every pair."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import coerce
 from mssql_sandbox.exec.expressions.conditions import common_type, conjunction, keyed
+from mssql_sandbox.exec.plans import Operator, Slice
 from mssql_sandbox.exec.query.joins import HashJoin, LoopJoin
 from mssql_sandbox.exec.query.leaves import Leaf, computed_values
-from mssql_sandbox.exec.query.operators import Operator, Slice
 from mssql_sandbox.exec.query.sargs import Sarg, choose_access, find_sarg
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.exec.variables import walk
@@ -22,7 +22,7 @@ from mssql_sandbox.tsql import ast
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of the rows of both sides, None where nothing must be equal; what must be true besides; the equalities."""
+    """Keys of the rows of both sides (None without equalities), the remaining condition, and the equalities."""
 
     left: Callable[[tuple, Context], Any] | None
     right: Callable[[tuple, Context], Any] | None
@@ -41,7 +41,7 @@ class Matcher:
         self, left: Operator, right: Operator, between: list[ast.Expression], leaf: Leaf | None,
         to_right: list[ast.Expression], *, outer: bool,
     ) -> HashJoin | LoopJoin:  # fmt: skip
-        """The join of two plans under conditions `between` them; `leaf` is the right side when it is one source."""
+        """The join of two plans under conditions `between` them; `leaf` is the right side if it is one source."""
         keys = self.keys(left.fields, right.fields, between)
         if keys.left is None or keys.right is None:
             return LoopJoin(left, right, keys.residual, outer=outer)
@@ -50,7 +50,7 @@ class Matcher:
         return HashJoin(left, right, keys.left, keys.right, keys.residual, outer=outer, seek=seek, worth=worth)
 
     def keys(self, left: Sequence[Field], right: Sequence[Field], between: Sequence[ast.Expression]) -> Keys:
-        """What of the conditions between two sides are equal keys, and what is left of them."""
+        """Splits the conditions between two sides into equal keys and the rest."""
         left_scope, right_scope, both = self.scope(left), self.scope(right), self.scope((*left, *right))
         pairs = [(node, pair) for node in between if (pair := self._equality(node, left_scope, right_scope))]
         rest = [node for node in between if not any(node is done for done, _ in pairs)]
@@ -116,7 +116,7 @@ class Matcher:
 
 
 def _key(functions: list[Callable[..., Any]]) -> Callable[[tuple, Context], Any]:
-    """The key of a row: None as soon as one part is NULL."""
+    """The key of a row: None if one part is NULL."""
     if len(functions) == 1:
         return functions[0]
     parts = tuple(functions)

@@ -1,37 +1,22 @@
 """Operators: how slices of rows flow.
 
 An operator is opened for one execution and gives an iterator of slices. Every iterator may raise `MustWait` from `next`
-and then be asked again: `Stage` keeps the slice it could not finish, `Whole` starts its work anew. So a statement whose
-rows are already on their way never has to start over.
+and be called again afterwards: `Stage` keeps the slice that it could not finish, `Whole` restarts its work. So a
+statement that has already returned rows never has to start over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Protocol
+from itertools import chain
 
 from mssql_sandbox.engine.rows import row_getter
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr
+from mssql_sandbox.exec.plans import SLICE, Operator, Slice, Slices
 from mssql_sandbox.exec.query.columnwise import FEW_ROWS, column_plan
 from mssql_sandbox.exec.scope import Field
-
-Slice = list[tuple]
-Slices = Iterator[Slice]
-SLICE = 1000
-
-
-class Operator(Protocol):
-    """A plan: fields of its rows, and how to open it. `order` lists (place, descending) of the rows' order."""
-
-    fields: Sequence[Field]
-    order: Sequence[tuple[int, bool]]
-
-    def open(self, context: Context) -> Slices:
-        """Start over and give the slices."""
-        ...
 
 
 class Stage:
@@ -56,7 +41,7 @@ class Stage:
 
 
 class Opened:
-    """An iterator that is opened with the first `next`, so that a lock missing at opening can be waited for."""
+    """An iterator that is opened with the first `next`, so that a wait for a lock at opening can be repeated."""
 
     __slots__ = ("_open", "_slices")
 
@@ -74,7 +59,7 @@ class Opened:
 
 
 class Whole:
-    """Rows that are made all at once by a function, at the first `next`; handed on in slices."""
+    """Rows that a function makes all at once, at the first `next`; passed on in slices."""
 
     __slots__ = ("_make", "_slices")
 
@@ -98,19 +83,13 @@ def sliced(rows: Slice) -> Slices:
     return (rows[start : start + SLICE] for start in range(0, len(rows), SLICE))
 
 
-def sliced_iterable(rows: Iterable[tuple]) -> Slices:
-    """Any rows in slices, as they come."""
-    iterator = iter(rows)
-    return iter(lambda: list(islice(iterator, SLICE)), [])
-
-
 def gather(slices: Slices) -> Slice:
     """All rows."""
     return list(chain.from_iterable(slices))
 
 
 class Limit:
-    """The first rows only; `skip` rows are left out before."""
+    """The first rows only, after skipping `skip` rows."""
 
     __slots__ = ("_left", "_skip", "_source")
 
@@ -150,7 +129,7 @@ class Filter:
         self.order = source.order
 
     def open(self, context: Context) -> Slices:
-        """Slices may come out empty."""
+        """Slices may be empty."""
         condition = self._condition
         return Stage(self._source.open(context), lambda rows: [row for row in rows if condition(row, context) is True])
 
@@ -208,7 +187,7 @@ class Concatenation:
 class Projection:
     """New rows from expressions; plain columns only: an itemgetter, all columns in order: the rows themselves.
 
-    Conversions of columns go column by column; an error among them is found again row by row, so that it is the error
+    Columns are converted one by one; after an error the rows are computed again row by row, so that the error is that
     of the first row that has one.
     """
 
@@ -232,7 +211,7 @@ class Projection:
         self.order: Sequence[tuple[int, bool]] = tuple(kept)
 
     def lazily(self, context: Context) -> Iterator[tuple]:
-        """New rows one at a time: what one row's user does is seen by the next row's expressions."""
+        """New rows one at a time: using a row may affect the expressions of the next row."""
         functions = self._functions
         for rows in self._source.open(context):
             for row in rows:
@@ -257,7 +236,7 @@ class Projection:
                 try:
                     return by_columns(rows, context)
                 except SqlError:
-                    pass  # raised again below, unless another row's error comes first
+                    pass  # raised again below, unless another row fails first
             return [tuple([fn(row, context) for fn in functions]) for row in rows]
 
         return Stage(source, project)

@@ -6,13 +6,14 @@ from mssql_sandbox.errors import error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr, coerce, column
 from mssql_sandbox.exec.expressions.values import unified
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query import commontables
 from mssql_sandbox.exec.query.combining import Combination
+from mssql_sandbox.exec.query.for_json import for_json
 from mssql_sandbox.exec.query.limits import limited
 from mssql_sandbox.exec.query.masks import concealed
-from mssql_sandbox.exec.query.operators import Operator, Rows
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.query.select import plan_select
-from mssql_sandbox.exec.query.serialise import serialised
 from mssql_sandbox.exec.query.sorting import Sort, SortKey, order_key
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.tsql import ast
@@ -37,7 +38,8 @@ def _plan(compiler: Compiler, query: ast.Query, parent: Scope | None) -> Operato
     else:
         plan = plan_body(compiler, query.body, parent)
         plan = _ordered(compiler, plan, query, parent)
-    return plan if query.for_clause is None else serialised(concealed(plan), query.for_clause)
+    clause = query.for_clause
+    return plan if clause is None or clause.kind == "BROWSE" else for_json(concealed(plan), clause)
 
 
 def plan_body(compiler: Compiler, body: ast.QueryBody, parent: Scope | None) -> Operator:
@@ -106,7 +108,7 @@ def _output_item(compiler: Compiler, node: ast.Expression, scope: Scope, body: a
 
 
 def _first_select(body: ast.QueryBody) -> tuple[ast.SelectItem, ...]:
-    """The select list that names the columns of a set operation; none where `*` hides their number."""
+    """The select list that names the columns of a set operation; none if `*` hides their number."""
     if isinstance(body, ast.SetOperation):
         body, _ = body.chain()
     if not isinstance(body, ast.Select) or any(isinstance(item.expression, ast.Star) for item in body.items):

@@ -1,4 +1,4 @@
-"""Search arguments: conditions taken apart, and the access path they allow."""
+"""Search arguments: splitting conditions, and the access path that they allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def conjuncts(node: ast.Expression | None) -> list[ast.Expression]:
-    """The conditions that AND joins, with NOT moved inwards and BETWEEN taken apart."""
+    """The conditions joined by AND, with NOT moved inwards and BETWEEN split."""
     if node is None:
         return []
     if isinstance(node, ast.Logical) and node.operator == "AND":
@@ -35,7 +35,7 @@ def conjuncts(node: ast.Expression | None) -> list[ast.Expression]:
 
 
 def inverse(node: ast.Expression) -> ast.Expression:
-    """NOT node, pushed into it where three-valued logic allows."""
+    """NOT node, moved inwards where three-valued logic allows."""
     if isinstance(node, ast.Not):
         return node.operand
     if isinstance(node, ast.Comparison):
@@ -50,7 +50,7 @@ def inverse(node: ast.Expression) -> ast.Expression:
 
 @dataclass(slots=True)
 class Sarg:
-    """`column operator value` with the value in a form the column's index key understands."""
+    """`column operator value` with the value in a form that suits the column's index key."""
 
     column: int
     operator: str
@@ -61,7 +61,7 @@ class Sarg:
 
 @dataclass(slots=True)
 class OrBound:
-    """What an OR says about one column: all its branches bound it from one side."""
+    """The bound that an OR gives to one column: all its branches bound it from one side."""
 
     column: int
     operator: str
@@ -73,7 +73,7 @@ Compile = Callable[[ast.Expression], Expr]
 
 
 def find_sarg(node: ast.Expression, left: Compile, right: Compile) -> Sarg | None:
-    """`node` as a search argument: one side a plain column of `left`, the other one made by `right` from elsewhere."""
+    """`node` as a search argument: one side a plain column of `left`, the other computed by `right` from elsewhere."""
     if not isinstance(node, ast.Comparison) or node.operator == "<>":
         return None
     for column_node, value_node, operator in (
@@ -98,7 +98,7 @@ def find_sarg(node: ast.Expression, left: Compile, right: Compile) -> Sarg | Non
 
 
 def seek_value(type_: SqlType, value: Expr, column: Expr) -> Expr | None:
-    """The value in a form that compares with stored keys of `type_` as SQL compares the two; None if there is none."""
+    """The value in a form that compares with stored keys of `type_` as in SQL; None if there is none."""
     try:
         common = common_type(column, value)
     except SqlError:
@@ -122,7 +122,7 @@ def seek_value(type_: SqlType, value: Expr, column: Expr) -> Expr | None:
 
 
 def _ordered_otherwise(stored: SqlType, value: SqlType) -> bool:
-    """Whether an index on the column has another order than the comparison: it is one by Unicode rules then."""
+    """Whether the order of an index on the column differs from the comparison, which uses Unicode rules then."""
     if stored.name not in t.SINGLE_BYTE or value.name not in t.NATIONAL or stored.collation is None:
         return False
     return stored.collation.narrow_key is not stored.collation.key
@@ -154,7 +154,7 @@ def or_bounds(node: ast.Expression, compile_sarg: Callable[[ast.Expression], Sar
 
 @dataclass(slots=True)
 class Choice:
-    """An access path, what it leaves to be checked, and the order it gives."""
+    """An access path, the conditions left to check, and its order."""
 
     access: Access
     score: int
@@ -206,7 +206,7 @@ def _scored(
     if len(equal) < len(places):
         place = places[len(equal)]
         low, high, nodes = _bounds(place, sargs, ors)
-        # NULL lies at the low end (the high end of a descending index): a range open there lets NULL in.
+        # NULL sorts at the low end (the high end of a descending index): a range open there includes NULL.
         nulls_out = low is not None if not index.columns[len(equal)][1] else high is not None
         if not table.columns[place].nullable or nulls_out:
             covered.extend(nodes)
@@ -226,7 +226,7 @@ def _scored(
     access = Access(index, tuple(equal), low, high, descending=descending and satisfied)
     given = tuple(order) if descending and satisfied else tuple(rest)
     if wanted and satisfied:
-        # Columns fixed by equality and columns behind a complete unique key are in any order one likes.
+        # Columns fixed by equality and columns after a complete unique key may be in any order.
         given = tuple(wanted)
     return Choice(access, score, covered, given)
 

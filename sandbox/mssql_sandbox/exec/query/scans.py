@@ -11,7 +11,8 @@ from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.storage.views import ReadView, open_view
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
-from mssql_sandbox.exec.query.operators import Opened, Slice, Slices, Stage
+from mssql_sandbox.exec.plans import Slice, Slices
+from mssql_sandbox.exec.query.operators import Opened, Stage
 from mssql_sandbox.exec.scope import Field
 
 
@@ -26,7 +27,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a table is entered: equal values for the first index columns, then a range of the next one."""
+    """The access to a table: equal values for the first index columns, then a range of the next one."""
 
     index: Index | None = None
     equal: tuple[Fn, ...] = ()
@@ -41,7 +42,7 @@ class Access:
         return index is not None and index.unique and index.predicate is None and len(self.equal) == len(index.columns)
 
     def range(self, row: tuple, context: Context) -> dict[str, Any] | None:
-        """Arguments of `Table.scan`; None when a bound is NULL, so that no row matches."""
+        """Arguments of `Table.scan`; None if a bound is NULL, so that no row matches."""
         index = self.index
         if index is None:
             return {"descending": self.descending}
@@ -76,7 +77,7 @@ class Access:
 
 
 def _widest(bound: Bound, row: tuple, context: Context, *, smallest: bool) -> Any:
-    """The value that lets the most rows in; NULL candidates match nothing and are passed over."""
+    """The value that includes the most rows; NULL candidates match nothing and are skipped."""
     values = [value for value in (fn(row, context) for fn in bound.values) if value is not None]
     if len(values) <= 1:
         return values[0] if values else None

@@ -10,10 +10,11 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr, column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.aggregation import is_aggregate, own_nodes, plan_group
 from mssql_sandbox.exec.query.limits import limited
 from mssql_sandbox.exec.query.masks import any_masked, mask_of
-from mssql_sandbox.exec.query.operators import Operator, Projection
+from mssql_sandbox.exec.query.operators import Projection
 from mssql_sandbox.exec.query.sorting import Distinct, Sort, SortKey, order_key
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.query.windows import plan_windows
@@ -37,7 +38,7 @@ def plan_select(compiler: Compiler, node: ast.Select, query: ast.Query | None, p
 
 
 class SelectPlanner:
-    """Keeps what the steps of planning one SELECT hand on."""
+    """Holds the intermediate results of planning one SELECT."""
 
     def __init__(self, compiler: Compiler, node: ast.Select, query: ast.Query | None, parent: Scope | None) -> None:
         self.compiler = compiler
@@ -69,7 +70,7 @@ class SelectPlanner:
         return self._ordered(plan, items, scope)
 
     def _nodes(self) -> list[ast.Expression]:
-        """Expressions that may hold aggregates and window functions."""
+        """Expressions that may contain aggregates and window functions."""
         return [*(item.expression for item in self.node.items), *(item.expression for item in self.order)]
 
     def _has_aggregates(self) -> bool:
@@ -78,7 +79,7 @@ class SelectPlanner:
     # ---- ORDER BY ---------------------------------------------------------------------------------------
 
     def _extreme(self, scope: Scope) -> list[tuple[int, bool]]:
-        """The order in which the only MIN or MAX of a query, without groups, is found in front."""
+        """The order in which the only MIN or MAX of a query without groups comes first."""
         found = [part for node in self._nodes() for part in own_nodes(node) if is_aggregate(part)]
         alone = len(found) == 1 and found[0].arguments and not self.node.group_by
         name = found[0].name[0].upper() if alone else ""
@@ -87,7 +88,7 @@ class SelectPlanner:
         return self._plain_order([ast.OrderItem(found[0].arguments[0], descending=name == "MAX")], scope)
 
     def _wanted(self, scope: Scope) -> list[tuple[int, bool]]:
-        """The order that ORDER BY asks for, as far as its items are plain columns of this source."""
+        """The order of ORDER BY, as far as its items are plain columns of this source."""
         return self._plain_order(
             [replace(item, expression=self._order_node(item.expression)) for item in self.order], scope
         )
@@ -108,7 +109,7 @@ class SelectPlanner:
         return result
 
     def _order_node(self, node: ast.Expression) -> ast.Expression:
-        """What an item of ORDER BY stands for: an alias or a position of the select list, or itself."""
+        """The meaning of an ORDER BY item: an alias or a position of the select list, or itself."""
         items = self.node.items
         if (
             isinstance(node, ast.Literal)
@@ -188,7 +189,7 @@ class SelectPlanner:
                 continue
             expr = self.compiler.value(item.expression, scope)
             name = item.alias or _implied_name(item.expression)
-            # What is computed belongs, for FOR … AUTO, to the table of the column before it.
+            # For FOR … AUTO, a computed column belongs to the table of the column before it.
             source = scope.fields[expr.column].qualifier if expr.column >= 0 else result[-1].source if result else ()
             result.append(Item(expr, name, item.expression, source))
         return result
@@ -205,7 +206,7 @@ class SelectPlanner:
         if origin is not None:
             origin = replace(origin, name=item.name, type=expr.type, nullable=origin.nullable or expr.nullable)
         else:
-            # What is computed from columns is reported as computed and not updatable.
+            # Computed columns are reported as computed and not updatable.
             origin = ResultColumn(item.name, expr.type, nullable=expr.nullable, computed=not expr.literal)
         special = "null" if expr.null else "identity" if origin.identity else ""
         clause = self.query.for_clause if self.query is not None else None
@@ -218,7 +219,7 @@ class SelectPlanner:
 
 
 def delivers(plan: Operator, wanted: Sequence[tuple[int, bool]]) -> bool:
-    """Whether the plan's rows already come in the wanted order."""
+    """Whether the plan's rows already have the wanted order."""
     return tuple(plan.order[: len(wanted)]) == tuple(wanted)
 
 
@@ -230,7 +231,7 @@ _JSON_FUNCTIONS = frozenset({"JSON_QUERY", "JSON_MODIFY", "JSON_OBJECT", "JSON_A
 
 
 def makes_json(node: ast.Expression | None) -> bool:
-    """Whether JSON is put into JSON as it is: what the server itself has made."""
+    """Whether JSON is inserted unchanged: results of the server's own JSON functions."""
     if isinstance(node, ast.ScalarSubquery):
         return node.query.for_clause is not None and node.query.for_clause.kind == "JSON"
     return isinstance(node, ast.Function) and node.name[-1].upper() in _JSON_FUNCTIONS

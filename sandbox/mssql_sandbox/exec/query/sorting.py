@@ -1,4 +1,4 @@
-"""Sorting, DISTINCT, set operations, TOP: operators that look at whole rows or all rows."""
+"""Sorting, DISTINCT, set operations, TOP: operators on whole rows or on all rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn
-from mssql_sandbox.exec.query.operators import Limit, Operator, Slice, Slices, Stage, Whole, gather
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
+from mssql_sandbox.exec.query.operators import Limit, Stage, Whole, gather
 from mssql_sandbox.exec.scope import Field
 
 SortKey = tuple[Callable[[tuple, Context], Any], bool]
@@ -121,7 +122,7 @@ class Probe:
 
 
 def row_key(types: Sequence[SqlType]) -> Callable[[tuple], tuple]:
-    """A hashable key by which rows are equal as DISTINCT, GROUP BY and set operations see it (NULL equals NULL)."""
+    """A hashable key for equality in DISTINCT, GROUP BY and set operations (NULL equals NULL)."""
     keys = [sort_key(type_) for type_ in types]
     if all(key is None for key in keys):
         return lambda row: row
@@ -146,7 +147,7 @@ class Distinct:
         self.order = source.order
 
     def open(self, context: Context) -> Slices:
-        """Streams; remembers the keys of what it has seen."""
+        """Streams; remembers the keys of previous rows."""
         key = row_key([field.type for field in self.fields])
         seen: set[tuple] = set()
 

@@ -1,4 +1,4 @@
-"""FROM to plans: tables and what stands for them, joins, and which conditions are used where."""
+"""FROM to plans: tables and other sources, joins, and where each condition is applied."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import Expr
 from mssql_sandbox.exec.expressions.conditions import conjunction
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query import commontables, tablefunctions
 from mssql_sandbox.exec.query.history import plan_history
+from mssql_sandbox.exec.query.index_hints import check_index_hints
 from mssql_sandbox.exec.query.joins import Apply, FullJoin
 from mssql_sandbox.exec.query.leaves import Leaf, computed_values, view_leaf
 from mssql_sandbox.exec.query.limits import refuse_order
+from mssql_sandbox.exec.query.masks import masked_fields
 from mssql_sandbox.exec.query.matching import Matcher
-from mssql_sandbox.exec.query.operators import Filter, Operator, Single
-from mssql_sandbox.exec.query.pivot import pivot_query, unpivot_query
-from mssql_sandbox.exec.query.sampling import stored_leaf
+from mssql_sandbox.exec.query.operators import Filter, Single
+from mssql_sandbox.exec.query.pivot import pivot_query
 from mssql_sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_sandbox.exec.query.scans import Access, TableScan
 from mssql_sandbox.exec.query.views import plan_view
@@ -49,7 +51,7 @@ class SourcePlanner:
         self, source: ast.TableSource | None, where: ast.Expression | None, wanted: Callable[[Scope], Order] | None,
         *, prefer_order: bool,
     ) -> Operator:  # fmt: skip
-        """The plan of FROM … WHERE …; `wanted` tells the order that would be welcome."""
+        """The plan of FROM … WHERE …; `wanted` is the preferred order."""
         conditions = conjuncts(where)
         if source is None:
             return self._filtered(Single(), conditions)
@@ -62,7 +64,7 @@ class SourcePlanner:
     # ---- leaves ---------------------------------------------------------------------------------------
 
     def leaf(self, source: ast.TableSource) -> Leaf:
-        """A source that is no join."""
+        """A source that is not a join."""
         if isinstance(source, ast.NamedTable):
             return self._named(source)
         if isinstance(source, ast.VariableTable):
@@ -74,25 +76,17 @@ class SourcePlanner:
             plan = self.compiler.query(source.query, self.parent)
             fields = commontables.named(plan.fields, source.columns, source.alias, source.alias)
             return Leaf(fields, operator=commontables.Renamed(plan, fields))
-        if isinstance(source, (ast.FunctionTable, ast.BulkRowset, ast.FullTextTable)):
+        if isinstance(source, (ast.FunctionTable, ast.FullTextTable)):
             plan = tablefunctions.plan_function(self.compiler, source, self.parent)
             return Leaf(plan.fields, operator=plan)
         if isinstance(source, ast.Join):
             plan = self._joined(source, [], None, prefer_order=False)
             return Leaf(plan.fields, operator=plan)
-        if isinstance(source, (ast.Pivot, ast.Unpivot)):
-            return self._rewritten(source)
-        assert isinstance(source, ast.ChangeSource)
-        raise SqlError(
-            10727, "A nested INSERT, UPDATE, DELETE, or MERGE statement is not allowed in a SELECT statement that is "
-            "not the immediate source of rows for an INSERT statement."
-        )  # fmt: skip
+        assert isinstance(source, ast.Pivot)
+        return self._pivoted(source)
 
-    def _rewritten(self, source: ast.Pivot | ast.Unpivot) -> Leaf:
-        fields, fold = self._fields_of(source.source), self.compiler.fold
-        query = (
-            pivot_query(source, fields, fold) if isinstance(source, ast.Pivot) else unpivot_query(source, fields, fold)
-        )
+    def _pivoted(self, source: ast.Pivot) -> Leaf:
+        query = pivot_query(source, self._fields_of(source.source), self.compiler.fold)
         return self.leaf(ast.DerivedTable(query, source.alias))
 
     def _named(self, source: ast.NamedTable) -> Leaf:
@@ -118,7 +112,9 @@ class SourcePlanner:
             if source.system_time is not None:
                 plan = plan_history(compiler, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
-            leaf = stored_leaf(compiler, found, source, qualifier)
+            check_index_hints(found, source.name, source.hints)
+            fields = masked_fields(compiler.session, found, table_fields(found, qualifier))
+            leaf = Leaf(fields, table=found, hints=frozenset(hint.lower() for hint in source.hints))
             if may_select is not None:
                 fields = [field if may_select(field.name) else replace(field, denied=True) for field in leaf.fields]
                 leaf = replace(leaf, fields=fields) if any(field.denied for field in fields) else leaf
@@ -128,8 +124,6 @@ class SourcePlanner:
                 13544, "Temporal FOR SYSTEM_TIME clause can only be used with system-versioned tables. "
                 f"'{'.'.join(name)}' is not a system-versioned table."
             )  # fmt: skip
-        if source.sample is not None:
-            raise SqlError(494, "The TABLESAMPLE clause can only be used with local tables.")
         if found is not None and found.type_code == "V":
             return self._view(found, alias, name)
         return self._virtual(source)
@@ -144,7 +138,7 @@ class SourcePlanner:
         return Leaf(fields, operator=commontables.Renamed(plan, fields))
 
     def _virtual(self, source: ast.NamedTable) -> Leaf:
-        """A view of the catalogue; 208 when the catalogue does not know it either."""
+        """A catalogue view; 208 if the catalogue does not have it either."""
         compiler = self.compiler
         place = compiler.names.place(source.name)
         catalog = compiler.session.server.catalog
@@ -174,7 +168,7 @@ class SourcePlanner:
         return self._filtered(scan, [node for node in conditions if not any(node is done for done in covered)])
 
     def _narrowed(self, leaf: Leaf, conditions: Sequence[ast.Expression]) -> Operator | None:
-        """The rows of a catalogue view about one table, where a condition names it."""
+        """The rows of a catalogue view about one table, if a condition names it."""
         if leaf.narrow is None:
             return None
         place, make = leaf.narrow
@@ -194,7 +188,7 @@ class SourcePlanner:
     def access(
         self, table: Table, scope: Scope, conditions: Sequence[ast.Expression], order: Order, *, prefer_order: bool
     ) -> tuple[Access, list[ast.Expression], Order]:
-        """The access path for a table, the conditions that it already guarantees, and the order it gives."""
+        """The access path for a table, the conditions that it already guarantees, and its order."""
 
         def here(node: ast.Expression) -> Expr:
             return self.compiler.expr(node, scope)
@@ -247,7 +241,7 @@ class SourcePlanner:
         self, join: ast.Join, conditions: list[ast.Expression], wanted: Callable[[Scope], Order] | None,
         *, prefer_order: bool,
     ) -> Operator:  # fmt: skip
-        """Conditions on one side go down to it; equalities between the sides become a hash or an index join."""
+        """Conditions on one side are pushed down to it; equalities between the sides become a hash or an index join."""
         outer = join.kind == "LEFT"
         own = conjuncts(join.condition)
         left_fields = self._fields_of(join.left)

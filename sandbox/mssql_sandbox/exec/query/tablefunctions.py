@@ -1,4 +1,4 @@
-"""Table-valued functions in FROM: the catalogue's (change functions), users' own, STRING_SPLIT and other built-ins."""
+"""Table-valued functions in FROM: the catalogue's (change functions), users', STRING_SPLIT and other built-ins."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from typing import Any
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.errors import SqlError, error
-from mssql_sandbox.exec.compiler import Compiler
+from mssql_sandbox.exec.compiler import Compiler, call_argument
 from mssql_sandbox.exec.context import Context
-from mssql_sandbox.exec.expressions import xml_methods
 from mssql_sandbox.exec.expressions.base import Expr, coerce
-from mssql_sandbox.exec.expressions.values import call_argument
-from mssql_sandbox.exec.expressions.xml_types import TYPED, xml_types
-from mssql_sandbox.exec.query.bulk_rowset import plan_bulk_rowset
-from mssql_sandbox.exec.query.fulltext_table import plan_fulltext_table
-from mssql_sandbox.exec.query.operators import Opened, Operator, Rows, Slices
+from mssql_sandbox.exec.methods import xml
+from mssql_sandbox.exec.methods.xml_types import TYPED, xml_types
+from mssql_sandbox.exec.plans import Operator, Slices
+from mssql_sandbox.exec.query.operators import Opened, Rows
 from mssql_sandbox.exec.query.user_functions import plan_table_function
 from mssql_sandbox.exec.scope import Field, Scope
 from mssql_sandbox.tsql import ast
 
 
 def plan_function(
-    compiler: Compiler, node: ast.FunctionTable | ast.BulkRowset | ast.FullTextTable, parent: Scope | None
+    compiler: Compiler, node: ast.FunctionTable | ast.FullTextTable, parent: Scope | None
 ) -> Operator:  # fmt: skip
     """The plan of a call; arguments may refer to outer columns (APPLY). 208 for unknown names."""
-    if isinstance(node, ast.BulkRowset):
-        return plan_bulk_rowset(compiler, node)
     if isinstance(node, ast.FullTextTable):
-        return plan_fulltext_table(compiler, node)
+        raise error(7609)
     level = 0 if parent is None else parent.level + 1
     scope = Scope((), compiler.fold, parent=parent, level=level)
     if node.name[:-1] and node.name[-1].lower() == "nodes":
@@ -122,9 +118,9 @@ def _xml_nodes(compiler: Compiler, node: ast.FunctionTable, scope: Scope) -> Ope
             493, f"The method nodes() of '{'.'.join(parts)}' needs an xml value, and a table and a column alias."
         )
     types = xml_types(compiler, reference, scope)
-    rows = xml_methods.nodes(compiler, target, node.arguments, scope, types)
+    rows = xml.nodes(compiler, target, node.arguments, scope, types)
     special = "" if types is None else TYPED
-    fields = [Field(node.columns[0], xml_methods.XML, True, (node.alias,), special=special)]
+    fields = [Field(node.columns[0], xml.XML, True, (node.alias,), special=special)]
     return Rows(fields, lambda context: rows((), context))
 
 
@@ -201,7 +197,7 @@ def _openjson(compiler: Compiler, node: ast.FunctionTable, arguments: list[Expr]
 
 
 def parsed(text: str) -> Any:
-    """JSON text as Python values; 13609 where it is none."""
+    """JSON text as Python values; 13609 for invalid JSON."""
     try:
         return json.loads(text)
     except ValueError as failure:
@@ -214,7 +210,7 @@ def parsed(text: str) -> Any:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """The value at `$.a.b[0]`; None when there is none."""
+    """The value at `$.a.b[0]`; None if there is none."""
     body = path.strip().removeprefix("lax ").removeprefix("strict ").strip().removeprefix("$")
     for name, quoted, index in re.findall(r'\.([A-Za-z_]\w*)|\."([^"]*)"|\[(\d+)\]', body):
         if index:

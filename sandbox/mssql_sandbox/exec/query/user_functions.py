@@ -1,4 +1,4 @@
-"""Users' table-valued functions in FROM: inline ones are planned like views, the others are run for their table."""
+"""Users' table-valued functions in FROM: inline ones are planned like views, the others run to fill their table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr
 from mssql_sandbox.exec.functions import FunctionRunner, arguments_of
 from mssql_sandbox.exec.modules import Module, inside
+from mssql_sandbox.exec.plans import Operator, Slices
 from mssql_sandbox.exec.query.commontables import Renamed, named
-from mssql_sandbox.exec.query.operators import Operator, Rows, Slices
+from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.scope import table_fields
 from mssql_sandbox.tsql import ast
 
@@ -32,7 +33,7 @@ class _Parameters:
         self.order = plan.order
 
     def open(self, context: Context) -> Slices:
-        """The plan's slices in a context of its own."""
+        """The plan's slices in a separate context."""
         values = [fn((), context) for fn in self._functions]
         return self._plan.open(Context(context.session, values, context.transaction))
 

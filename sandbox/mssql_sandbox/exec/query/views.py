@@ -1,12 +1,12 @@
-"""Views: planned anew wherever they are named, in their own database and without what is around them."""
+"""Views: planned again for each reference, in their own database and without the context of the reference."""
 
 from __future__ import annotations
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.modules import Module, inside
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.commontables import Renamed, named
-from mssql_sandbox.exec.query.operators import Operator
 
 
 def plan_view(compiler: Compiler, found: SchemaObject) -> Operator:

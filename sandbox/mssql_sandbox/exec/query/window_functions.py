@@ -1,4 +1,4 @@
-"""What window functions compute over the ordered rows of a partition: ranks, neighbours, frames, percentiles."""
+"""Computing window functions over the ordered rows of a partition: ranks, neighbours, frames, percentiles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import NULL, Fn, coerce
+from mssql_sandbox.exec.plans import Slice
 from mssql_sandbox.exec.query.aggregation import compile_aggregate
 from mssql_sandbox.exec.query.grouping import NAMES as AGGREGATES
 from mssql_sandbox.exec.query.grouping import Aggregate, result_of
-from mssql_sandbox.exec.query.operators import Slice
 from mssql_sandbox.exec.query.sorting import SortKey, order_key
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
@@ -27,7 +27,7 @@ Compute = Callable[[Slice, list[Any], Context], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """A window function: how rows are parted and ordered, and what is computed."""
+    """A window function: its partitions, order and computation."""
 
     type: SqlType
     nullable: bool
@@ -234,7 +234,7 @@ def _aggregate(spec: Aggregate, bounds: Bounds, ordered: bool) -> Compute:  # no
 
 
 def percentile(compiler: Compiler, node: ast.Function, scope: Scope, partition: tuple[Fn, ...]) -> WindowFunction:
-    """PERCENTILE_CONT (between neighbours, float) and PERCENTILE_DISC (a value that is there) of a partition."""
+    """PERCENTILE_CONT (interpolated, float) and PERCENTILE_DISC (an existing value) of a partition."""
     name = node.name[-1].lower()
     if len(node.arguments) != 1 or len(node.within) != 1:
         raise error(174, name=name, count=1)

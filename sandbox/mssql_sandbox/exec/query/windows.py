@@ -1,4 +1,4 @@
-"""Window functions as an operator: rows are parted and ordered, values appended; what is computed stands apart."""
+"""Window functions as an operator: partitions and sorts rows, appends values; `window_functions` computes them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import column
 from mssql_sandbox.exec.expressions.canonical import canonical
+from mssql_sandbox.exec.plans import Operator, Slice, Slices
 from mssql_sandbox.exec.query.aggregation import own_nodes
-from mssql_sandbox.exec.query.operators import Operator, Slice, Slices, Whole, gather
+from mssql_sandbox.exec.query.operators import Whole, gather
 from mssql_sandbox.exec.query.sorting import SortKey
 from mssql_sandbox.exec.query.window_functions import WindowFunction, window_function
 from mssql_sandbox.exec.scope import Field, Scope
@@ -57,7 +58,7 @@ class Window:
 
 
 def _ordered(places: list[int], rows: Slice, order: Sequence[SortKey], context: Context) -> list[Any]:
-    """Sort the places of a partition; the sort keys of each, in order."""
+    """Sort the positions of a partition; returns the sort keys of each, in order."""
     for key, descending in reversed(order):
         places.sort(key=lambda place: key(rows[place], context), reverse=descending)
     return [tuple([key(rows[place], context) for key, _ in order]) for place in places]
@@ -66,7 +67,7 @@ def _ordered(places: list[int], rows: Slice, order: Sequence[SortKey], context: 
 def plan_windows(
     compiler: Compiler, node: ast.Select, nodes: Sequence[ast.Expression], plan: Operator, scope: Scope
 ) -> tuple[Operator, Scope]:
-    """The window functions of `nodes`, computed behind the rows of a plan."""
+    """The window functions of `nodes`, computed after the columns of a plan."""
     found: dict[Any, ast.Function | ast.NextValueFor] = {}
     for expression in nodes:
         for part in own_nodes(expression):
@@ -91,7 +92,7 @@ def plan_windows(
 
 
 def _resolved(over: ast.Over, named: dict[object, ast.Over], compiler: Compiler) -> ast.Over:
-    """OVER with the parts of the window that it names filled in."""
+    """OVER with the parts of the named window filled in."""
     if not over.window:
         return over
     base = named.get(compiler.fold(over.window))

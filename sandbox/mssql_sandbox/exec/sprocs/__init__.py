@@ -1,1 +1,1 @@
-"""Procedures of the server that change definitions: `own` is their table."""
+"""System procedures that change definitions: `own` is their table."""

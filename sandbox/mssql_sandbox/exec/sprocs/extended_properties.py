@@ -1,4 +1,4 @@
-"""sp_addextendedproperty and its like: notes on schemas, tables, columns and modules."""
+"""sp_addextendedproperty and related procedures: properties of schemas, tables, columns and modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPACES = {"FILEGROUP": (20, 1, 0), "PARTITION SCHEME": (20, 65601, 0), "PARTITI
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a property hangs on: class and ids as in sys.extended_properties, and the (type, name) levels."""
+    """The owner of a property: class and ids as in sys.extended_properties, and the (type, name) levels."""
 
     class_: int
     major: int
@@ -30,7 +30,7 @@ class Place:
 
     @property
     def shown(self) -> str | None:
-        """The name that messages show."""
+        """The name shown in messages."""
         return self.path[-1][1] if self.path else None
 
 
@@ -40,7 +40,7 @@ def kept(database: Database) -> dict[tuple[int, int, int, str], Any]:
 
 
 def place_of(database: Database, levels: Sequence[tuple[str | None, str | None]]) -> Place:
-    """The object that up to three levels of (type, name) name; 15135 when it does not exist."""
+    """The object that up to three levels of (type, name) name; 15135 if it does not exist."""
     path = tuple((kind.upper(), name or "") for kind, name in levels if kind is not None)
     if not path:
         return Place(_DATABASE, 0, 0)

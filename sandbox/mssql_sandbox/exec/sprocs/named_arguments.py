@@ -1,4 +1,4 @@
-"""What the executor's own procedures are, and their arguments by parameter name."""
+"""The form of the executor's own procedures, and their arguments by parameter name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mssql_sandbox.exec.flow import Answer, StepsTo
 from mssql_sandbox.exec.session_state import SessionState
 
 Own = Callable[[SessionState, Database, Sequence[RpcParameter]], StepsTo[Answer]]
-"""How a procedure runs: for a session, in a database, with its arguments."""
+"""Runs a procedure: for a session, in a database, with its arguments."""
 
 
 def named_arguments(names: Sequence[str], parameters: Sequence[RpcParameter]) -> dict[str, Any]:

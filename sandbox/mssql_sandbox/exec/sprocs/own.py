@@ -1,4 +1,4 @@
-"""Procedures that change what the executor keeps, and so are its own: settings here, the others in modules."""
+"""Procedures that change state of the executor: settings here, the others in their modules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.flow import Answer, StepsTo
 from mssql_sandbox.exec.session_state import SessionState
-from mssql_sandbox.exec.sprocs import application_locks, detaching, extended_properties, schema_procedures
+from mssql_sandbox.exec.sprocs import detaching, extended_properties, schema_procedures
 from mssql_sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_sandbox.exec.sprocs.renaming import rename
 
 
 def _configure(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_configure name, value: the name may be cut short while it stays unique."""
+    """sp_configure name, value: the name may be abbreviated while it stays unique."""
     given = named_arguments(("configname", "configvalue"), parameters)
     if "configname" in given and given.get("configvalue") is not None:
         name = str(given["configname"]).lower()
@@ -35,7 +35,6 @@ def _configure(session: SessionState, _database: Database, parameters: Sequence[
 OWN: Mapping[str, Own] = {
     "sp_rename": rename,
     "sp_configure": _configure,
-    **application_locks.OWN,
     **detaching.OWN,
     **schema_procedures.OWN,
     **extended_properties.OWN,

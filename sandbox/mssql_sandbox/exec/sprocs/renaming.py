@@ -1,4 +1,4 @@
-"""sp_rename: objects, columns, indexes; without a type the item is looked for among all of them."""
+"""sp_rename: objects, columns, indexes; without a type the item is searched among all of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rename(session: SessionState, database: Database, parameters: Sequence[RpcPa
 
 
 def _candidates(names: Names, path: Name, text: str, new: str) -> Iterator[tuple[str, Work]]:
-    """What the name may stand for, and how each would be renamed."""
+    """What the name may refer to, and how each would be renamed."""
     item = names.find(path) if _may_be_object(names.database, path) else None
     if item is not None:
         yield "OBJECT", lambda transaction: names.database.rename(transaction, item, new)

@@ -1,4 +1,4 @@
-"""System procedures that define things: alias types, ranges of sequences, messages, refreshed modules."""
+"""System procedures for definitions: alias types, refreshed modules, the session's context."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mssql_sandbox.engine import types as t
-from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.events import RpcParameter
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.engine.transaction import Transaction
-from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.flow import Answer, StepsTo
 from mssql_sandbox.exec.names import Names
-from mssql_sandbox.exec.sequences import Sequence as SequenceObject
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.sprocs.named_arguments import Own, named_arguments
 from mssql_sandbox.tsql.parser import Parser
@@ -31,7 +28,7 @@ def _find(session: SessionState, database: Database, text: str) -> Any:
 
 
 def _add_type(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_addtype @typename, @phystype [, @nulltype]: CREATE TYPE of old; 15036 for an unknown physical type."""
+    """sp_addtype @typename, @phystype [, @nulltype]: predecessor of CREATE TYPE; 15036 for an unknown type."""
     given = named_arguments(("typename", "phystype", "nulltype", "owner"), parameters)
     name, physical = str(given["typename"]), str(given["phystype"])
     word = "NULL" if given.get("nulltype") is None else str(given["nulltype"]).upper()
@@ -59,55 +56,8 @@ def _add_type(session: SessionState, database: Database, parameters: Sequence[Rp
     return 0, []
 
 
-def _drop_type(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_droptype @typename; 15036 an unknown type, 15180 one that columns have."""
-    name = str(named_arguments(("typename",), parameters)["typename"])
-    found = _find(session, database, name)
-    if found is None or found.type_code != "TYPE":
-        raise SqlError(15036, f"The data type '{name}' does not exist or you do not have permission.")
-    if any(column.type.alias == found.name for table in database.tables() for column in table.columns):
-        raise SqlError(15180, "Cannot drop. The data type is being used.")
-    yield from session.transactions.run(lambda transaction: database.drop_object(transaction, found))
-    return 0, []
-
-
-def _sequence_range(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_sequence_get_range: several values at once, as first and last; 11732 where they do not fit."""
-    names = (
-        "sequence_name", "range_size", "range_first_value", "range_last_value", "range_cycle_count",
-        "sequence_increment", "sequence_min_value", "sequence_max_value",
-    )  # fmt: skip
-    given = named_arguments(names, parameters)
-    found = _find(session, database, str(given["sequence_name"]))
-    if found is None or not isinstance(found.definition, SequenceObject):
-        raise error(208, name=given["sequence_name"])
-    sequence: SequenceObject = found.definition
-    size = int(given["range_size"])
-    first = sequence.start if sequence.next_value is None else sequence.next_value
-    last = first + (size - 1) * sequence.increment
-    if size < 1 or not sequence.minimum <= last <= sequence.maximum:
-        raise SqlError(
-            11732, f"The requested range for sequence object '{found.schema.name}.{found.name}' exceeds the maximum or "
-            "minimum limit. Retry with a smaller range."
-        )  # fmt: skip
-    sequence.next_value = last + sequence.increment
-    values = {
-        "range_first_value": first, "range_last_value": last, "range_cycle_count": 0,
-        "sequence_increment": sequence.increment, "sequence_min_value": sequence.minimum,
-        "sequence_max_value": sequence.maximum,
-    }  # fmt: skip
-    outputs = []
-    for place, parameter in enumerate(parameters):
-        name = parameter.name.lstrip("@").lower() if parameter.name else names[place]
-        if parameter.output and name in values:
-            source = t.INT if name == "range_cycle_count" else sequence.type
-            outputs.append((place, parameter.name, parameter.type, convert(values[name], source, parameter.type)))
-    return 0, outputs
-    yield
-
-
 def _refresh(session: SessionState, database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_refreshview and its like: modules are compiled anew at each use, so only the name counts."""
+    """sp_refreshview and related procedures: modules are compiled at each use, so only the name is checked."""
     name = str(named_arguments(("viewname",), parameters[:1])[_only(parameters)])
     if _find(session, database, name) is None:
         raise SqlError(
@@ -120,29 +70,6 @@ def _refresh(session: SessionState, database: Database, parameters: Sequence[Rpc
 def _only(parameters: Sequence[RpcParameter]) -> str:
     name = parameters[0].name if parameters else ""
     return name.lstrip("@").lower() if name else "viewname"
-
-
-def _add_message(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_addmessage @msgnum, @severity, @msgtext …; 15043 a number that is taken, 15040 one below 50001."""
-    given = named_arguments(("msgnum", "severity", "msgtext", "lang", "with_log", "replace"), parameters)
-    number = int(given["msgnum"])
-    if number <= 50000:
-        raise SqlError(15040, "User-defined error messages must have an ID greater than 50000.")
-    known = session.server.messages
-    if number in known and str(given.get("replace") or "").upper() != "REPLACE":
-        raise SqlError(15043, "You must specify 'REPLACE' to overwrite an existing message.")
-    known[number] = (int(given["severity"]), str(given["msgtext"]))
-    return 0, []
-    yield
-
-
-def _drop_message(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
-    """sp_dropmessage @msgnum; 15179 where there is none."""
-    given = named_arguments(("msgnum", "lang"), parameters)
-    if session.server.messages.pop(int(given["msgnum"]), None) is None:
-        raise SqlError(15179, f"The message number {given['msgnum']} does not exist.")
-    return 0, []
-    yield
 
 
 def _set_context(session: SessionState, _database: Database, parameters: Sequence[RpcParameter]) -> StepsTo[Answer]:
@@ -165,11 +92,7 @@ def _set_context(session: SessionState, _database: Database, parameters: Sequenc
 OWN: Mapping[str, Own] = {
     "sp_set_session_context": _set_context,
     "sp_addtype": _add_type,
-    "sp_droptype": _drop_type,
-    "sp_sequence_get_range": _sequence_range,
     "sp_refreshview": _refresh,
     "sp_refreshsqlmodule": _refresh,
     "sp_recompile": _refresh,
-    "sp_addmessage": _add_message,
-    "sp_dropmessage": _drop_message,
 }

@@ -1,1 +1,1 @@
-"""Statements: one module per family; `exec.dialect` makes the table that finds them."""
+"""Statements: one module per family; `exec.dialect` builds the table of them."""

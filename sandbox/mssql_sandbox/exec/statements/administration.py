@@ -41,7 +41,7 @@ def drop_principal(frame: Frame, node: st.Drop) -> Steps:
 
 
 def _require_unused(database: Database, name: str, kind: str) -> None:
-    """Errors 15138 and 15144: schemas that a principal owns and members of a role keep it."""
+    """Errors 15138 and 15144: a principal that owns schemas and a role with members cannot be dropped."""
     folded = name.casefold()
     if any(schema.owner.casefold() == folded for schema in database.schemas.values()):
         raise error(15138, kind="schema")
@@ -149,7 +149,7 @@ def _permission(frame: Frame, node: st.Permission) -> Steps:
 
 
 def _securables(session: SessionState, node: st.Permission) -> list[tuple[str, str]]:
-    """What the permission is on: one securable, or columns of one.
+    """The securable of a permission, or its columns.
 
     Raises:
         SqlError: 1020 for columns of a permission which has none [doc].

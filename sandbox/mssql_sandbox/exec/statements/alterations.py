@@ -24,8 +24,7 @@ from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Scope, table_fields
 from mssql_sandbox.exec.statements import database_triggers
 from mssql_sandbox.exec.statements import table_settings as settings
-from mssql_sandbox.exec.tables import column_sets
-from mssql_sandbox.exec.tables.builder import TableBuilder
+from mssql_sandbox.exec.tables.builder import TableBuilder, check_sparse
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
 
@@ -66,11 +65,8 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
             if item.computed is not None:
                 scope = Scope(table_fields(table, (table.name,)), compiler.fold)
                 column.computed, column.type, column.nullable = builder.computed(item, scope, session)
-            column_sets.check_added(table, column)
-            if column.column_set and table.tracked:
-                raise cdc_error(22854, table.full_name, procedure="")
             alter.add_column(table, transaction, column, _fill(frame, column, with_values=node.with_values))
-            column_sets.check(table)
+            check_sparse(table)
             schema_change.log_ddl(
                 table, transaction, "add column", _command(frame, node), column=column.name, details=column
             )
@@ -94,7 +90,7 @@ def _add(frame: Frame, node: st.AlterTableAdd) -> Steps:
 
 
 def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], object]:
-    """What existing rows get in a new column: identity values, the default where NULL cannot stand, else NULL."""
+    """The value of existing rows in a new column: identity values, the default if NULL is not allowed, else NULL."""
     identity, default = column.identity, column.default
     if identity is not None:
         return lambda: identity.take(column.type)
@@ -105,7 +101,7 @@ def _fill(frame: Frame, column: Column, *, with_values: bool) -> Callable[[], ob
 
 
 def _add_to_history(history: Table, transaction: Transaction, column: Column) -> None:
-    """A new column of a system-versioned table appears in its history too; former rows take the default there."""
+    """A new column of a system-versioned table is added to its history too; former rows take the default there."""
     if column.identity is not None or column.computed is not None:
         raise SqlError(
             13544, f"System-versioned table schema modification failed because adding column '{column.name}' (identity "
@@ -131,7 +127,7 @@ def _add_default(builder: TableBuilder, table: Table, transaction: Transaction, 
 
 
 def _touch(table: Table) -> None:
-    """Make compiled statements notice: they compare the list of columns by identity."""
+    """Invalidate compiled statements: they compare the list of columns by identity."""
     table.columns = list(table.columns)
 
 
@@ -175,7 +171,7 @@ _TRUNCATABLE = frozenset({"char", "varchar", "nchar", "nvarchar", "binary", "var
 
 
 def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> None:
-    """5074/4922: keys and checks stand in the way of another type."""
+    """5074/4922: keys and checks prevent a change of the type."""
     for index in table.indexes:
         if index.constraint and any(name == column.name for name, _ in index.columns):
             wanted = node.type.name[-1].lower() if node.type is not None else ""

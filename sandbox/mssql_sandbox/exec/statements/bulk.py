@@ -1,8 +1,8 @@
 """INSERT BULK and the rows that follow it.
 
-The statement only announces the rows: they come in a message of their own. Options as in BULK INSERT: without
-CHECK_CONSTRAINTS checks and foreign keys are passed over and not trusted afterwards, without FIRE_TRIGGERS triggers
-sleep, without KEEP_NULLS a NULL takes the column's default. An identity column that is listed keeps the values sent.
+The statement only announces the rows, which come in a separate message. Options as in BULK INSERT: without
+CHECK_CONSTRAINTS, checks and foreign keys are skipped and no longer trusted; without FIRE_TRIGGERS, triggers do not
+run; without KEEP_NULLS, a NULL takes the column's default. A listed identity column keeps the values sent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class BulkTarget:
-    """What an INSERT BULK statement has asked for."""
+    """The load that an INSERT BULK statement announced."""
 
     frame: Frame
     table: Table
@@ -49,7 +49,7 @@ class BulkTarget:
 
 
 def insert_bulk(frame: Frame, node: st.InsertBulk) -> Steps:
-    """Get ready for the rows. 208, 207 and the like come now; the rows are sent only if nothing failed."""
+    """Prepare for the rows. Errors such as 208 and 207 come now; clients send the rows only without an error."""
     session = frame.session
     compiler = frame.compiler()
     table = target_table(compiler, node.target, "INSERT")
@@ -61,7 +61,7 @@ def insert_bulk(frame: Frame, node: st.InsertBulk) -> Steps:
 
 
 def load(target: BulkTarget, data: BulkData) -> Steps:
-    """Store the rows as one statement. 4816 for a column whose type is not the one announced."""
+    """Store the rows as one statement. 4816 for a column whose type is not the announced one."""
     frame, table, options = target.frame, target.table, target.options
     session = frame.session
     if data.columns and len(data.columns) != len(target.places):
@@ -118,7 +118,7 @@ def _rows(target: BulkTarget, data: BulkData) -> Callable[[Any], list[tuple]]:
 
 @contextmanager
 def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iterator[None]:
-    """Checks and foreign keys sleep during the load, and are not trusted afterwards (sys.check_constraints)."""
+    """Checks and foreign keys are disabled during the load, and not trusted afterwards (sys.check_constraints)."""
     sleeping: Sequence[Any] = [] if checked else [rule for rule in (*table.checks, *table.foreign_keys) if rule.enabled]
     trusted = [(rule, rule.trusted) for rule in sleeping]
     for rule in sleeping:
@@ -134,8 +134,8 @@ def _unchecked(table: Table, transaction: Transaction, *, checked: bool) -> Iter
 
 
 def bulk_load(session: SessionState, data: BulkData) -> Steps:
-    """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 when there was none."""
+    """Store the rows of a bulk load message for the INSERT BULK statement before it; 4002 if there was none."""
     target, session.bulk = session.bulk, None
-    if target is None:
+    if not isinstance(target, BulkTarget):
         raise SqlError(4002, f"{_STREAM} INSERT BULK was expected before a bulk load.", severity=20)
     return (yield from load(target, data))

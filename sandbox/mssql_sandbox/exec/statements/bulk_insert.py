@@ -1,9 +1,9 @@
 """BULK INSERT: the rows of a file on the server's side.
 
-Only character files are read (`char`, `widechar`, and FORMAT = 'CSV'); native files, format files and data sources are
-refused by name. A field stands for a column of the table, in order; what it says for an identity column counts with
-KEEPIDENTITY only, what it says for computed and rowversion columns never. A file is read whole, with the rights of the
-server's process: so only members of sysadmin and bulkadmin may ask for one (4834).
+Only character files are supported (`char`, `widechar`); other types, format files, error files and data sources are
+errors. Each field belongs to a column of the table, in order; values for an identity column are used with KEEPIDENTITY
+only, values for computed and rowversion columns never. A file is read whole, with the rights of the server's process,
+so only members of sysadmin and bulkadmin may load one (4834).
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from mssql_sandbox.engine.data_files import (
     is_text,
     read_bytes,
     rows,
-    unescaped,
-    write_new,
 )
 from mssql_sandbox.engine.events import BulkData
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.errors import SqlError
+from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.consequences import locate
 from mssql_sandbox.exec.definition_rights import require_bulk
-from mssql_sandbox.exec.failures import locate, message_of
+from mssql_sandbox.exec.failures import message_of
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.statements.bulk import BulkTarget, load
 from mssql_sandbox.exec.statements.targets import target_table
 from mssql_sandbox.tsql import statements as st
 
-_UNKNOWN = ("FORMATFILE", "DATA_SOURCE", "ERRORFILE_DATA_SOURCE", "FORMATFILE_DATA_SOURCE")
+_UNKNOWN = (
+    "FORMAT", "FIELDQUOTE", "FORMATFILE", "ERRORFILE", "DATA_SOURCE", "ERRORFILE_DATA_SOURCE", "FORMATFILE_DATA_SOURCE",
+)  # fmt: skip
 _FILE_TYPES = ("char", "widechar")
 _FLAGS = {"KEEPNULLS": "KEEP_NULLS"}
 _TEXT = t.nvarchar(t.MAX)
 _TRUNCATED = (2628, 8152)
 _EMPTY = "\0"
-"""What stands for a value of no length, where a field of no length is NULL."""
+"""Represents an empty value, because an empty field is NULL."""
 _PROVIDER = {
     7399: 'The OLE DB provider "BULK" for linked server "(null)" reported an error. The provider did not give any '
     "information about the error.",
@@ -52,16 +53,15 @@ _PROVIDER = {
 
 @dataclass(slots=True)
 class _Load:
-    """What a file has given: rows of column values, and what was wrong with the rows that are left out."""
+    """The contents of a file: rows of column values, and the errors of the skipped rows."""
 
     rows: list[tuple] = field(default_factory=list)
     faults: list[SqlError] = field(default_factory=list)
-    bad_rows: list[str] = field(default_factory=list)
     fatal: bool = False
 
 
 def bulk_insert(frame: Frame, node: st.BulkInsert) -> Steps:
-    """Load a file. Rows that cannot be read are told one by one and left out, until there are more than MAXERRORS."""
+    """Load a file. Rows that cannot be read are reported and skipped, until there are more than MAXERRORS."""
     session = frame.session
     require_bulk(session)
     options = dict(node.options)
@@ -80,8 +80,6 @@ def bulk_insert(frame: Frame, node: st.BulkInsert) -> Steps:
     wanted = islice(enumerate(rows(text, form), 1), max(first, 1) - 1, last or None)
     limit = int(options.get("MAXERRORS", 10))
     found = _read(wanted, form, cells, limit, keep_nulls="KEEPNULLS" in options)
-    if options.get("ERRORFILE") and found.bad_rows:
-        write_new(options["ERRORFILE"], "".join(found.bad_rows))
     yield from _told(frame, node, found)
     names = tuple(column.name for _, column in used)
     types = tuple(column.type for _, column in used)
@@ -92,35 +90,24 @@ def bulk_insert(frame: Frame, node: st.BulkInsert) -> Steps:
 
 
 def _check_options(options: dict[str, str]) -> None:
-    values = {name: options[name].lower() for name in ("DATAFILETYPE", "FORMAT") if name in options}
     for name in _UNKNOWN:
         if name in options:
-            raise _unknown(name)
-    if values.get("DATAFILETYPE", "char") not in _FILE_TYPES:
-        raise _unknown(f"DATAFILETYPE = '{values['DATAFILETYPE']}'")
-    if values.get("FORMAT", "csv") != "csv":
-        raise _unknown(f"FORMAT = '{values['FORMAT']}'")
-
-
-def _unknown(option: str) -> SqlError:
-    return SqlError(40517, f"Keyword or statement option '{option}' is not supported in this version of SQL Server.")
+            raise error(40517, option=name)
+    if options.get("DATAFILETYPE", "char").lower() not in _FILE_TYPES:
+        raise error(40517, option=f"DATAFILETYPE = '{options['DATAFILETYPE']}'")
 
 
 def _form(options: dict[str, str], count: int) -> FileForm:
-    csv = "FORMAT" in options
-    return FileForm(
-        count, options.get("FIELDTERMINATOR", "," if csv else "\\t"), options.get("ROWTERMINATOR", "\\n"),
-        options.get("FIELDQUOTE", '"') if csv else "",
-    )  # fmt: skip
+    return FileForm(count, options.get("FIELDTERMINATOR", "\\t"), options.get("ROWTERMINATOR", "\\n"))
 
 
 def _page(options: dict[str, str]) -> str:
     wide = options.get("DATAFILETYPE", "").lower() == "widechar"
-    return "1200" if wide else options.get("CODEPAGE", "RAW" if "FORMAT" not in options else "65001")
+    return "1200" if wide else options.get("CODEPAGE", "RAW")
 
 
 def _cell(table: Table, column: Any) -> Callable[[str], Any]:
-    """A field's text as a value of its column; binary ones are written as hexadecimal digits."""
+    """A field's text as a value of its column; binary values are written as hexadecimal digits."""
     if column.type.name in ("binary", "varbinary", "image", "hierarchyid", "geometry", "geography"):
         return bytes.fromhex
     return assigner(_TEXT, column.type, table=table.long_name, column=column.name)
@@ -136,7 +123,6 @@ def _read(
             found.rows.append(tuple(_values(number, fields, form, cells, keep_nulls=keep_nulls)))
         except SqlError as fault:
             found.faults.append(fault)
-            found.bad_rows.append(unescaped(form.field_terminator).join(fields) + "\n")
             found.fatal = fault.number == 4832 or len(found.faults) > limit
             if found.fatal:
                 if fault.number != 4832:
@@ -151,7 +137,7 @@ def _values(
     number: int, fields: list[str], form: FileForm, cells: list[tuple[int, Any, Callable[[str], Any]]], *,
     keep_nulls: bool,
 ) -> Iterator[Any]:  # fmt: skip
-    """The values of one row; a field without characters is NULL."""
+    """The values of one row; an empty field is NULL."""
     if len(fields) == 1 and fields[0].endswith(CUT_SHORT):
         raise SqlError(4832, "Bulk load: An unexpected end of file was encountered in the data file.")
     if len(fields) != form.fields:
@@ -186,7 +172,7 @@ def _fault(kind: int, row: int, column: int, name: str) -> SqlError:
 
 
 def _told(frame: Frame, node: st.BulkInsert, found: _Load) -> Steps:
-    """Tell of the rows left out. Too many, or a file cut short, end the load: TRY sees the last of those errors."""
+    """Report the skipped rows. Too many, or a truncated file, end the load: TRY sees the last of those errors."""
     faults = (
         [*found.faults, *(SqlError(number, text) for number, text in _PROVIDER.items())]
         if found.fatal

@@ -15,8 +15,8 @@ from mssql_sandbox.exec.definition_rights import require_alter
 from mssql_sandbox.exec.expressions.base import Expr, Fn, coerce, hoist
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.query.commontables import with_common_tables
+from mssql_sandbox.exec.query.index_hints import check_index_hints
 from mssql_sandbox.exec.query.masks import as_seen
-from mssql_sandbox.exec.query.sampling import check_index_hints
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.exec.statements import triggers
@@ -25,10 +25,8 @@ from mssql_sandbox.exec.statements.joined import joined_target
 from mssql_sandbox.exec.statements.output import OutputPlan, compile_output, finish
 from mssql_sandbox.exec.statements.own_columns import of_target
 from mssql_sandbox.exec.statements.positioned import current_target
-from mssql_sandbox.exec.statements.switching import truncate_partitions
 from mssql_sandbox.exec.statements.targets import Target, single_target, target_table
 from mssql_sandbox.exec.statements.view_columns import base_column, check_rows
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.exec.tables.cells import cell, default, nothing, stored
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
@@ -38,7 +36,7 @@ def compile_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource | None, where: ast.Expression | None,
     hints: Sequence[str], permission: str, wanted: Sequence[str] | None = None,
 ) -> Target:  # fmt: skip
-    """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias there."""
+    """Find the target of UPDATE (of the columns `wanted`) or DELETE; with FROM it may be named by its alias."""
     lowered = frozenset(hint.lower() for hint in hints)
     if isinstance(where, ast.CurrentOf):
         return current_target(compiler, name, where, permission)
@@ -63,7 +61,7 @@ ChangedRows = tuple[list[tuple], list[tuple], list[tuple]]
 
 
 def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
-    """TOP (n) [PERCENT] of a change: which of the rows found are changed. 1060, 127 for a negative number, 1031."""
+    """TOP (n) [PERCENT] of a change: selects among the rows found. 1060, 127 for a negative number, 1031."""
     if top is None:
         return lambda rows, _context: rows
     count = hoist(coerce(compiler.value(top.count), t.FLOAT if top.percent else t.BIGINT)).fn
@@ -83,7 +81,7 @@ def row_limit(compiler: Compiler, top: ast.Top | None) -> RowLimit:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """A compiled UPDATE: new cells by place, variables set on the way."""
+    """A compiled UPDATE: new cells by position, and variables to set."""
 
     target: Target
     cells: tuple[tuple[int, Fn], ...]
@@ -116,7 +114,7 @@ def assignments(
     *,
     alias: str = "",
 ) -> tuple[tuple[tuple[int, Fn], ...], tuple[tuple[int, Fn, int], ...]]:
-    """SET elements: (place, new value) and (variable slot, value, place of the column it follows or -1)."""
+    """SET elements: (position, new value) and (variable slot, value, position of the column it follows or -1)."""
     cells: dict[int, Fn] = {}
     variables: list[tuple[int, Fn, int]] = []
     for node in nodes:
@@ -157,14 +155,14 @@ def assignments(
             assert slot.type is not None
             source = Expr(column.type, cell(place))
             variables.append((slot.place, coerce(source, slot.type).fn, place))
-    return tuple(column_sets.spread(table, cells).items()), tuple(variables)
+    return tuple(cells.items()), tuple(variables)
 
 
 def changed_rows(
     entries: Sequence[tuple[int, tuple, tuple]], cells: Sequence[tuple[int, Fn]],
     variables: Sequence[tuple[int, Fn, int]], context: Context,
 ) -> list[tuple[int, tuple]]:  # fmt: skip
-    """(row id, new row) for each entry; each row once, whatever a join says."""
+    """(row id, new row) for each entry; each row once, even if a join returns it more often."""
     changes: list[tuple[int, tuple]] = []
     seen: set[int] = set()
     values = context.values
@@ -282,9 +280,6 @@ def truncate(frame: Frame, node: st.Truncate) -> Steps:
             13545, f"Truncate failed on table '{table.long_name}' because it is not a supported operation on "
             "system-versioned tables."
         )  # fmt: skip
-    work = table.truncate
-    if node.partitions:
-        work = truncate_partitions(table, node, lambda one: int(frame.evaluate(one)))
-    yield from session.transactions.run(work)
+    yield from session.transactions.run(table.truncate)
     yield session.done(frame, None, "truncate")
     return None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_sandbox.errors import FATAL_SEVERITY, SqlError, error
-from mssql_sandbox.exec.failures import doom
+from mssql_sandbox.exec.consequences import doom
 from mssql_sandbox.exec.flow import CompileError, Jump, Steps, StepsTo
 from mssql_sandbox.exec.interpreter import run_list, run_one
 from mssql_sandbox.exec.routine import Frame
@@ -18,7 +18,7 @@ def _block(frame: Frame, node: st.Block) -> Steps:
 
 
 def _holds(frame: Frame, condition: Any) -> StepsTo[bool]:
-    """The truth of a condition, which may read tables; the test ends as a statement does."""
+    """The truth of a condition, which may read tables; the test ends like a statement."""
     compiled = frame.compiled(condition, lambda compiler: (compiler.condition(condition), compiler.reads_tables))
     expr, reads = compiled
     if reads:
@@ -70,7 +70,7 @@ def _return(frame: Frame, node: st.Return) -> Steps:
     if node.value is not None:
         expr = frame.compiled(node, lambda compiler: compiler.value(node.value))  # type: ignore[arg-type]
         value = yield from frame.session.transactions.run(lambda transaction: expr.fn((), frame.context(transaction)))
-        # Functions begin with no value and may return NULL; a procedure's status is a number.
+        # Functions begin without a value and may return NULL; a procedure's status is a number.
         frame.returned = 0 if value is None and frame.returned is not None else value  # type: ignore[assignment]
     return Jump("return")
 
@@ -100,7 +100,7 @@ def _try(frame: Frame, node: st.TryCatch) -> Steps:
 
 
 def _own(frame: Frame, failure: CompileError) -> bool:
-    """Compile errors cannot be caught in the batch or module where they are, only by callers."""
+    """Compile errors cannot be caught in their own batch or module, only by callers."""
     return failure.routine is frame.routine
 
 
@@ -129,7 +129,7 @@ def _transaction(frame: Frame, node: st.TransactionStatement) -> Steps:
 
 
 def describe_branches(frame: Frame, node: st.If) -> Steps:
-    """SET FMTONLY ON: both branches of IF are looked into, whatever the condition."""
+    """SET FMTONLY ON: both branches of IF are described, whatever the condition."""
     yield from run_one(frame, node.then)
     if node.otherwise is not None:
         yield from run_one(frame, node.otherwise)

@@ -1,4 +1,4 @@
-"""Cursors in T-SQL: DECLARE CURSOR, OPEN, FETCH, CLOSE, DEALLOCATE. Every cursor reads its rows when it is opened."""
+"""T-SQL cursors: DECLARE CURSOR, OPEN, FETCH, CLOSE, DEALLOCATE. Every cursor reads its rows when it is opened."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _act(frame: Frame, node: st.CursorAction) -> Steps:
 
 
 def _open(frame: Frame, cursor: Cursor) -> Steps:
-    """Read all rows; with row ids where statements here change rows through the cursor."""
+    """Read all rows; with row ids if statements of the batch change rows through the cursor."""
     session = frame.session
     node = cursor.node
     if cursor_changes(node, frame.routine.statements):

@@ -1,4 +1,4 @@
-"""Triggers of a database, which hang on no table: on and off."""
+"""Database triggers: enabling and disabling them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def switch(frame: Frame, node: st.AlterTableSet) -> Steps:
-    """ENABLE | DISABLE TRIGGER names | ALL ON DATABASE. 1088 for a name that none of them has, or without the right."""
+    """ENABLE | DISABLE TRIGGER names | ALL ON DATABASE. 1088 for an unknown name or without permission."""
     session = frame.session
     database = session.current_database
     mine = database.objects() if is_owner(session, database) else ()

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP DATABASE: options, states, and who has to leave for them."""
+"""CREATE, ALTER and DROP DATABASE: options, states, and ending the sessions that use the database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def _refuse_in_transaction(session: SessionState, statement: str) -> None:
-    """Database statements refuse a transaction that was opened on purpose (226); an implicit, empty one is let pass."""
+    """Database statements refuse an explicit transaction (226); an implicit, empty one is allowed."""
     current = session.transactions.current
     if current is not None and not (current.name == "implicit_transaction" and not current.undo):
         raise error(226, statement=statement)
@@ -71,7 +71,7 @@ def _alter_database(frame: Frame, node: st.AlterDatabase) -> Steps:
 
 
 def _leave_others(session: SessionState, database: Database, *, kill: bool, option: str) -> None:
-    """Other sessions' transactions in the database: rolled back with ROLLBACK IMMEDIATE, else left alone."""
+    """Other sessions' transactions in the database: rolled back with ROLLBACK IMMEDIATE, else kept."""
     if not kill:
         return
     for other in list(session.server.sessions.values()):
@@ -96,7 +96,7 @@ _FLAGS = {
 
 
 def _refuse_option(session: SessionState, database: Database | None, name: str, value: str) -> None:
-    """What change data capture does not go along with, and the server's configuration (22892, 12838, 12824)."""
+    """Options that conflict with change data capture or with the server's configuration (22892, 12838, 12824)."""
     if name == "OPTIMIZED_LOCKING" and session.server.version.year < _OPTIMIZED_LOCKING_SINCE:
         raise SqlError(102, f"Incorrect syntax near '{name}'.", severity=15)
     captured = database is not None and database.options.cdc_enabled

@@ -23,7 +23,6 @@ from mssql_sandbox.exec.statements import indexed_views, places
 from mssql_sandbox.exec.statements.administration import drop_principal
 from mssql_sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_sandbox.exec.statements.small_objects import new_object
-from mssql_sandbox.exec.statements.temporary_modules import new_temporary, refuse_temporary
 from mssql_sandbox.exec.text_rules import check_flow, check_function, check_view
 from mssql_sandbox.exec.variables import walk
 from mssql_sandbox.tsql import ast
@@ -42,14 +41,12 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
     def work(transaction: Transaction) -> None:
         code = _module_code(node)
-        temporary = node.name[-1].startswith("#") and node.kind != "trigger"
-        if temporary:
-            refuse_temporary(node)
-        else:
-            require_create(
-                session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
-            )
-        database = session.current_database if temporary else compiler.names.place(node.name).database
+        if node.name[-1].startswith("#") and node.kind != "trigger":
+            raise error(40517, option=node.name[-1])
+        require_create(
+            session, session.current_database, node.kind.upper(), compiler.names.schema_for_new(node.name)[1]
+        )
+        database = compiler.names.place(node.name).database
         found = None if node.form == "create" else compiler.names.find(node.name)
         if found is None and node.form == "alter":
             raise error(208, name=".".join(node.name))
@@ -67,11 +64,8 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
             named(plan.fields, node.columns, node.name[-1], node.name[-1])
         if found is not None:
             if found.type_code == "V":
-                indexed_views.forget(compiler, transaction, found)
+                indexed_views.forget(transaction, found)
             _replace(transaction, found, code, definition, node.text)
-            return
-        if temporary:
-            new_temporary(compiler, transaction, node.name[-1], code, definition, node.text)
             return
         parent = _triggered(compiler, node) if node.kind == "trigger" and node.table else None
         item = new_object(compiler, transaction, node.name, code, definition, node.text,
@@ -89,7 +83,7 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
 
 def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
-    """3729: a module WITH SCHEMABINDING keeps the tables that it names."""
+    """3729: a module WITH SCHEMABINDING protects the tables that it names."""
     for item in database.objects():
         node = getattr(item.definition, "node", None)
         if node is None or "SCHEMABINDING" not in node.options:
@@ -101,7 +95,7 @@ def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
 
 
 def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
-    """The table or view that a trigger hangs on."""
+    """The table or view of a trigger."""
     found = compiler.names.find(node.table)
     if found is None or found.type_code not in ("U", "V"):
         raise SqlError(8197, f"The object '{'.'.join(node.table)}' does not exist or is invalid for this operation.",
@@ -111,7 +105,7 @@ def _triggered(compiler: Compiler, node: st.CreateModule) -> Any:
 
 
 def _retrigger(parent: Any) -> None:
-    """Make compiled statements notice a view's new trigger: they compare definitions by identity."""
+    """Invalidate compiled statements after a view gets a trigger: they compare definitions by identity."""
     if not isinstance(parent, Table):
         parent.definition = replace(parent.definition)
 
@@ -197,7 +191,7 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
         for trigger in list(found.triggers):
             database.drop_object(transaction, trigger)
     elif found.type_code == "V":
-        indexed_views.forget(compiler, transaction, found)
+        indexed_views.forget(transaction, found)
     elif found.type_code == "TR" and found.definition.parent is not None:
         parent = found.definition.parent
         triggers_of(parent).remove(found)

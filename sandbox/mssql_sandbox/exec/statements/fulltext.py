@@ -1,4 +1,7 @@
-"""FULLTEXT CATALOG and FULLTEXT INDEX. They cannot stand in a transaction, as in the server (574)."""
+"""FULLTEXT CATALOG and FULLTEXT INDEX, kept for the catalogue only: published scripts define them.
+
+They are not allowed in a transaction, as in the server (574).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from mssql_sandbox.engine.storage.documents import (
     text_index,
 )
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.types import MAX, STRINGS
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.definition_rights import require_alter
 from mssql_sandbox.exec.flow import Steps
@@ -24,14 +26,12 @@ from mssql_sandbox.tsql import statements as st
 
 _FIRST_CATALOG = 5
 _ENGLISH = 1033
-_TABLE = "table or indexed view"
 _KEY = (
     "A full-text search key must be a unique, non-nullable, single-column index which is not offline, is not defined "
     "on a non-deterministic or imprecise nonpersisted computed column, does not have a filter, and has maximum size of "
     "900 bytes. Choose another index for the full-text key."
 )
 _RIGHT = "user does not have permission to perform this action."
-_DENIED = f"does not exist or {_RIGHT}"
 
 
 def _outside_transactions(frame: Frame, statement: str) -> None:
@@ -43,25 +43,17 @@ def _catalog(frame: Frame, node: st.FullTextCatalog) -> Steps:
     _outside_transactions(frame, f"{node.action.upper()} FULLTEXT CATALOG")
     database = frame.session.current_database
     known = text_catalogs(database)
-    found = next((each for each in known if each.name.casefold() == node.name.casefold()), None)
     if node.action == "create":
-        if found is not None:
+        if any(each.name.casefold() == node.name.casefold() for each in known):
             raise SqlError(7642, f"A full-text catalog named '{node.name}' already exists in this database. Use a "
                            "different name.")  # fmt: skip
         number = max((each.catalog_id for each in known), default=_FIRST_CATALOG - 1) + 1
-        found = TextCatalog(node.name, number, is_default=False, accents=node.accents is not False)
-        keep_catalogs(database, (*known, found))
-    elif found is None:
-        raise SqlError(7641, f"Full-Text catalog '{node.name}' {_DENIED}")
-    elif node.action == "drop":
+        keep_catalogs(database, (*known, TextCatalog(node.name, number, is_default=node.default)))
+    else:
+        found = _named(database, node.name)
         if any(index is not None and index.catalog is found for index in map(text_index, database.tables())):
             raise SqlError(7668, f"Cannot drop full-text catalog '{node.name}' because it contains a full-text index.")
         keep_catalogs(database, tuple(each for each in known if each is not found))
-    elif node.accents is not None:
-        found.accents = node.accents
-    if node.default:
-        for each in text_catalogs(database):
-            each.is_default = each is found
     yield frame.session.done(frame, None, f"{node.action} fulltext catalog")
     return None
 
@@ -80,44 +72,34 @@ def _index(frame: Frame, node: st.FullTextIndex) -> Steps:
             )
         keep_text_index(table, _made(table, node))
     elif found is None:
-        number = 7624 if node.action == "alter" else 7605
-        raise SqlError(number, f"Table or indexed view '{table.name}' does not have a full-text index or {_RIGHT}")
-    elif node.action == "drop":
-        keep_text_index(table, None)
+        raise SqlError(7605, f"Table or indexed view '{table.name}' does not have a full-text index or {_RIGHT}")
     else:
-        _change(found, node)
+        keep_text_index(table, None)
     yield frame.session.done(frame, None, f"{node.action} fulltext index")
     return None
 
 
 def _made(table: Table, node: st.FullTextIndex) -> TextIndex:
     key = table.index(node.key_index)
-    if key is None or not key.unique or len(key.columns) != 1 or key.predicate is not None or _nullable(table, key):
+    column = table.column(key.columns[0][0]) if key is not None else None
+    if key is None or not key.unique or len(key.columns) != 1 or column is None or column.nullable:
         raise SqlError(7653, f"'{node.key_index}' is not a valid index to enforce a full-text search key. {_KEY}")
-    options = dict(node.options)
-    return TextIndex(
-        table, key.name, _catalog_of(table.database, node.catalog), _columns(table, node),
-        options.get("CHANGE_TRACKING", "AUTO"), True, options.get("STOPLIST") != "OFF",
-    )  # fmt: skip
-
-
-def _nullable(table: Table, key: Any) -> bool:
-    column = table.column(key.columns[0][0])
-    return column is None or column.nullable
+    return TextIndex(key.name, _catalog_of(table.database, node.catalog), _columns(table, node))
 
 
 def _catalog_of(database: Database, name: str) -> TextCatalog:
-    known = text_catalogs(database)
-    if not name:
-        found = next((each for each in known if each.is_default), None)
-        if found is None:
-            raise SqlError(
-                9967, f"A default full-text catalog does not exist in database '{database.name}' or {_RIGHT}"
-            )
-        return found
-    found = next((each for each in known if each.name.casefold() == name.casefold()), None)
+    if name:
+        return _named(database, name)
+    found = next((each for each in text_catalogs(database) if each.is_default), None)
     if found is None:
-        raise SqlError(7641, f"Full-Text catalog '{name}' {_DENIED}")
+        raise SqlError(9967, f"A default full-text catalog does not exist in database '{database.name}' or {_RIGHT}")
+    return found
+
+
+def _named(database: Database, name: str) -> TextCatalog:
+    found = next((each for each in text_catalogs(database) if each.name.casefold() == name.casefold()), None)
+    if found is None:
+        raise SqlError(7641, f"Full-Text catalog '{name}' does not exist or {_RIGHT}")
     return found
 
 
@@ -127,32 +109,9 @@ def _columns(table: Table, node: st.FullTextIndex) -> tuple[tuple[str, str, int]
         column = table.column(each.name)
         if column is None:
             raise error(1911, column=each.name)
-        binary = column.type.name == "image" or (column.type.name == "varbinary" and column.type.length == MAX)
-        if column.type.name not in STRINGS and not binary:
-            raise SqlError(7670, f"Column '{each.name}' cannot be used for full-text search because it is not a "
-                           "character-based, XML, image or varbinary(max) type column.")  # fmt: skip
-        if binary and not each.type_column:
-            what = "cannot be used as full-text type column for image column"
-            must = "It must be a character-based column with a size less or equal than 260 characters."
-            raise SqlError(7671, f"Column '{each.name}' {what}. {must}")
         language = int(each.language, 0) if each.language[:1].isdigit() else _ENGLISH
         found.append((column.name, each.type_column, language))
     return tuple(found)
-
-
-def _change(index: TextIndex, node: st.FullTextIndex) -> None:
-    if node.change in ("ENABLE", "DISABLE"):
-        index.enabled = node.change == "ENABLE"
-    elif node.change == "ADD":
-        index.columns += _columns(index.table, node)
-    elif node.change == "DROP":
-        gone = {each.name.casefold() for each in node.columns}
-        index.columns = tuple(each for each in index.columns if each[0].casefold() not in gone)
-    for name, value in node.options:
-        if name == "CHANGE_TRACKING":
-            index.tracking = value
-        else:
-            index.stoplist = value != "OFF"
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {st.FullTextCatalog: _catalog, st.FullTextIndex: _index}

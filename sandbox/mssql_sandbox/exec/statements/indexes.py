@@ -29,7 +29,7 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
     def work(transaction: Transaction) -> None:
         view = compiler.names.find(node.table)
         if view is not None and view.type_code == "V":
-            indexed_views.create(frame, compiler, transaction, view, node)
+            indexed_views.create(compiler, transaction, view, node)
             return
         table = _existing(compiler, node.table)
         require_alter(session, table)
@@ -69,9 +69,7 @@ def _drop_index(frame: Frame, node: st.DropIndex) -> Steps:
             drop(found, transaction, node.index) for drop in (columnstores.drop, xml_indexes.drop)
         ):
             return
-        if found is not None and found.type_code == "V" and indexed_views.drop(
-            compiler, transaction, found, node.index
-        ):  # fmt: skip
+        if found is not None and found.type_code == "V" and indexed_views.drop(transaction, found, node.index):
             return
         index = found.index(node.index) if isinstance(found, Table) else None
         if index is None or not isinstance(found, Table):

@@ -1,4 +1,4 @@
-"""INSERT … EXECUTE: the rows that a procedure or string sends go into a table."""
+"""INSERT … EXECUTE: inserts the rows that a procedure or string returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def insert_execute(frame: Frame, node: st.Insert) -> Steps:
-    """Collect the result sets, then insert them in one statement; 213 when the columns do not match."""
+    """Collect the result sets, then insert them in one statement; 213 if the columns do not match."""
     session = frame.session
     assert isinstance(node.source, st.Statement)
     sets: list[tuple[Columns, list[tuple]]] = []

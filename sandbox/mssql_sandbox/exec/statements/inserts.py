@@ -110,7 +110,7 @@ def _evaluated(rows: Sequence[tuple[Fn, ...]]) -> Callable[[Context], list[tuple
 def _values(
     compiler: Compiler, table: Table, places: Sequence[int], body: ast.Values, *, named: bool
 ) -> Callable[[Context], list[tuple]]:
-    """Rows of VALUES; over several rows, the cells of a column are of one type first, as in UNION ALL."""
+    """Rows of VALUES; with several rows, the cells of a column first get a common type, as in UNION ALL."""
     if len({len(row) for row in body.rows}) > 1:
         raise error(10709)
     columns: list[list[Expr | None]] = [[] for _ in places]
@@ -191,7 +191,7 @@ def run_insert(frame: Frame, node: st.Statement, build: Callable[[Compiler], Ins
 
 
 def _without_identity(row: tuple, plan: InsertPlan) -> tuple:
-    """A row as an INSTEAD OF trigger sees it: identity values are not given yet, it shows 0."""
+    """A row as an INSTEAD OF trigger sees it: identity values are not generated yet, it shows 0."""
     if plan.explicit_identity:
         return row
     return (*row[: plan.identity], 0, *row[plan.identity + 1 :])

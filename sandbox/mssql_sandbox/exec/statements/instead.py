@@ -1,4 +1,4 @@
-"""INSTEAD OF triggers: the rows that a statement would change are shown to the trigger, and nothing else happens."""
+"""INSTEAD OF triggers: the trigger gets the rows that a statement would change, and nothing else happens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def triggers_of(item: Any) -> list[SchemaObject]:
 
 
 def instead_of(session: SessionState, item: Any, action: str) -> SchemaObject | None:
-    """The trigger that stands in for `action`; it does not stand in for what it does itself."""
+    """The INSTEAD OF trigger for `action`; it does not fire for its own statements."""
     for trigger in triggers_of(item):
         module = trigger.definition
         if module.node.timing == "instead of" and action in module.events and not module.disabled:
@@ -40,7 +40,7 @@ def instead_of(session: SessionState, item: Any, action: str) -> SchemaObject | 
 
 
 def check_new(item: Any, events: Sequence[str], name: str, timing: str) -> None:
-    """What a new trigger may not be: 2111 a second INSTEAD OF for an event, 8197 AFTER on a view."""
+    """Invalid triggers: 2111 a second INSTEAD OF for an event, 8197 AFTER on a view."""
     if timing == "after":
         if not isinstance(item, Table):
             raise SqlError(8197, f"The object '{item.name}' does not exist or is invalid for this operation.", state=4)
@@ -59,7 +59,7 @@ def check_new(item: Any, events: Sequence[str], name: str, timing: str) -> None:
 
 
 def view_of(compiler: Compiler, name: ast.Name, action: str) -> Any:
-    """The view whose INSTEAD OF trigger takes this statement over; None when there is none."""
+    """The view whose INSTEAD OF trigger handles this statement; None if there is none."""
     if name[0].startswith("@") or (len(name) == 1 and compiler.fold(name[0]) in compiler.common_tables):
         return None
     found = compiler.names.find(name)
@@ -71,7 +71,7 @@ def view_of(compiler: Compiler, name: ast.Name, action: str) -> Any:
 
 
 def shape_of(compiler: Compiler, view: Any) -> Table:
-    """A table with the columns of a view, for `inserted` and `deleted`; kept while the view stays as it is."""
+    """A table with the columns of a view, for `inserted` and `deleted`; kept until the view changes."""
     known = view.properties.get(_SHAPE)
     if known is not None and known[0] is view.definition:
         return known[1]
@@ -82,7 +82,7 @@ def shape_of(compiler: Compiler, view: Any) -> Table:
 
 
 def view_target(compiler: Compiler, view: Any, where: ast.Expression | None) -> Target:
-    """The rows of a view that an UPDATE or DELETE means, numbered; nothing is locked for a change."""
+    """The rows of a view that an UPDATE or DELETE concerns, numbered; no locks are taken."""
     shape = shape_of(compiler, view)
     plan = plan_view(compiler, view)
     qualifier = (view.definition.database.name, view.schema.name, view.name)

@@ -19,7 +19,7 @@ def joined_target(
     compiler: Compiler, name: ast.Name, source: ast.TableSource, where: ast.Expression | None, hints: frozenset[str],
     permission: str, wanted: Sequence[str] | None = None,
 ) -> Target:  # fmt: skip
-    """The target of UPDATE or DELETE among the sources of FROM, by alias or by name; else it is joined to them."""
+    """The target of UPDATE or DELETE among the sources of FROM, by alias or by name; otherwise it is joined to them."""
     node = find_target(compiler, name, source)
     if node is None:
         node = ast.VariableTable(name[0]) if name[0].startswith("@") else ast.NamedTable(name)
@@ -53,9 +53,9 @@ def _hints_of(node: Any) -> frozenset[str]:
 
 
 def find_target(compiler: Compiler, name: ast.Name, source: ast.TableSource) -> Any:
-    """The source that the target's name means: by alias, by the name of a table without one, by table.
+    """The source that the target's name refers to: by alias, by the name of a table without one, by table.
 
-    8154 when that is more than one.
+    8154 if there are several.
     """
     leaves = [one for one in leaves_of(source) if isinstance(one, _TARGETS)]
     fold = compiler.fold

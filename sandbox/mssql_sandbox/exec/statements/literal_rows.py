@@ -1,7 +1,7 @@
 """Many rows of literals (`INSERT … VALUES (1, N'a'), (2, N'b'), …`), read column by column instead of cell by cell.
 
-Only columns whose literals are of one kind are read here; everything unusual, errors included, is left to the
-general way, so that what is stored and what is raised are the same.
+Only columns whose literals are of one kind are read here; everything unusual, errors included, is left to the general
+code, so that stored values and errors are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMERIC = frozenset("0123456789+-.")
 def literal_rows(
     compiler: Compiler, table: Table, places: Sequence[int], node: ast.LiteralRows
 ) -> Callable[[Context], list[tuple]] | None:
-    """A maker of complete rows; None when the rows must be compiled one by one."""
+    """A maker of complete rows; None if the rows must be compiled one by one."""
     width = len(places)
     cells = node.cells(width)
     if cells is None:
@@ -61,7 +61,7 @@ def literal_rows(
 
 
 def _stored(cells: list[str], table: Table, column: Column, compiler: Compiler) -> list[Any] | None:
-    """The cells of a column as it keeps them; None when they are not of one kind, or the server fills the column."""
+    """The cells of a column in its type; None if they are not of one kind, or the server fills the column."""
     if not column.writable or column.xml_schema is not None:
         return None
     present = [cell for cell in cells if cell[0] not in "Nn" or cell[-1] == "'"]
@@ -108,7 +108,7 @@ def _numbers(cells: list[str], column: Column) -> Typed | None:
 
 
 def _decimals(cells: list[str]) -> Typed | None:
-    """Decimals; binary constants and floats are left alone. Storing rounds them, so scales may differ here."""
+    """Decimals; binary constants and floats are not handled. Storing rounds the values, so scales may differ here."""
     if any(mark in cell for cell in cells for mark in "xXeE"):
         return None
     parts = [cell.lstrip("+-").partition(".") for cell in cells]

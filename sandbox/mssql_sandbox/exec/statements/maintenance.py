@@ -1,20 +1,15 @@
-"""Statements of administration that change no rows: DBCC, CHECKPOINT, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
+"""Administrative statements that change no rows: DBCC, CHECKPOINT, UPDATE STATISTICS, RECONFIGURE, BACKUP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from mssql_sandbox.engine import types as t
-from mssql_sandbox.engine.events import Columns, Message, Rows
+from mssql_sandbox.engine.events import Message
 from mssql_sandbox.engine.storage.server import Server
-from mssql_sandbox.engine.types import ResultColumn
 from mssql_sandbox.errors import SqlError
 from mssql_sandbox.exec.flow import Steps
-from mssql_sandbox.exec.options import FLAGS
 from mssql_sandbox.exec.routine import Frame
-from mssql_sandbox.exec.session_state import SessionState
-from mssql_sandbox.exec.transactions import LEVELS
 from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.parser import Parser
 
@@ -40,20 +35,13 @@ _DBCC = frozenset(
         "TRACEOFF",
         "TRACEON",
         "UPDATEUSAGE",
-        "USEROPTIONS",
     ]
 )
-"""What has an effect here, or none that anybody could see; others that send result sets are not known."""
-_SHOWN_FLAGS = (
-    "QUOTED_IDENTIFIER", "ARITHABORT", "ARITHIGNORE", "NOCOUNT", "NUMERIC_ROUNDABORT", "XACT_ABORT",
-    "IMPLICIT_TRANSACTIONS", "CURSOR_CLOSE_ON_COMMIT", "ANSI_NULL_DFLT_ON", "ANSI_WARNINGS", "ANSI_PADDING",
-    "ANSI_NULLS", "CONCAT_NULL_YIELDS_NULL",
-)  # fmt: skip
-"""The options that DBCC USEROPTIONS lists while they are ON, in its order."""
+"""DBCC commands with an effect, or without a visible one; others that send result sets are not supported."""
 
 
 def _maintenance(frame: Frame, node: st.Maintenance) -> Steps:
-    """Nothing to maintain here: CHECKPOINT, statistics and most of DBCC have no effect."""
+    """Nothing to maintain: CHECKPOINT, statistics and most of DBCC have no effect."""
     if node.kind == "dbcc":
         yield from _dbcc(frame, node)
     yield frame.session.done(frame, None, node.kind)
@@ -70,46 +58,14 @@ def _dbcc(frame: Frame, node: st.Maintenance) -> Steps:
         _check_identity(frame, argument)
     elif verb in ("TRACEON", "TRACEOFF"):
         _switch_traces(frame.session.server, argument, on=verb == "TRACEON")
-    elif verb == "USEROPTIONS":
-        yield from _user_options(frame)
     if "NO_INFOMSGS" not in node.words:
         text = "DBCC execution completed. If DBCC printed error messages, contact your system administrator."
         yield Message(2528, 1, 0, text, frame.routine.name, node.line)
     return None
 
 
-def _user_options(frame: Frame) -> Steps:
-    """DBCC USEROPTIONS: the session's settings as the documentation's example shows them."""
-    session = frame.session
-    text = t.nvarchar(128, collation=session.current_database.collation)
-    rows = _options(session)
-    yield Columns((ResultColumn("Set Option", text), ResultColumn("Value", text)))
-    yield Rows(rows)
-    session.row_count = len(rows)
-    yield session.done(frame, len(rows), "dbcc")
-    return None
-
-
-def _options(session: SessionState) -> list[tuple]:
-    options = session.options
-    values = {
-        "textsize": options.text_size, "language": options.language, "dateformat": options.date_format,
-        "datefirst": options.date_first, "lock_timeout": options.lock_timeout,
-    }  # fmt: skip
-    rows = [(name, str(value)) for name, value in values.items()]
-    rows += [(name.lower(), "SET") for name in _SHOWN_FLAGS if getattr(options, FLAGS[name][0])]
-    return [*rows, ("isolation level", _isolation(session))]
-
-
-def _isolation(session: SessionState) -> str:
-    names = {level: name for name, level in LEVELS.items()}
-    name = names[session.transactions.isolation]
-    versions = session.current_database.options.read_committed_snapshot
-    return "read committed snapshot" if versions and name == "read committed" else name
-
-
 def _switch_traces(server: Server, text: str, *, on: bool) -> None:
-    """DBCC TRACEON, TRACEOFF: flags count for all sessions, with or without -1."""
+    """DBCC TRACEON, TRACEOFF: flags apply to all sessions, with or without -1."""
     flags = {int(part) for part in text.split(",") if part.strip().lstrip("-").isdigit()} - {-1}
     server.trace_flags = server.trace_flags | flags if on else server.trace_flags - flags
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.storage.view_indexes import views_over
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
 from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.commontables import with_common_tables
 from mssql_sandbox.exec.query.matching import Keys, Matcher
-from mssql_sandbox.exec.query.operators import Operator, gather
+from mssql_sandbox.exec.query.operators import gather
 from mssql_sandbox.exec.query.sargs import conjuncts
 from mssql_sandbox.exec.query.sources import SourcePlanner
 from mssql_sandbox.exec.routine import Frame
@@ -59,7 +59,7 @@ class MergePlan:
 
 
 def compile_merge(compiler: Compiler, node: st.Merge) -> MergePlan:
-    """Compile a MERGE; 10739 style errors for columns that cannot be written come from the column checks."""
+    """Compile a MERGE; errors such as 10739 for columns that cannot be written come from the column checks."""
     with with_common_tables(compiler, node.ctes):
         found = _target(compiler, node)
         table, target = found.table, found.leaf.operator
@@ -137,7 +137,7 @@ def _given(
 
 @dataclass(slots=True)
 class Changes:
-    """What a MERGE does, in the order in which it is reported."""
+    """The changes of a MERGE, in the order in which they are reported."""
 
     actions: list[str]
     new: list[tuple | None]
@@ -147,7 +147,7 @@ class Changes:
 
 @dataclass(slots=True)
 class _Change:
-    """One row to be changed: its id and row (-1 and empty for a new one), what becomes of it, the source's row."""
+    """One row to change: its id and row (-1 and empty for a new one), its change, the source's row."""
 
     action: str
     rowid: int
@@ -163,7 +163,7 @@ def _decide(plan: MergePlan, joined: tuple, match: str, context: Context) -> Cla
 
 
 def _candidates(plan: MergePlan, targets: list[tuple], context: Context) -> Callable[[tuple], list[tuple]]:
-    """The target rows that match a source row: found by equal keys where there are some, among all otherwise."""
+    """The target rows that match a source row: found by equal keys if there are some, otherwise among all."""
     keys = plan.keys
     found: dict[Any, list[tuple]] = {}
     if keys.left is not None:
@@ -182,7 +182,7 @@ def _candidates(plan: MergePlan, targets: list[tuple], context: Context) -> Call
 
 
 def _decisions(plan: MergePlan, context: Context) -> list[_Change]:
-    """What happens to which row; 8672 when a row would be changed twice."""
+    """The change of each row; 8672 if a row would be changed twice."""
     targets, sources = gather(plan.target.open(context)), gather(plan.source.open(context))
     width = len(plan.table.columns)
     blank_target, blank_source = (None,) * len(plan.target.fields), (None,) * len(plan.source.fields)
@@ -250,7 +250,7 @@ def merge(frame: Frame, node: st.Merge) -> Steps:
     plan = frame.compiled(node, lambda compiler: compile_merge(compiler, node))
     for clause in plan.clauses:
         triggers.refuse_output(plan.table, clause.action.upper(), plan.output)
-    then = _triggers(frame, plan) if plan.table.triggers or views_over(plan.table) else None
+    then = _triggers(frame, plan) if plan.table.triggers else None
     changes: Changes = yield from session.transactions.run(lambda tx: apply_merge(plan, frame.context(tx)), then)
     count = len(changes.actions)
     if plan.output is not None and plan.output.columns:

@@ -19,7 +19,7 @@ from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql import statements as st
 
 _SUBSTITUTES = t.INTEGERS | t.STRINGS | t.BINARIES
-"""Types of which RAISERROR puts values into its text."""
+"""The types that RAISERROR accepts as arguments."""
 
 
 def _text(frame: Frame, node: ast.Expression) -> str:
@@ -45,7 +45,7 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
     if severity > 18 and "LOG" not in node.options:
         raise error(2754)
     arguments = [_substitute(frame, argument, place) for place, argument in enumerate(node.arguments, 1)]
-    known = session.server.messages.get(first, MESSAGES.get(first)) if isinstance(first, int) else None
+    known = MESSAGES.get(first) if isinstance(first, int) else None
     if known is not None:
         default, template = known
         number, text = int(first), formatted(template, arguments)
@@ -73,7 +73,7 @@ def _raiserror(frame: Frame, node: st.RaiseError) -> Steps:
 
 
 def _substitute(frame: Frame, node: ast.Expression, place: int) -> Any:
-    """A value for a place of the text: integers and texts only, 2748 for others."""
+    """An argument value: integers and text only, 2748 for others."""
     expr = frame.compiled(node, lambda compiler: compiler.value(node))
     if not expr.null and expr.type.name not in _SUBSTITUTES:
         raise error(2748, type=expr.type.name, ordinal=place)

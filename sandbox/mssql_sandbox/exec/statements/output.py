@@ -1,4 +1,4 @@
-"""OUTPUT clauses: rows made of inserted, deleted and joined columns, to the client or into a table."""
+"""OUTPUT clauses: rows of inserted, deleted and joined columns, to the client or into a table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn, column
 from mssql_sandbox.exec.flow import Steps
+from mssql_sandbox.exec.plans import SLICE
 from mssql_sandbox.exec.query.masks import as_seen, masked_fields, masked_value
-from mssql_sandbox.exec.query.operators import SLICE
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Field, Scope, table_fields
 from mssql_sandbox.exec.statements.targets import target_table
@@ -26,7 +26,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(slots=True)
 class _Into:
-    """OUTPUT … INTO: where the rows go and how a complete row is made of them."""
+    """OUTPUT … INTO: the target table, and how its complete rows are made."""
 
     table: Table
     functions: tuple[Fn, ...]
@@ -38,7 +38,7 @@ class _Into:
 class OutputPlan:
     """Compiled OUTPUT clauses of one statement.
 
-    A row to compute from is the action, then the cells of the inserted, the deleted and the joined row.
+    A row to compute from consists of the action, then the cells of the inserted, the deleted and the joined row.
     """
 
     width: int
@@ -89,7 +89,7 @@ def compile_output(
     compiler: Compiler, nodes: Sequence[st.Output], table: Table, *, inserted: bool, deleted: bool,
     source: Scope | None = None, merge: bool = False,
 ) -> OutputPlan:  # fmt: skip
-    """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM can be named."""
+    """Compile OUTPUT clauses: `inserted.`, `deleted.`, `$action` and the columns of FROM are available."""
     fields: list[Field] = [Field("$action", t.nvarchar(10, collation=compiler.collation), False, ("$",))]
     fields += _special(compiler, table, "inserted") if inserted else _hidden(table)
     fields += _special(compiler, table, "deleted") if deleted else _hidden(table)

@@ -1,6 +1,6 @@
-"""The column that an assignment changes, as its new value names it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
+"""The column that an assignment changes, where the new value uses it: `x += 1`, `x.WRITE(…)`, `x.modify(…)`.
 
-It is the target's, also where another table of FROM has a column of that name.
+It is the target's column even if another table of FROM has one of the same name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mssql_sandbox.tsql import ast
 
 
 def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) -> ast.Expression:
-    """A new value with its mention of the assigned column bound to the target (`alias`), where it leads the value."""
+    """A new value whose leading reference to the assigned column is bound to the target (`alias`)."""
     own = _reference(scope, alias, column)
     if isinstance(node, ast.MethodCall) and node.target == ast.ColumnRef(column):
         return replace(node, target=own)
@@ -24,7 +24,7 @@ def of_target(node: ast.Expression, scope: Scope, alias: str, column: ast.Name) 
 
 
 def _reference(scope: Scope, alias: str, column: ast.Name) -> ast.ColumnRef:
-    """The column with the target's name before it; as written where that does not tell it apart."""
+    """The column qualified with the target's name; as written if that does not identify it."""
     fold = scope.fold
     own = [
         field for field in scope.fields

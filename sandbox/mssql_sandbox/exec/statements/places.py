@@ -1,4 +1,4 @@
-"""Where tables would lie: filegroups, partition functions and schemes. Rows lie in memory; the names must be right."""
+"""Filegroups, partition functions and schemes. Rows are in memory, but the names must be valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def filegroups(database: Database) -> list[str]:
 
 
 def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None:
-    """Error 1921 when ON names neither a filegroup nor a partition scheme."""
+    """Error 1921 if ON names neither a filegroup nor a partition scheme."""
     known = {name.lower() for name in filegroups(database)} | schemes(database).keys() | {"default"}
     for option, name in options:
         if option == "ON" and name.lower() not in known:
@@ -31,7 +31,7 @@ def check_places(database: Database, options: Sequence[tuple[str, str]]) -> None
 
 
 def change_filegroup(database: Database, action: str, name: str) -> None:
-    """ALTER DATABASE … ADD | REMOVE | MODIFY FILEGROUP, or a file put into one."""
+    """ALTER DATABASE … ADD | REMOVE | MODIFY FILEGROUP, or adding a file to one."""
     groups = filegroups(database)
     known = name.lower() in {group.lower() for group in groups}
     if action == "add":
@@ -91,7 +91,7 @@ def _create_scheme(frame: Frame, node: st.CreatePartitionScheme) -> Steps:
 
 
 def drop_partition(database: Database, kind: str, name: str) -> None:
-    """DROP PARTITION FUNCTION | SCHEME; 7710 for what a scheme still uses, 3701 for unknown names."""
+    """DROP PARTITION FUNCTION | SCHEME; 7710 if a scheme still uses it, 3701 for unknown names."""
     table: dict[str, Any] = functions(database) if kind.endswith("function") else schemes(database)
     found = table.get(name.lower())
     if found is None:
@@ -102,58 +102,7 @@ def drop_partition(database: Database, kind: str, name: str) -> None:
     del table[name.lower()]
 
 
-def _alter_function(frame: Frame, node: st.AlterPartitionFunction) -> Steps:
-    """SPLIT RANGE makes one partition two, MERGE RANGE makes two one; rows follow by their values."""
-    session = frame.session
-    database = session.current_database
-    function = _function(database, node.name)
-    assert node.boundary is not None
-    value = coerce(frame.compiler().value(node.boundary), function.type).fn((), frame.context())
-    key = sort_key(function.type) or (lambda item: item)
-    known = [key(one) for one in function.boundaries]
-    number = function.number(value)
-    users = [scheme for scheme in schemes(database).values() if scheme.function is function]
-    if node.action == "merge":
-        if key(value) not in known:
-            raise SqlError(7715, "The specified partition range value could not be found.")
-        place = known.index(key(value))
-        function.boundaries = function.boundaries[:place] + function.boundaries[place + 1 :]
-        for scheme in users:
-            gone = place if function.right else place + 1
-            scheme.filegroups = scheme.filegroups[:gone] + scheme.filegroups[gone + 1 :]
-    else:
-        if key(value) in known:
-            raise SqlError(7721, "Duplicate range boundary values are not allowed in partition function boundary "
-                           "values list. The boundary value being added is already present.")  # fmt: skip
-        for scheme in users:
-            if scheme.next_used is None:
-                raise SqlError(7710, f"Warning: The partition scheme '{scheme.name}' does not have any next used "
-                               "filegroup. Partition scheme has not been changed.")  # fmt: skip
-        for scheme in users:
-            groups = scheme.filegroups
-            scheme.filegroups = (*groups[:number], scheme.next_used or PRIMARY, *groups[number:])
-            scheme.next_used = None
-        function.boundaries = tuple(sorted((*function.boundaries, value), key=key))
-    yield session.done(frame, None, "alter partition function")
-    return None
-
-
-def _alter_scheme(frame: Frame, node: st.AlterPartitionScheme) -> Steps:
-    """NEXT USED: where the partition of the next SPLIT lies."""
-    database = frame.session.current_database
-    scheme = schemes(database).get(node.name.lower())
-    if scheme is None:
-        raise SqlError(7715, f'The specified partition scheme "{node.name}" does not exist.')
-    if node.filegroup:
-        check_places(database, [("ON", node.filegroup)])
-    scheme.next_used = node.filegroup or None
-    yield frame.session.done(frame, None, "alter partition scheme")
-    return None
-
-
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {
     st.CreatePartitionFunction: _create_function,
     st.CreatePartitionScheme: _create_scheme,
-    st.AlterPartitionFunction: _alter_function,
-    st.AlterPartitionScheme: _alter_scheme,
 }

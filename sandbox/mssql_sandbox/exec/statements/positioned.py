@@ -1,4 +1,4 @@
-"""UPDATE and DELETE … WHERE CURRENT OF a T-SQL cursor: the row that was fetched last."""
+"""UPDATE and DELETE … WHERE CURRENT OF a T-SQL cursor: the row fetched last."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def _cursor(context: Context, slots: dict[str, Any], name: str) -> Any:
 
 
 def cursor_changes(node: st.DeclareCursor, statements: Any) -> bool:
-    """Whether a declared cursor is to give row ids when it is opened."""
+    """Whether a declared cursor must return row ids when it is opened."""
     return not _READ_ONLY & set(node.options) and is_positioned(statements, node.name)

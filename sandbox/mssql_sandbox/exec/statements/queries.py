@@ -15,8 +15,9 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import change
 from mssql_sandbox.exec.flow import Steps, StepsTo, lock_pause
+from mssql_sandbox.exec.plans import Operator
 from mssql_sandbox.exec.query.masks import concealed
-from mssql_sandbox.exec.query.operators import Operator, Projection, gather
+from mssql_sandbox.exec.query.operators import Projection, gather
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import Field
 from mssql_sandbox.exec.statements.select_into import into_of, select_into
@@ -26,7 +27,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(frozen=True, slots=True)
 class SelectPlan:
-    """A compiled SELECT: its plan, what the client is told, and the variables it sets (place, conversion, operator)."""
+    """A compiled SELECT: its plan, its result columns, and the variables it sets (slot, conversion, operator)."""
 
     plan: Operator
     columns: tuple[ResultColumn, ...]
@@ -64,14 +65,14 @@ def result_columns_of(fields: Iterable[Field]) -> tuple[ResultColumn, ...]:
 
 
 def gives_rows(query: ast.Query) -> bool:
-    """Whether a query has rows for the client: it neither makes a table of them nor sets variables."""
+    """Whether a query returns rows to the client: it neither creates a table nor sets variables."""
     body = query.body
     sets = isinstance(body, ast.Select) and any(item.assign for item in body.items)
     return not sets and not into_of(body)
 
 
 def compile_select(compiler: Compiler, query: ast.Query) -> SelectPlan:
-    """Compile a query; 141 when it both sets variables and gives rows."""
+    """Compile a query; 141 if it both sets variables and returns rows."""
     body = query.body
     assigns: list[tuple[int, Callable[[Any], Any] | None]] = []
     if isinstance(body, ast.Select) and any(item.assign for item in body.items):
@@ -139,7 +140,7 @@ def describe(frame: Frame, node: st.SelectStatement) -> Steps:
 
 
 def _stream(frame: Frame, compiled: SelectPlan, context: Context) -> StepsTo[int]:
-    """Slices to the client as they come; a lock that is missing is waited for in place."""
+    """Slices to the client as they come; waits in place for locks."""
     session = frame.session
     slices = compiled.plan.open(context)
     started = False
@@ -169,7 +170,7 @@ def _stream(frame: Frame, compiled: SelectPlan, context: Context) -> StepsTo[int
 
 
 def _assign(frame: Frame, compiled: SelectPlan) -> Steps:
-    """SELECT @v = …: every row assigns, the last one stays; no row leaves the variables as they are."""
+    """SELECT @v = …: every row assigns, the last value stays; without rows the variables are unchanged."""
     session = frame.session
 
     def work(transaction: Transaction) -> int:
@@ -191,7 +192,7 @@ def _assign_rows(compiled: SelectPlan, context: Context, values: list[Any]) -> i
 
 
 def one_by_one(plan: Operator, context: Context) -> Any:
-    """Rows of a plan, each projected only when the row before has been used."""
+    """Rows of a plan; each is projected after the previous one was used."""
     if isinstance(plan, Projection):
         yield from plan.lazily(context)
         return

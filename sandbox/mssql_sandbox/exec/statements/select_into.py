@@ -30,7 +30,7 @@ class _Numbered:
 
 
 def _numbered(body: ast.QueryBody) -> tuple[ast.QueryBody, _Numbered | None]:
-    """The query with the IDENTITY function replaced by a column of zeros, and what it said; 177 for two of them."""
+    """The query with a column of zeros in place of the IDENTITY function, and its arguments; 177 for two of them."""
     if not isinstance(body, ast.Select):
         return body, None
     found: _Numbered | None = None
@@ -63,7 +63,7 @@ def _column(field: Field) -> Column:
 
 
 def into_of(body: ast.QueryBody) -> ast.Name:
-    """The table that a query is to make; in set operations the first SELECT says it. Empty: none."""
+    """The table that a query creates; in set operations the first SELECT names it. Empty: none."""
     if isinstance(body, ast.SetOperation):
         body, _ = body.chain()
     return body.into if isinstance(body, ast.Select) else ()
@@ -80,7 +80,7 @@ def _without_into(body: ast.QueryBody) -> ast.QueryBody:
 
 
 def select_into(frame: Frame, node: st.SelectStatement) -> Steps:
-    """SELECT … INTO new table: columns take names, types, nullability and identity of the query's."""
+    """SELECT … INTO new table: columns take names, types, nullability and identity from the query."""
     name = into_of(node.query.body)
     session = frame.session
     body, numbered = _numbered(node.query.body)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from mssql_sandbox.engine.events import EnvChange, Message
+from mssql_sandbox.engine.product import refuse_use
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.expressions.base import coerce, require_implicit
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.options import FLAGS
 from mssql_sandbox.exec.routine import Frame
+from mssql_sandbox.exec.security import user_of
 from mssql_sandbox.exec.session_state import SessionState
 from mssql_sandbox.exec.transactions import LEVELS
 from mssql_sandbox.tsql import ast
@@ -39,7 +41,7 @@ def _set_variable(frame: Frame, node: st.SetVariable) -> Steps:
 
 
 def _assign(frame: Frame, key: Any, name: str, value: ast.Expression) -> Steps:
-    """Give a variable the value of an expression, which may read tables."""
+    """Set a variable to the value of an expression, which may read tables."""
 
     def build(compiler: Compiler) -> tuple[int, Callable[..., Any], bool]:
         slot = compiler.variables.scalar(name)
@@ -99,7 +101,7 @@ def _set_option(frame: Frame, node: st.SetOption) -> Steps:
 
 
 def set_option(session: SessionState, name: str, value: Any) -> None:
-    """Set one option; 195 for one that is not known."""
+    """Set one option; 195 for an unknown one."""
     options = session.options
     if name in FLAGS:
         if value not in ("ON", "OFF"):
@@ -182,7 +184,20 @@ _ACCEPTED = frozenset(
 
 
 def _use(frame: Frame, node: st.Use) -> Steps:
-    yield from frame.session.use(node.database)
+    """USE: 911 for an unknown database, 916 if the login has no user."""
+    session = frame.session
+    database = session.server.databases.get(node.database)
+    if database is None:
+        raise error(911, name=node.database)
+    if database.options.state != "ONLINE":
+        raise error(942, name=database.name)
+    if database is not session.current_database:
+        refuse_use(session.server.version)
+    if user_of(session, database) is None:
+        raise error(916, login=session.login, database=database.name)
+    old, session.current_database = session.current_database.name, database
+    yield EnvChange("database", new=database.name, old=old)
+    yield Message(5701, 2, 10, f"Changed database context to '{database.name}'.")
     return None
 
 

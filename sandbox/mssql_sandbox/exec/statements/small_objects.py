@@ -1,4 +1,4 @@
-"""Types, sequences and synonyms; entering an object into its schema."""
+"""Types, sequences and synonyms; adding an object to its schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def new_object(
     compiler: Compiler, transaction: Transaction, name: ast.Name, code: str, definition: Any, text: str = "",
     parent: int = 0,
 ) -> SchemaObject:  # fmt: skip
-    """Enter an object into its schema; 2714 if the name is taken."""
+    """Add an object to its schema; 2714 if the name is taken."""
     database, schema_name = compiler.names.schema_for_new(name)
     now = database.server.clock.local_datetime()
     schema = database.schema(schema_name)

@@ -1,4 +1,4 @@
-"""What two tables must have in common before ALTER TABLE … SWITCH, and that the rows belong where they go.
+"""The checks of ALTER TABLE … SWITCH: both tables must match, and the rows must belong in the target.
 
 Numbers and texts: "Database engine events and errors (4000 to 4999)" [doc].
 """
@@ -29,7 +29,7 @@ FAILED = "ALTER TABLE SWITCH statement failed"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A table without partitions, or one partition of a table that has some."""
+    """A table without partitions, or one partition of a partitioned table."""
 
     table: Table
     partitioned: Partitioned | None = None
@@ -112,7 +112,7 @@ def _shape(index: Index) -> tuple[Any, ...]:
 
 @dataclass(slots=True)
 class _Range:
-    """Values between two bounds, each as (sort key, whether it belongs); None: no bound. `null`: NULL is among them."""
+    """Values between two bounds, each as (sort key, inclusive); None: no bound. `null`: NULL is included."""
 
     low: tuple[Any, bool] | None = None
     high: tuple[Any, bool] | None = None
@@ -129,7 +129,7 @@ class _Range:
 
 
 def require_within(compiler: Compiler, source: Part, target: Part) -> None:
-    """4970 to 4973, 4982: what the source may hold must be allowed by the target's checks and partition."""
+    """4970 to 4973, 4982: the target's checks and partition must allow all values that the source may contain."""
     _require_checks(compiler, source, target.table)
     if target.partitioned is None:
         return
@@ -181,7 +181,7 @@ def _require_checks(compiler: Compiler, source: Part, target: Table) -> None:
 
 
 def _of_checks(compiler: Compiler, table: Table, column: Column, checks: Sequence[Check]) -> _Range:
-    """What trusted CHECK constraints leave for a column; a check lets NULL pass."""
+    """The range that trusted CHECK constraints allow for a column; a check allows NULL."""
     found = _Range(null=column.nullable)
     key = sort_key(column.type) or (lambda item: item)
     context = Context(compiler.session, [], None)
@@ -205,7 +205,7 @@ def _conditions(check: Check) -> Sequence[ast.Expression]:
 
 
 def _about(table: Table, column: Column, node: ast.Expression) -> Iterator[tuple[str, Any]]:
-    """What a condition says of the column by comparing it with constants."""
+    """The bounds that a condition gives to the column by comparing it with constants."""
 
     def is_column(node: Any) -> bool:
         return isinstance(node, ast.ColumnRef) and table.column(node.parts[-1]) is column

@@ -1,6 +1,6 @@
-"""ALTER TABLE … SWITCH and TRUNCATE … WITH (PARTITIONS): rows change hands or go without being read one by one.
+"""ALTER TABLE … SWITCH: moves rows without reading them one by one.
 
-Change data capture does not see them [doc]. What must be alike is asked in `switch_checks`.
+Change data capture does not see them [doc]. `switch_checks` compares the tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mssql_sandbox.tsql import statements as st
 
 @dataclass(frozen=True, slots=True)
 class _Ignored:
-    """A partition that was named for a table without partitions (4903)."""
+    """A partition was named for a table without partitions (4903)."""
 
     number: int
     table: str
@@ -87,7 +87,7 @@ def _table(frame: Frame, name: ast.Name) -> Table:
 
 
 def _part(frame: Frame, table: Table, node: ast.Expression | None, ignored: list[_Ignored]) -> Part:
-    """The table, or the partition of it that is named."""
+    """The table, or its named partition."""
     partitioned = partitioning(table)
     number = None if node is None else int(frame.compiler().value(node).fn((), frame.context()))
     if partitioned is None:
@@ -111,7 +111,7 @@ def _not_empty(target: Part) -> SqlError:
 
 
 def _rows(part: Part, *, inside: bool) -> list[tuple]:
-    """The rows in the part, or those in the others of its table."""
+    """The rows in the part, or those in the other parts of its table."""
     return [row for slot in part.table.heap if (row := newest(slot)) is not None and part.holds(row) is inside]
 
 
@@ -128,43 +128,12 @@ def _keep_for_undo(table: Table, transaction: Transaction) -> None:
 
 
 def _fill(table: Table, rows: Sequence[Slot]) -> None:
-    """Give a table these rows and no others."""
+    """Replace the rows of a table."""
     table.heap, table.free, table.versions = [*rows], [], 0
     for index in table.indexes:
         index.entries = SortedKeys()
         if not index.disabled:
             index_changes.rebuild_index(table, index)
-
-
-def truncate_partitions(
-    table: Table, node: st.Truncate, value: Callable[[ast.Expression], int]
-) -> Callable[[Transaction], None]:
-    """TRUNCATE TABLE … WITH (PARTITIONS (1, 3 TO 5)); 7722 for numbers that are none."""
-    partitioned = partitioning(table)
-    if partitioned is None:
-        raise SqlError(7729, f"Cannot specify partition number in the TRUNCATE TABLE statement as the table "
-                       f"'{table.name}' is not partitioned.")  # fmt: skip
-    wanted: set[int] = set()
-    for first, last in node.partitions:
-        low, high = value(first), value(last)
-        for number in (low, high):
-            if not 1 <= number <= partitioned.scheme.function.count:
-                raise SqlError(7722, f"Invalid partition number {number} specified for table '{table.name}', "
-                               "partition number can range from 1 to "
-                               f"{partitioned.scheme.function.count}.")  # fmt: skip
-        wanted.update(range(low, high + 1))
-
-    def work(transaction: Transaction) -> None:
-        if table.tracked:
-            raise error(4711, name=table.name)
-        if any(key.table is not table for key in table.referenced_by):
-            raise error(4712, name=table.name)
-        schema_change.begin_ddl(table, transaction)
-        rows = [row for slot in table.heap if (row := newest(slot)) is not None]
-        _keep_for_undo(table, transaction)
-        _fill(table, [row for row in rows if partitioned.number(table, row) not in wanted])
-
-    return work
 
 
 HANDLERS: dict[type, Callable[[Frame, Any], Steps]] = {st.SwitchPartition: switch}

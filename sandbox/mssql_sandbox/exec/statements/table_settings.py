@@ -11,7 +11,7 @@ from mssql_sandbox.tsql import statements as st
 
 
 def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.AlterTableSet) -> None:
-    """Do what the statement says to the table."""
+    """Apply the statement to the table."""
     action = node.action
     if action in ("check", "nocheck"):
         _switch_constraints(table, node.names, enabled=action == "check")
@@ -26,7 +26,7 @@ def apply(compiler: Compiler, table: Table, transaction: Transaction, node: st.A
 
 
 def _set_options(compiler: Compiler, table: Table, transaction: Transaction, options: temporal.Options) -> None:
-    """ALTER TABLE … SET: locks are never escalated here, so that only the wish is kept; unknown options are refused."""
+    """ALTER TABLE … SET: locks are never escalated here, so only the setting is stored; unknown options are refused."""
     for name, text in options:
         if name == "SYSTEM_VERSIONING":
             temporal.set_versioning(table, transaction, text, compiler)

@@ -47,12 +47,12 @@ def create_table(frame: Frame, node: st.CreateTable) -> Steps:
 
 
 def _note_memory(table: Table, options: Mapping[str, str]) -> None:
-    """MEMORY_OPTIMIZED and DURABILITY, for the catalogue and those who refuse such tables: all rows are in memory."""
+    """MEMORY_OPTIMIZED and DURABILITY, for the catalogue and for features that refuse such tables."""
     if options.get("MEMORY_OPTIMIZED", "").upper() == "ON":
         table.properties["memory_optimized"] = options.get("DURABILITY", "SCHEMA_AND_DATA").upper()
 
 
 def note_shared(session: SessionState, table: Table) -> None:
-    """Temporary tables with ## are everybody's until their maker leaves."""
+    """Temporary tables with ## are shared until the session that created them ends."""
     if table.name.startswith("##"):
         session.temporary.add_shared(table)

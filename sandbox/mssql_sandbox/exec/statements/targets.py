@@ -1,4 +1,4 @@
-"""Which rows a statement changes: the target table, and the scan or join that finds its rows."""
+"""The rows that a statement changes: the target table, and the scan or join that finds its rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mssql_sandbox.tsql import ast
 def target_table(
     compiler: Compiler, name: ast.Name, *permissions: str, columns: Sequence[str] | None = None
 ) -> Table:  # fmt: skip
-    """The table that a statement changes; views and system objects are refused, and those without permission (229).
+    """The table that a statement changes; views, system objects and missing permissions (229) are errors.
 
     UPDATE may be permitted on single columns: `columns` are those that the statement sets (230).
     """
@@ -60,7 +60,7 @@ _HISTORY = {
 
 
 def refuse_history(table: Table, actions: Sequence[str]) -> None:
-    """Errors 13559 to 13561: former rows of a system-versioned table are not changed by statements."""
+    """Errors 13559 to 13561: statements cannot change the history of a system-versioned table."""
     if table.properties.get("temporal_type") == 1:
         for action in actions:
             number, words = _HISTORY[action]
@@ -69,10 +69,10 @@ def refuse_history(table: Table, actions: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The rows that UPDATE or DELETE touches: a scan of the target, or a plan over FROM that gives row ids.
+    """The rows that UPDATE or DELETE changes: a scan of the target, or a plan over FROM that returns row ids.
 
     `entries` gives (row id, row of the target, whole joined row). `names` maps the columns of a view, common table or
-    derived table to those of the base table, `checks` are what WITH CHECK OPTION asks of new rows.
+    derived table to those of the base table, `checks` are the conditions of WITH CHECK OPTION on new rows.
     """
 
     table: Table
@@ -84,7 +84,7 @@ class Target:
 
     @property
     def changed(self) -> Any:
-        """Whose triggers fire: the table, or the view whose INSTEAD OF trigger takes over."""
+        """Whose triggers fire: the table, or the view with an INSTEAD OF trigger."""
         return self.table if self.owner is None else self.owner
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from mssql_sandbox.engine.storage.objects import SchemaObject
 from mssql_sandbox.engine.storage.table import Table
-from mssql_sandbox.engine.storage.view_indexes import views_over
 from mssql_sandbox.errors import error
 from mssql_sandbox.exec.calls.module_runs import module_routine, run_module
 from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.query.operators import Rows
 from mssql_sandbox.exec.routine import Frame
 from mssql_sandbox.exec.scope import table_fields
-from mssql_sandbox.exec.statements import indexed_views
+from mssql_sandbox.exec.session_state import TriggerLevel
 from mssql_sandbox.exec.statements.output import OutputPlan
 
 MAX_LEVEL = 32
@@ -24,7 +23,7 @@ def then(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str], instead: Any,
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
-    """What runs behind the work of a statement: the trigger that stands in for it, else the AFTER triggers."""
+    """Work after a statement: its INSTEAD OF trigger, else the AFTER triggers."""
     if instead is None:
         return after(frame, table, action, rows_of, columns)
 
@@ -41,19 +40,11 @@ def after(
     frame: Frame, table: Table, action: str, rows_of: Callable[[Any], tuple[list[tuple], list[tuple]]],
     columns: Sequence[str], *, asleep: bool = False,
 ) -> Callable[[Any], Steps] | None:  # fmt: skip
-    """What runs after a change of `table`: indexed views are checked, then its enabled triggers for `action` fire.
-
-    None where there is neither; `asleep` leaves the triggers out.
-    """
-    watched = action != "DELETE" and bool(views_over(table))
-    if not watched and (asleep or not table.triggers):
+    """The enabled triggers of `table` for `action` fire after a change; None if there are none, or `asleep`."""
+    if asleep or not table.triggers:
         return None
 
     def fire(result: Any) -> Steps:
-        if watched:
-            yield from indexed_views.check(frame, table)
-        if asleep:
-            return None
         new, old = rows_of(result)
         touched = tuple(col.name for col in table.columns) if action == "INSERT" else tuple(columns)
         for trigger in list(table.triggers):
@@ -104,24 +95,12 @@ def _run_trigger(frame: Frame, table: Table, trigger: SchemaObject) -> Steps:
 
 
 def refuse_output(table: Table, action: str, output: OutputPlan | None) -> None:
-    """Error 334: rows of OUTPUT go to the client only where no enabled trigger fires for the action."""
+    """Error 334: OUTPUT rows go to the client only if no enabled trigger fires for the action."""
     if output is None or not output.columns:
         return
     for trigger in table.triggers:
         if action in trigger.definition.events and not trigger.definition.disabled:
             raise error(334, name=table.full_name)
-
-
-class TriggerLevel:
-    """What a running trigger sees."""
-
-    __slots__ = ("columns", "deleted", "inserted", "trigger")
-
-    def __init__(self, trigger: Any, inserted: list[tuple], deleted: list[tuple], columns: tuple[str, ...]) -> None:
-        self.trigger = trigger
-        self.inserted = inserted
-        self.deleted = deleted
-        self.columns = columns
 
 
 def virtual_tables(table: Table) -> dict[str, Callable[[tuple[str, ...]], Rows]]:

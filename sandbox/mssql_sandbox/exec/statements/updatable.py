@@ -1,7 +1,7 @@
 """Views, common table expressions and derived tables as targets of UPDATE, DELETE and INSERT.
 
-Their rows carry, hidden, the row of the base table that is meant and its row id. What keeps a query from being a
-target (grouping, DISTINCT, set operations, several tables at once) is an error with SQL Server's number.
+Their rows carry hidden columns: the row of the base table and its row id. A query that cannot be a target (grouping,
+DISTINCT, set operations, several tables at once) is an error with SQL Server's number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BASE = "$base"
 class Source:
     """A target in FROM: a leaf whose rows end with the base table's row and its row id.
 
-    `names` says which base column a visible column is (None: none); itself None when the base table stands there bare.
+    `names` maps a visible column to a base column (None: none); itself None if the base table is used directly.
     `checks` must hold for new rows of the base table (WITH CHECK OPTION).
     """
 
@@ -57,14 +57,14 @@ class TargetPlanner(SourcePlanner):
         self._source = source
 
     def leaf(self, source: ast.TableSource) -> Leaf:
-        """The target is what was found before, everything else as usual."""
+        """The target is the one found before, everything else as usual."""
         return self._source.leaf if source is self._target else super().leaf(source)
 
 
 def target_source(
     compiler: Compiler, node: ast.TableSource, hints: frozenset[str], wanted: Sequence[str] | None, action: str
 ) -> Source:
-    """What a source in FROM is as a target; `wanted` names the columns to be changed (None: whole rows)."""
+    """A source in FROM as a target; `wanted` names the columns to change (None: whole rows)."""
     if isinstance(node, ast.DerivedTable):
         return query_source(compiler, node.query, node.columns, node.alias, wanted, hints, action)
     if isinstance(node, ast.NamedTable):
@@ -134,7 +134,7 @@ def query_source(
     compiler: Compiler, query: ast.Query, columns: Sequence[str], alias: str, wanted: Sequence[str] | None,
     hints: frozenset[str], action: str, *, view: str = "",
 ) -> Source:  # fmt: skip
-    """A query as a target: its rows, and behind each the base table's row and row id."""
+    """A query as a target: its rows, each followed by the base table's row and row id."""
     body = _updatable_body(query, view or alias)
     names = list(columns) or None
     target = _base_of(compiler, body, names, wanted, view or alias)
@@ -176,7 +176,7 @@ def _updatable_body(query: ast.Query, name: str) -> ast.Select:
 
 
 def _inner_name(body: ast.Select, names: Sequence[str] | None, name: str, compiler: Compiler) -> str:
-    """The column that a visible column is in the query's own FROM; empty when it is computed or comes from `*`."""
+    """The column behind a visible one in the query's own FROM; empty if it is computed or comes from `*`."""
     fold = compiler.fold
     for place, item in enumerate(body.items):
         shown = names[place] if names else item.alias
@@ -191,7 +191,7 @@ def _inner_name(body: ast.Select, names: Sequence[str] | None, name: str, compil
 def _base_of(
     compiler: Compiler, body: ast.Select, names: Sequence[str] | None, wanted: Sequence[str] | None, name: str
 ) -> ast.TableSource:
-    """The one source whose rows change; 4405 when the change concerns several."""
+    """The one source whose rows change; 4405 if the change concerns several."""
     assert body.source is not None
     leaves = list(leaves_of(body.source))
     if len(leaves) == 1:
@@ -227,14 +227,14 @@ def _reference(body: ast.Select, names: Sequence[str] | None, name: str, compile
 
 
 def leaves_of(source: ast.TableSource) -> Sequence[Any]:
-    """Sources of a FROM clause that are no joins."""
+    """Sources of a FROM clause that are not joins."""
     if isinstance(source, ast.Join):
         return [*leaves_of(source.left), *leaves_of(source.right)]
     return [source]
 
 
 class _ItemPlanner(SelectPlanner):
-    """A SELECT whose rows carry the target's row and row id behind the select list; `bases` names base columns."""
+    """A SELECT whose rows end with the target's row and row id; `bases` names base columns."""
 
     def __init__(
         self, compiler: Compiler, node: ast.Select, query: ast.Query, sources: TargetPlanner, source: Source

@@ -16,7 +16,7 @@ from mssql_sandbox.tsql import ast
 def insert_target(
     compiler: Compiler, name: ast.Name, columns: Sequence[str]
 ) -> tuple[Table, tuple[str, ...], tuple[Fn, ...]] | None:
-    """Base table, its columns and checks for an INSERT into a view or common table; None for anything else."""
+    """Base table, columns and checks for an INSERT into a view or common table expression; None for others."""
     is_common = len(name) == 1 and compiler.fold(name[0]) in compiler.common_tables
     if name[0].startswith("@") or not is_common:
         found = None if name[0].startswith("@") else compiler.names.find(name)
@@ -29,7 +29,7 @@ def insert_target(
 
 
 def base_column(names: Mapping[object, str | None], name: str, compiler: Compiler, target: str) -> str:
-    """The base column behind a visible one; 207, or 4406 for what is computed."""
+    """The base column of a visible one; 207, or 4406 for computed ones."""
     key = compiler.fold(name)
     if key not in names:
         raise error(207, name=name)
@@ -41,7 +41,7 @@ def base_column(names: Mapping[object, str | None], name: str, compiler: Compile
 
 
 def check_rows(checks: Sequence[Fn], rows: Sequence[tuple], context: Context) -> None:
-    """WITH CHECK OPTION: 550 when a new row would not be seen through the view."""
+    """WITH CHECK OPTION: 550 if a new row would not be visible through the view."""
     if any(check(row, context) is not True for check in checks for row in rows):
         raise SqlError(
             550, "The attempted insert or update failed because the target view either specifies WITH CHECK OPTION or "

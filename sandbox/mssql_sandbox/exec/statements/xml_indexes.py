@@ -1,4 +1,4 @@
-"""XML indexes: primary and secondary ones, kept for the catalogue. Queries read the values themselves."""
+"""XML indexes, primary and secondary, kept for the catalogue only. Queries read the values themselves."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _primary(known: tuple[XmlIndex, ...], table: Table, node: st.CreateXmlIndex)
 
 
 def drop(table: Table, transaction: Transaction, name: str) -> bool:
-    """DROP INDEX of an XML index, and of those that use it; False when the name is none."""
+    """DROP INDEX of an XML index, and of those that use it; False if there is no such index."""
     known = xml_indexes(table)
     found = next((each for each in known if each.name.casefold() == name.casefold()), None)
     if found is None:

@@ -1,1 +1,1 @@
-"""Tables as statements make and fill them: definitions, names of constraints, complete rows, private tables."""
+"""Creating and filling tables: definitions, names of constraints, complete rows, private tables."""

@@ -21,7 +21,7 @@ from mssql_sandbox.exec.expressions.base import coerce
 from mssql_sandbox.exec.scope import Scope, table_fields
 from mssql_sandbox.exec.security import require_columns
 from mssql_sandbox.exec.session_state import SessionState
-from mssql_sandbox.exec.tables import column_sets, columnstores
+from mssql_sandbox.exec.tables import columnstores
 from mssql_sandbox.exec.tables.constraint_names import key_name, rule_name
 from mssql_sandbox.exec.tables.partitions import place_table
 from mssql_sandbox.exec.tables.typed_xml import collection_named
@@ -42,7 +42,7 @@ class TableBuilder:
     # ---- columns ----------------------------------------------------------------------------------------
 
     def column(self, node: st.ColumnDefinition, ordinal: int, key: frozenset[str]) -> Column:
-        """A column without its computed expression; key columns of a primary key are NOT NULL unless said otherwise."""
+        """A column without its computed expression; key columns of a primary key are NOT NULL by default."""
         if node.type is None:
             return Column(node.name, t.INT, nullable=True)
         type_ = self.compiler.type_of(node.type, ordinal=ordinal)
@@ -71,7 +71,6 @@ class TableBuilder:
             identity=identity,
             rowguid=node.rowguid,
             sparse=node.sparse,
-            column_set=node.column_set,
             hidden=node.hidden,
             generated=node.generated,
             masking=None if node.masking is None else parse_mask(node.masking, node.name, type_).text,
@@ -83,7 +82,7 @@ class TableBuilder:
         return column
 
     def _alias_nullable(self, written: ast.TypeName, type_: t.SqlType) -> bool:
-        """Whether a type of CREATE TYPE … FROM lets NULL in where the column says nothing."""
+        """Whether a type of CREATE TYPE … FROM allows NULL if the column does not specify it."""
         found = self.compiler.names.find(written.name) if type_.alias and type_.alias != "sysname" else None
         return True if found is None else bool(found.properties.get("nullable", True))
 
@@ -118,7 +117,7 @@ class TableBuilder:
             return fn(row, Context(session, [], None))
 
         computed = Computed(_outer(render(node.computed)), evaluate, node.persisted, stored, names)
-        # Arithmetic may overflow, and then gives NULL under some settings: the server calls it nullable.
+        # Arithmetic may overflow and then gives NULL under some settings, so the server treats it as nullable.
         overflows = isinstance(node.computed, (ast.Binary, ast.Unary))
         return computed, expr.type, expr.nullable or overflows if node.nullable is None else node.nullable
 
@@ -174,7 +173,7 @@ class TableBuilder:
         )  # fmt: skip
 
     def foreign_key(self, table: Table, node: st.Constraint) -> ForeignKey:
-        """A FOREIGN KEY; without columns it refers to the primary key (1773 when there is none)."""
+        """A FOREIGN KEY; without columns it references the primary key (1773 if there is none)."""
         reference = node.reference
         assert reference is not None
         columns = tuple(self._column(table, key.name).name for key in node.columns)
@@ -199,7 +198,7 @@ class TableBuilder:
         )  # fmt: skip
 
     def index(self, table: Table, node: st.IndexDefinition, options: Sequence[tuple[str, str]] = ()) -> Index:
-        """An index that is no constraint."""
+        """An index that is not a constraint."""
         names = tuple((self._column(table, key.name).name, key.descending) for key in node.columns)
         predicate: Callable[[tuple], bool | None] | None = None
         text = ""
@@ -241,17 +240,29 @@ def build_columns(builder: TableBuilder, definition: st.TableDefinition) -> list
     return [builder.column(node, ordinal, key) for ordinal, node in enumerate(definition.columns, 1)]
 
 
+def check_sparse(table: Table) -> None:
+    """Error 1731 for an invalid sparse column."""
+    for column in table.columns:
+        if column.sparse and (not column.nullable or column.default is not None or column.identity is not None):
+            raise SqlError(
+                1731, f"Cannot create the sparse column '{column.name}' in the table '{table.name}' because an option "
+                "or data type specified is not valid. A sparse column must be nullable and cannot have the ROWGUIDCOL, "
+                "IDENTITY, or FILESTREAM properties. A sparse column cannot be of the following data types: text, "
+                "ntext, image, geometry, geography, or user-defined type."
+            )  # fmt: skip
+
+
 def finish_table(
     builder: TableBuilder, table: Table, definition: st.TableDefinition, transaction: Transaction, session: SessionState
 ) -> None:
-    """Computed columns, keys, constraints and indexes of a table just made."""
+    """Computed columns, keys, constraints and indexes of a new table."""
     fields = table_fields(table, (table.name,))
     for column, node in zip(table.columns, definition.columns, strict=True):
         if node.computed is not None:
             scope = Scope(fields, builder.compiler.fold)
             column.computed, column.type, column.nullable = builder.computed(node, scope, session)
     table.rebind()
-    column_sets.check(table)
+    check_sparse(table)
     nodes = [(constraint, node.name) for node in definition.columns for constraint in node.constraints]
     nodes += [(constraint, "") for constraint in definition.constraints]
     if any(constraint.kind == "default" for constraint, _ in nodes):

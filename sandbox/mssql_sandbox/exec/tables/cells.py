@@ -1,4 +1,4 @@
-"""Cells of rows to be stored: values as columns keep them, defaults, complete rows from the columns given."""
+"""Cells of rows to be stored: values in the columns' types, defaults, complete rows from the given columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, Fn, require_implicit
 from mssql_sandbox.exec.expressions.lenient import settled
 from mssql_sandbox.exec.scope import Field
-from mssql_sandbox.exec.tables import column_sets
 from mssql_sandbox.exec.tables.typed_xml import holding
 
 
 def stored(expr: Expr, table: Table, place: int) -> Fn:
-    """The value of an expression as the column keeps it; 2628 where text would be cut."""
+    """The value of an expression in the column's type; 2628 if text would be truncated."""
     column = table.columns[place]
     if column.is_rowversion:
         raise error(273)
@@ -41,7 +40,7 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
         try:
             value = None if expr.value is None else assign(expr.value)
         except SqlError:
-            pass  # the statement raises it when it runs
+            pass  # raised when the statement runs
         else:
             return lambda _row, _context: value
 
@@ -58,7 +57,7 @@ def stored(expr: Expr, table: Table, place: int) -> Fn:
 
 
 def as_is(source: SqlType, target: SqlType) -> bool:
-    """Whether a value of `source` needs nothing done to be a stored value of `target`."""
+    """Whether a value of `source` is a stored value of `target` without conversion."""
     if source == target:
         return True
     if source.name == target.name:
@@ -67,17 +66,16 @@ def as_is(source: SqlType, target: SqlType) -> bool:
 
 
 def insert_columns(table: Table, names: Sequence[str], *, implicit: bool = True) -> list[int]:
-    """Places of the columns that a statement fills: those named, or all but computed, identity and hidden ones.
+    """Positions of the columns that a statement fills: those named, or all but computed, identity and hidden ones.
 
-    What the server fills itself (rowversion, GENERATED ALWAYS) are among them but take only DEFAULT (273, 13536).
+    Columns that the server fills (rowversion, GENERATED ALWAYS) are included but take only DEFAULT (273, 13536).
     """
     if not names:
         if not implicit:
             return []
-        has_set = any(col.column_set for col in table.columns)
         return [
             place for place, col in enumerate(table.columns)
-            if col.computed is None and col.identity is None and not col.hidden and not (has_set and col.sparse)
+            if col.computed is None and col.identity is None and not col.hidden
         ]  # fmt: skip
     places: list[int] = []
     for name in names:
@@ -117,9 +115,8 @@ def nothing(_row: tuple, _context: Context) -> None:
 
 
 def complete(table: Table, given: dict[int, Fn]) -> tuple[Fn, ...]:
-    """A cell for every column: what is given, else its default, else NULL."""
+    """A cell for every column: the given value, else its default, else NULL."""
     cells: list[Fn] = []
-    given = column_sets.spread(table, given)
     for place, column in enumerate(table.columns):
         if place in given:
             cells.append(given[place])

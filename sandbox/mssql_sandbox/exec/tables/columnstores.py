@@ -1,4 +1,4 @@
-"""CREATE and DROP of columnstore indexes, and what they refuse."""
+"""CREATE and DROP of columnstore indexes, and the tables that cannot have them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add(
 
 
 def drop(table: Table, transaction: Transaction, name: str) -> bool:
-    """DROP INDEX of a columnstore; False when the name is none."""
+    """DROP INDEX of a columnstore; False if there is no such index."""
     left = tuple(each for each in columnstores(table) if each.name.lower() != name.lower())
     if len(left) == len(columnstores(table)):
         return False

@@ -1,9 +1,9 @@
-"""The names that the server makes up for constraints which were given none. They are 30 characters at most.
+"""Generated names of constraints that were given none, of at most 30 characters.
 
-Keys: `PK__orders__3213E83F5D2F1A90` - eight characters of the table, a hash of the key's columns, and eight digits of
-chance. The hash was worked out from names that people have published; it decides which of two unnamed keys comes first
-in `sp_statistics` and the catalog, so tools which take the first unique index as a table's key see it. Others:
-`DF__orders__qty__1A2B3C4D` - table, column, and the constraint's object id.
+Keys: `PK__orders__3213E83F5D2F1A90`: eight characters of the table, a hash of the key's columns, and eight random
+digits. The hash was derived from published names; it decides which of two unnamed keys comes first in `sp_statistics`
+and the catalogue, so tools that take the first unique index as a table's key depend on it. Others:
+`DF__orders__qty__1A2B3C4D`: table, column, and the constraint's object id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rule_name(kind: Literal["CK", "DF", "FK"], table: str, column: str, object_i
 
 
 def columns_hash(columns: Sequence[str]) -> int:
-    """32 bits of column names as they are written: each later one turned right by another four bits."""
+    """32 bits of column names as written: each later name is rotated right by another four bits."""
     result = 0
     for place, column in enumerate(columns):
         result ^= _turned_right(_name_hash(column), 4 * place % 32)

@@ -1,6 +1,6 @@
 """Partition functions and schemes of a database, and tables on them.
 
-The rows of a table lie together; which partition one is in follows from its value.
+The rows of a table are kept together; the partition of a row follows from its value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PartitionFunction:
 
     @property
     def count(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return len(self.boundaries) + 1
 
 
@@ -54,7 +54,7 @@ class PartitionScheme:
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """How a table is partitioned: by a scheme, on a column."""
+    """The partitioning of a table: by a scheme, on a column."""
 
     scheme: PartitionScheme
     column: str
@@ -70,7 +70,7 @@ PARTITIONED = "partitioned"
 
 
 def partitioning(table: Table) -> Partitioned | None:
-    """How a table is partitioned; None for all rows in one."""
+    """The partitioning of a table; None if it has none."""
     return table.properties.get(PARTITIONED)
 
 

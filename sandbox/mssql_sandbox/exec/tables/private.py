@@ -1,4 +1,4 @@
-"""Table variables and temporary tables: tables that one session owns, made from a definition."""
+"""Table variables and temporary tables: tables that one session owns, created from a definition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_private(
 
 
 def make_variable_table(session: SessionState, name: str, definition: st.TableDefinition) -> Table:
-    """The table behind a table variable, made outside any statement; its rows survive rollbacks."""
+    """The table of a table variable, created outside any statement; its rows survive rollbacks."""
     transaction = session.server.transactions.begin(spid=session.spid)
     try:
         return make_private(session, Compiler(session), name, definition, "variable", transaction)
@@ -40,7 +40,7 @@ def make_variable_table(session: SessionState, name: str, definition: st.TableDe
 
 
 def empty_table(table: Table) -> None:
-    """Make a table variable new for the next run of its routine."""
+    """Reset a table variable for the next run of its routine."""
     if not table.heap:
         return
     table.heap, table.free, table.versions = [], [], 0

@@ -1,4 +1,4 @@
-"""Storing complete rows, giving identity values."""
+"""Storing complete rows, and generating identity values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def insert_rows(
     session: SessionState, table: Table, transaction: Transaction, rows: list[tuple],
     *, place: int, explicit: bool, wanted: bool = False,
 ) -> list[tuple]:  # fmt: skip
-    """Store complete rows; the rows as stored, where they are `wanted` or the table has triggers.
+    """Store complete rows; returns them as stored if they are `wanted` or the table has triggers.
 
-    `place` is the identity column's, -1 when there is none; its values are given here unless they are `explicit`.
+    `place` is the identity column's position, -1 if there is none; its values are generated unless `explicit`.
     """
     if place >= 0:
         identity = table.columns[place].identity

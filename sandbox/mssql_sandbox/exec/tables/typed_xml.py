@@ -1,4 +1,4 @@
-"""Typed xml columns: finding their schema collection, and holding values to it."""
+"""Typed xml columns: finding their schema collection, and validating values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_sandbox.tsql import ast
 
 
 def collection_named(compiler: Compiler, name: ast.Name) -> XmlCollection:
-    """The collection that xml(name) means; 6314 where there is none."""
+    """The collection of xml(name); 6314 if there is none."""
     place = compiler.names.place(name)
     for schema in [place.schema] if place.schema else compiler.names.search_path(place.database):
         found = xml_collection(place.database, schema, place.name)
@@ -24,7 +24,7 @@ def collection_named(compiler: Compiler, name: ast.Name) -> XmlCollection:
 
 
 def holding(assign: Callable[[Any], Any], column: Column) -> Callable[[Any], Any]:
-    """The assignment to a typed column: what its schemas do not know is refused (6913, 6926)."""
+    """The assignment to a typed column: values that its schemas do not allow are refused (6913, 6926)."""
 
     def checked(value: Any) -> Any:
         text = assign(value)

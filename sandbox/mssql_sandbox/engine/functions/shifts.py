@@ -1,19 +1,16 @@
-"""Bit functions of SQL Server 2022, and random bytes."""
+"""LEFT_SHIFT and RIGHT_SHIFT."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 from mssql_sandbox.engine.functions.definition import Call, Registry, refuse
-from mssql_sandbox.engine.types import BIGINT, BIT, INT, INTEGERS, SqlType, varbinary
-from mssql_sandbox.errors import SqlError
+from mssql_sandbox.engine.types import BIGINT, INTEGERS, SqlType
 
 registry = Registry()
 add = registry.add
 _WIDTHS = {"bit": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_MOST_RANDOM_BYTES = 8000
 
 
 def _width(call: Call, function: str) -> int:
@@ -31,7 +28,7 @@ def _as_number(value: Any, width: int) -> int:
 
 
 def _as_value(number: int, type_: SqlType, width: int) -> Any:
-    """Bits back to a value of the type: two's complement, or as many bytes."""
+    """Bits back to a value of the type: two's complement, or the same number of bytes."""
     if type_.name in ("binary", "varbinary"):
         return number.to_bytes(width // 8, "big")
     signed = type_.name not in ("bit", "tinyint") and number >> (width - 1)
@@ -60,39 +57,3 @@ def _shift(name: str, direction: int) -> None:
 
 _shift("LEFT_SHIFT", 1)
 _shift("RIGHT_SHIFT", -1)
-
-
-def _check_offset(offset: int, width: int) -> None:
-    if not 0 <= offset < width:
-        raise SqlError(9840, f"The bit offset {offset} is out of range: it must be between 0 and {width - 1}.")
-
-
-@add("GET_BIT", 2, result=BIT, takes={1: BIGINT})
-def _get_bit(call: Call) -> Callable[..., Any]:
-    width = _width(call, "get_bit")
-
-    def get_bit(value: Any, offset: int) -> int:
-        _check_offset(offset, width)
-        return _as_number(value, width) >> offset & 1
-
-    return get_bit
-
-
-@add("SET_BIT", 2, 3, result=_same, takes={1: BIGINT, 2: BIGINT})
-def _set_bit(call: Call) -> Callable[..., Any]:
-    width, type_ = _width(call, "set_bit"), call.types[0]
-
-    def set_bit(value: Any, offset: int, bit: int = 1) -> Any:
-        _check_offset(offset, width)
-        number = _as_number(value, width) & ~(1 << offset)
-        return _as_value(number | (int(bool(bit)) << offset), type_, width)
-
-    return set_bit
-
-
-@add("CRYPT_GEN_RANDOM", 1, 2, result=varbinary(8000), deterministic=False, takes={0: INT})
-def _crypt_gen_random(call: Call) -> Callable[..., Any]:  # noqa: ARG001 - every binder takes the call
-    def random_bytes(length: int, _seed: Any = None) -> bytes | None:
-        return secrets.token_bytes(length) if 0 < length <= _MOST_RANDOM_BYTES else None
-
-    return random_bytes

@@ -9,39 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mssql_sandbox.engine import types as t
 from mssql_sandbox.engine.conversion import convert
 from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.engine.xml import queries, syntax
-from mssql_sandbox.engine.xml.atomics import Atomic, Temporal, shown
+from mssql_sandbox.engine.xml.atomics import Atomic, shown
 from mssql_sandbox.engine.xml.changes import check
-from mssql_sandbox.engine.xml.evaluation import SqlValues
-from mssql_sandbox.engine.xml.functions import Items
+from mssql_sandbox.engine.xml.evaluation import Items, SqlValues
 from mssql_sandbox.engine.xml.parsing import parsed
 from mssql_sandbox.engine.xml.query_parser import parse_query
 from mssql_sandbox.engine.xml.tree import Types
 from mssql_sandbox.errors import SqlError, error
+from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Expr, derived
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 from mssql_sandbox.tsql.parser import Parser
 
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
-
 METHODS = frozenset({"value", "query", "exist", "modify"})
 MODIFY = ".modify"
-"""The name under which the parser gives `SET x.modify(…)`: nowhere else may modify() stand."""
+"""The name under which the parser passes `SET x.modify(…)`: modify() is not allowed elsewhere."""
 XML = SqlType("xml")
-_TEMPORAL = frozenset({"date", "datetime", "datetime2", "smalldatetime", "time", "datetimeoffset"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A parsed query, the values it wants of SQL, and the types that a schema gives to the value's nodes."""
+    """A parsed query, the SQL values it uses, and the types that a schema gives to the nodes."""
 
     tree: syntax.Expr
     values: Callable[[tuple, Context], SqlValues]
@@ -105,14 +101,14 @@ def _query(compiler: Compiler, node: ast.Expression, method: str, scope: Scope, 
 
 
 def _column(written: str) -> ast.Name:
-    """The parts of a name as sql:column has it."""
+    """The parts of a name as in sql:column."""
     return Parser(written).name()
 
 
 def _bare_attribute(tree: syntax.Expr) -> bool:
     while isinstance(tree, syntax.Filtered):
         tree = tree.source
-    return isinstance(tree, syntax.Step) and tree.axis == "attribute"
+    return isinstance(tree, syntax.Step) and tree.kind == "attribute"
 
 
 def _sql_values(part: Any) -> Iterator[syntax.SqlValue]:
@@ -139,13 +135,12 @@ def _item(value: Any, type_: SqlType) -> Items:
         return [Decimal(value)]
     if isinstance(value, float):
         return [value]
-    style = 126 if type_.name in _TEMPORAL else None
-    text = convert(value, type_, t.nvarchar(t.MAX), style=style)
-    return [Temporal(text) if style else text]
+    style = 126 if type_.name in t.DATES else None
+    return [convert(value, type_, t.nvarchar(t.MAX), style=style)]
 
 
 def _value(compiler: Compiler, query: _Query, node: ast.MethodCall) -> tuple[SqlType, _Apply]:
-    """value(): 2389 where more than one item may come, unless a schema might know better."""
+    """value(): 2389 if more than one item is possible, unless a schema might exclude it."""
     type_ = compiler.type_of(Parser(_literal(node.arguments[1], "value", 2)).type_name(), cast=True)
     if query.types is None and query.tree.many:
         raise queries.several("value")
@@ -182,7 +177,7 @@ def _modified(target: Expr, node: ast.MethodCall, query: _Query) -> Expr:
 def nodes(
     compiler: Compiler, target: Expr, arguments: tuple[ast.Expression, ...], scope: Scope, types: Types | None = None
 ) -> Callable[[tuple, Context], Iterable[tuple]]:
-    """The rows of xml.nodes(path): one xml value per node, which paths enter at that node."""
+    """The rows of xml.nodes(path): one xml value per node, at which paths start."""
     if len(arguments) != 1:
         raise error(174, name="nodes", count=1)
     query = _query(compiler, arguments[0], "nodes", scope, types)

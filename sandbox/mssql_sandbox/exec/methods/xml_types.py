@@ -1,19 +1,15 @@
-"""What the schema collection of an xml column says of the nodes of its values."""
+"""The types that the schema collection of an xml column gives to the nodes of its values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.xml.tree import Document, Node, Types
+from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.scope import Scope
 from mssql_sandbox.tsql import ast
 
-if TYPE_CHECKING:
-    from mssql_sandbox.exec.compiler import Compiler
-
 TYPED = "typed xml"
-"""Marks the cells that nodes() makes of typed values: their trees know the types."""
+"""Marks the cells that nodes() creates from typed values: their trees have types."""
 
 
 def _as_in_the_tree(node: Node) -> str | None:
@@ -22,7 +18,7 @@ def _as_in_the_tree(node: Node) -> str | None:
 
 
 def xml_types(compiler: Compiler, target: ast.Expression, scope: Scope) -> Types | None:
-    """What the schema collection of a table's column says of nodes; None for untyped values."""
+    """The types from the schema collection of a table's column; None for untyped values."""
     if not isinstance(target, ast.ColumnRef):
         return None
     level, place = scope.resolve(target.parts, target.line)

@@ -38,7 +38,7 @@ NAMES = frozenset(_METHODS)
 
 
 def call(compiler: Compiler, target: Expr, method: str, arguments: list[Expr]) -> Expr:
-    """A method of a hierarchyid expression; 6506 for one that is not known."""
+    """A method of a hierarchyid expression; 6506 for an unknown one."""
     found = _METHODS.get(method.lower())
     if found is None:
         raise SqlError(

@@ -1,0 +1,1 @@
+"""Methods of values: those of xml and of hierarchyid."""
