@@ -18,7 +18,7 @@ from mssql_cdc.errors import DataLostError, SourceError
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.loop import Follower, catch_up
-from mssql_cdc_tests.spark.model_lake import changes, current, same, settled, write_some
+from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -79,14 +79,30 @@ def test_table_that_cannot_be_read_is_named_and_does_not_hold_the_others_back(da
     assert [op for op, _, _ in changes(database, "people")].count("u") == 4
 
 
-def test_table_excluded_and_included_again_misses_nothing(database, source):
+def test_table_excluded_and_included_again_misses_nothing(database, source, spark, tmp_path):
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    without = model_database(source, spark, tmp_path, table_exclude_list="dbo.people")
+    catch_up([without], timeout=120)
+    settled(database, source)
+    same(database, source)
+
+
+def test_table_whose_cdc_was_switched_off_is_a_finding_until_a_snapshot(database, source):
     write_some(source)
     settled(database, source)
     source.tables["people"].enabled = False
     write_some(source)
     source.capture()
-    catch_up([database], timeout=120)
+    with pytest.raises(DataLostError, match="people: CDC is no longer enabled"):
+        catch_up([database], timeout=120)
+    assert current(database, "orders") == source.tables["orders"].rows
     source.tables["people"].enabled = True
+    with pytest.raises(DataLostError, match="people"):
+        settled(database, source)
+    ask_for_snapshot(database, "mend", ["shop.dbo.people"], channel="test")
     settled(database, source)
     same(database, source)
 
