@@ -63,8 +63,14 @@ class Done:
         """Whether nothing was done, so that the next look may wait."""
         return isinstance(self.decision, Wait) or (isinstance(self.decision, Merge) and not self.merged.tables)
 
+    @property
+    def failed(self) -> dict[TableId, MssqlCdcError]:
+        """The tables that a range or a snapshot could not read, with their errors."""
+        found = dict(self.snapshot.failed) if self.snapshot is not None else {}
+        return found | (self.range.failed if self.range is not None else {})
+
     def raise_failure(self) -> None:
-        """Raise what makes going on pointless: a range that read no table, a failed snapshot, a restored source."""
+        """Raise what makes a run fail: a range that read no table, a failed snapshot, a restored source."""
         if self.error is not None:
             raise self.error
         if self.snapshot is not None:

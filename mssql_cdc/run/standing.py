@@ -13,7 +13,7 @@ class Standings:
     """Tables (`TableId.text`) whose rows in the lake may not be the source's, with the reason.
 
     `missing` tables lost changes or are not shown by the source any more; `failed` ones were given up after several
-    attempts.
+    attempts, or could not be captured from the beginning.
     """
 
     missing: Mapping[str, str]
@@ -24,6 +24,7 @@ def standings(seen: Survey) -> Standings:
     """How the tables stood at this look."""
     entries = seen.offsets.entries
     missing = {name: entry.reason or "changes were lost" for name, entry in entries.items() if entry.status == "lost"}
-    missing |= {absent.table.text: absent.reason for absent in seen.facts.absent}
+    missing |= {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}
     failed = {name: entry.reason or "" for name, entry in entries.items() if entry.status == "failed"}
+    failed |= {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
     return Standings(missing, failed)
