@@ -6,7 +6,7 @@ state was loaded; an `_offsets` row fails when an entry of its own tables has ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -141,7 +141,7 @@ class World:
         assert decision is not None
         return decision
 
-    def run(self, decision: Range, only: frozenset[str] | None = None) -> Iterator[str]:
+    def run(self, decision: Range, only: frozenset[str] | None = None) -> Generator[str, None, None]:
         """Carry a range out, one visible step at a time; `only` is an operator's subset."""
         slices = [s for s in decision.slices if only is None or s.table.name in only]
         loaded = {s.table.name: (self.logs[s.table.name].version, self.position(s.table.name)) for s in slices}

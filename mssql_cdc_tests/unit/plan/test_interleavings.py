@@ -95,7 +95,8 @@ def test_late_run_is_fenced_and_adds_nothing():
     world.capture(1)
     decision = world.range()
     late = world.run(decision)
-    next(late), next(late)
+    next(late)
+    next(late)
     list(world.run(decision))
     with pytest.raises(FencedRunError):
         list(late)

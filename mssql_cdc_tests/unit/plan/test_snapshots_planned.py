@@ -64,7 +64,7 @@ def test_begun_snapshot_is_resumed_under_its_own_key():
 
 def test_failed_snapshot_waits_while_ranges_go_on():
     begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
-    failed = facts(begun, member("b", 4), runs=Runs(outcomes={begun.snapshot: Outcome(1, NOW)}))
+    failed = facts(begun, member("b", 4), runs=Runs(outcomes={"snapshot-20261120T000000": Outcome(1, NOW)}))
     assert isinstance(plan(failed), Range)
     later = replace(failed, now=NOW + timedelta(seconds=11))
     assert isinstance(plan(later), Snapshot)

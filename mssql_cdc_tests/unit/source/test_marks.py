@@ -59,6 +59,7 @@ def test_what_counts_as_proof_has_captured_everything_below_the_mark(data: st.Da
     """A capture job at random: a backlog of transactions, sessions of a few of them each, restarts of the numbering."""
     log: list[int] = []
     captured, number, sessions, mark, empty = 0, 0, [], None, 0
+    below: list[int] = []
     for _ in range(data.draw(st.integers(1, 25))):
         match data.draw(st.sampled_from(["commit", "commit", "scan", "mark", "restart"])):
             case "commit":
