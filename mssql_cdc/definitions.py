@@ -23,7 +23,7 @@ def defs() -> dg.Definitions:
     if missing:
         commands = "\n".join(f"  mssql-cdc discover --config {path}" for path in missing)
         raise ConfigurationError(f"These connectors have no table list yet; run\n{commands}\nand reload the location")
-    parts = []
+    parts: list[dg.Definitions] = []
     for path, connector in connectors.items():
         tables = [table for listed in read_table_list(path).values() for table in listed]
         parts.append(build_definitions(connector, tables=tables))

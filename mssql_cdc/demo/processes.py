@@ -26,7 +26,7 @@ class Processes:
     """A group of named children with log files in `folder`; a context manager that stops them all at its end."""
 
     folder: Path
-    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
 
     def start(self, name: str, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
         """Starts `command`; its output goes to `<folder>/<name>.log`."""
