@@ -150,4 +150,4 @@ def test_the_launchpad_refuses_a_table_that_is_not_captured(streaming):
     config = {"ops": {f"signals__{streaming.names.stem}": {"config": {"tables": ["dbo.nothing"]}}}}
     done = streaming.materialize(streaming.names.extra_key("signals"), run_config=config)
     assert not done.success
-    assert "dbo.nothing names no captured table" in failures(done)[0]
+    assert "dbo.nothing matches no captured table" in failures(done)[0]
