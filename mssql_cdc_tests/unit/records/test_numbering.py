@@ -1,4 +1,4 @@
-"""Serial numbers and transaction counts, which need all tables in one order (EVT-15, TXN-07, rule F28)."""
+"""Serial numbers and transaction counts, which need all tables in one order (EVT-15, TXN-07, rule E28)."""
 
 from __future__ import annotations
 
