@@ -74,7 +74,7 @@ def seen(readers: dict[str, Reader], spark: object, tmp_path_factory: pytest.Tem
 
 @pytest.mark.feature("EVT-06", "TXN-04", "SCH-08")
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_records_equal_the_genuine_debeziums(configuration: str, seen: Seen):
+def test_records_equal_those_of_the_real_debezium(configuration: str, seen: Seen):
     assert differences(seen.ours[configuration], seen.plain(configuration)) == []
 
 

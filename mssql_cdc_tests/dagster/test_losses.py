@@ -25,7 +25,7 @@ def lose_changes(location: Location) -> None:
 
 
 @pytest.mark.feature("STR-17")
-def test_lost_changes_are_said_once_and_leave_the_check_red(streaming):
+def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     lose_changes(streaming)
     result = streaming.tick()
     assert result.run_requests == []
@@ -59,7 +59,7 @@ def test_a_repaired_table_stays_red_until_its_gap_is_acknowledged(streaming, spa
 
 
 @pytest.mark.feature("SNP-07")
-def test_when_needed_asks_for_the_snapshot_that_repairs_a_loss(streaming, spark):
+def test_when_needed_requests_the_snapshot_that_repairs_a_loss(streaming, spark):
     location = streaming.reloaded(snapshot_mode="when_needed")
     lose_changes(location)
     assert "repairs them" in location.tick().skip_message
@@ -81,7 +81,7 @@ def go_back(location: Location) -> None:
     append_offsets(database.layout, row, seen=seen)
 
 
-def test_a_source_that_went_back_in_time_is_gone_on_with_by_an_explicit_act(streaming, spark):
+def test_capture_resumes_after_a_restore_only_by_an_explicit_action(streaming, spark):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
     streaming.settle()
     go_back(streaming)

@@ -91,7 +91,7 @@ def rows(uri: str) -> int:
         return 0
 
 
-def test_the_sensor_of_a_new_instance_brings_changes_into_the_lake(shop: Shop, tmp_path: Path):
+def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop, tmp_path: Path):
     shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
     shop.run("INSERT INTO dbo.orders VALUES (1, N'before')")
     shop.scan()

@@ -81,7 +81,7 @@ def equal_and_nothing_twice(place: Place, *tables: str) -> None:
         assert len(positions) == len(set(positions)), "a change was written twice"
 
 
-def test_runs_killed_under_load_lose_and_double_nothing(place: Place):
+def test_runs_killed_under_load_neither_lose_nor_duplicate_changes(place: Place):
     with busy(place):
         # One dies at its snapshot, which begins with the table itself, one while streaming.
         for more in (1, 4):
@@ -89,7 +89,7 @@ def test_runs_killed_under_load_lose_and_double_nothing(place: Place):
     equal_and_nothing_twice(place, "orders", "people")
 
 
-def test_two_runs_at_once_end_equal(place: Place):
+def test_two_concurrent_runs_end_equal_to_the_source(place: Place):
     with busy(place):
         runs = [background_run(place, "--seconds", "15") for _ in range(2)]
         assert [run.wait(240) for run in runs] == [0, 0]
@@ -111,7 +111,7 @@ def test_second_capture_instance_while_streaming(place: Place):
     assert place.check() == 0
 
 
-def test_a_deadlock_victim_reads_again_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
+def test_a_deadlock_victim_retries_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("t", "id int PRIMARY KEY, note nvarchar(max)")
     place.sql("INSERT dbo.t VALUES (1, N'one'), (2, N'two')")
     place.settle()

@@ -14,7 +14,7 @@ from mssql_cdc.schema import TableId
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
-def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missing_change(place: Place):
+def test_lag_is_zero_when_the_lake_is_complete_and_grows_from_the_oldest_missing_change(place: Place):
     table = TableId(place.database, "dbo", "t")
     layout = Layout(str(place.warehouse), "shop", place.database)
 
@@ -38,7 +38,7 @@ def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missin
     assert now() == 0
 
 
-def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
+def test_the_row_count_of_a_current_table_is_what_a_reader_sees(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.sql("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 1000)")
     place.settle()
@@ -53,7 +53,7 @@ def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
     assert row_count(place.uri("nothing")) is None
 
 
-def test_table_shows_a_dash_for_what_there_is_not():
+def test_table_shows_a_dash_for_missing_values():
     shown = render([Line("dbo.t", 1_200, 30_000, None, None), Line("dbo.u", 1, 1, 1, 2.4)], note="streaming")
     assert shown.splitlines() == [
         "table  source rows  events  current rows  lag",
@@ -63,7 +63,7 @@ def test_table_shows_a_dash_for_what_there_is_not():
     ]
 
 
-def test_the_live_table_draws_over_itself_on_a_terminal_and_goes_on_below_elsewhere(monkeypatch: pytest.MonkeyPatch):
+def test_the_live_table_redraws_in_place_on_a_terminal_and_appends_elsewhere(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

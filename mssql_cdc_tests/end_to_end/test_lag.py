@@ -24,7 +24,7 @@ def scan_slowly(place: Place, done: threading.Event) -> None:
 
 
 @pytest.mark.feature("STR-02")
-def test_a_backlog_of_many_sessions_is_read_to_its_end_beside_the_snapshot_of_a_keyless_table(orders: Place):
+def test_a_backlog_of_many_sessions_is_read_to_its_end_during_the_snapshot_of_a_keyless_table(orders: Place):
     """Review, bug 1: a session that merely ended was taken for proof that the log's end had been captured."""
     place = orders
     place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")

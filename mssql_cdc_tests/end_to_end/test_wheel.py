@@ -61,7 +61,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mssql_cdc"}
     assert {name for name in names if ".dist-info/" not in name} == _files("mssql_cdc")

@@ -117,7 +117,7 @@ def test_values_arrive_exactly_row_by_row(shop: Shop) -> None:
     assert nulls["after"]["c0"] is None
 
 
-def test_a_chunk_gives_the_same_rows_as_the_changes_do(shop: Shop) -> None:
+def test_a_chunk_yields_the_same_rows_as_the_changes(shop: Shop) -> None:
     for name, cases in (("small", CASES), ("large", [*LARGE, *CASES])):
         table(shop, name, cases)
         changes = rows(shop.changes(name))

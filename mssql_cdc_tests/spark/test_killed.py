@@ -43,7 +43,7 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
         ("mssql_cdc.follow.current.apply", 1, True),  # between the MERGEs of two tables
     ],
 )
-def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, monkeypatch, target, call, after):
+def test_range_killed_anywhere_is_completed_by_a_larger_one(database, source, monkeypatch, target, call, after):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -62,7 +62,7 @@ def test_range_killed_anywhere_is_finished_by_a_larger_one(database, source, mon
 
 
 @pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
-def test_snapshot_killed_in_the_middle_goes_on_where_its_commits_say(database, source, monkeypatch, call, after):
+def test_snapshot_killed_in_the_middle_resumes_from_its_commits(database, source, monkeypatch, call, after):
     write_some(source)
     source.capture()
     monkeypatch.setattr("mssql_cdc.capture.snapshot.capture.CHUNK_ROWS", 2)

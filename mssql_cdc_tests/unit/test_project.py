@@ -40,7 +40,7 @@ def _project(path: str) -> dict[str, Any]:
     return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
 
 
-def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
+def test_feature_marks_name_at_most_three_known_behaviors() -> None:
     known = known_ids()
     wrong = [m for m in marks() if not 1 <= len(m.ids) <= 3 or not set(m.ids) <= set(known)]
     assert not wrong
@@ -56,7 +56,7 @@ def _fault(subject: str) -> str | None:
     return "a full stop at the end" if subject.endswith(".") else None
 
 
-def test_subjects_of_commits_are_short_imperatives() -> None:
+def test_commit_subjects_are_short_imperatives() -> None:
     log = subprocess.run(["git", "log", "--no-merges", "--format=%s"], cwd=ROOT, capture_output=True, text=True)
     history = log.stdout.splitlines()
     if CONVENTION_SINCE not in history:
@@ -78,7 +78,7 @@ def test_subjects_of_commits_are_short_imperatives() -> None:
         "Add a command " + "and another " * 5,
     ],
 )
-def test_subjects_that_break_the_convention_are_found(subject: str) -> None:
+def test_commit_subjects_that_break_the_convention_are_detected(subject: str) -> None:
     assert _fault(subject) is not None
 
 
@@ -90,7 +90,7 @@ def test_no_file_names_a_package_registry() -> None:
     assert not named
 
 
-def test_relative_links_in_the_documents_lead_somewhere() -> None:
+def test_relative_links_in_the_documents_exist() -> None:
     broken = []
     for path in _files():
         if path.suffix == ".md":
@@ -140,7 +140,7 @@ def test_the_lock_satisfies_both_distributions_with_a_hash_for_every_package() -
             assert required.specifier.contains(locked[canonicalize_name(required.name)]), f"{text}: run make lock"
 
 
-def test_definitions_are_built_by_a_name_of_the_package() -> None:
+def test_the_package_exports_build_definitions() -> None:
     assert callable(mssql_cdc.build_definitions)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = mssql_cdc.nonsense

@@ -56,7 +56,7 @@ def test_version_that_was_never_written_is_an_error(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", sorted(SMALL_TABLES))
-def test_small_tables_take_rows_and_give_them_back(tmp_path: Path, name: str):
+def test_small_tables_return_the_rows_that_were_written(tmp_path: Path, name: str):
     table = small_table(layout(tmp_path), name)
     assert table.rows() == []
     text_columns = [c for c in table.schema.names if str(table.schema.field(c).type) == "string"]

@@ -58,7 +58,7 @@ def finish(world: World) -> None:
 @pytest.mark.feature("STR-01", "STR-03")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ACTIONS, max_size=60), st.none() | st.integers(1, 3))
-def test_runs_in_any_interleaving_lose_and_double_nothing(actions, max_rows):
+def test_runs_in_any_interleaving_neither_lose_nor_duplicate_rows(actions, max_rows):
     world = World(TABLES, max_rows=max_rows)
     play(world, actions)
     finish(world)

@@ -85,6 +85,6 @@ def test_bounds_are_planned_by_the_server_in_its_own_order() -> None:
     )
 
 
-def test_a_key_type_that_cannot_bound_says_so() -> None:
+def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:
     with pytest.raises(SchemaError, match="cannot bound a chunk"):
         bound_expression(Column("v", SqlServerType("sql_variant")))
