@@ -1,4 +1,4 @@
-"""What a connector looks like in Dagster before anything ran, and how code locations are put together."""
+"""A connector's definitions in Dagster before the first run, and the assembly of code locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a click on Materialize must not do: runs without a partition, or with a key that means nothing."""
+"""Invalid materializations: runs without a partition or with an invalid key."""
 
 from __future__ import annotations
 

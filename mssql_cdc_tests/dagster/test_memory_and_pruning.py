@@ -1,4 +1,4 @@
-"""The sensor's memory survives anything that stands in a cursor; old partitions go, others stay."""
+"""The sensor's memory tolerates any cursor text; only old partitions are pruned."""
 
 from __future__ import annotations
 

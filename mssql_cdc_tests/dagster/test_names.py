@@ -1,4 +1,4 @@
-"""Names in Dagster: every SQL Server name is allowed there, and unequal names stay unequal."""
+"""Names in Dagster: every SQL Server name can be encoded, and distinct names stay distinct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of the capture step: by hand, over several partitions, of a check alone, of tables that nobody listed."""
+"""Runs of the capture step: manual runs, several partitions, checks on their own, tables missing from the list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def range_key(location: Location) -> str:
-    """The key of the range that the sensor would ask for now, its partition added, nothing run."""
+    """The key of the range that the sensor would request now; its partition is added, but nothing runs."""
     location.shop.scan()
     location.tick()
     (request,) = location.requests
@@ -83,7 +83,7 @@ def test_a_check_run_on_its_own_is_evaluated_from_the_lake(streaming):
 
 
 def execute(location: Location, check: dg.AssetCheckKey) -> bool:
-    """What the Execute button of a check does."""
+    """Do what the Execute button of a check does."""
     job = location.repository.get_implicit_global_asset_job_def()
     chosen = job.get_subset(asset_selection=set(), asset_check_selection={check})
     done = chosen.execute_in_process(instance=location.instance, raise_on_error=False)

@@ -1,4 +1,4 @@
-"""The sensor against the stand-in server: what it asks for, and what it does when runs fail, are lost or forgotten."""
+"""The sensor against the stand-in server: its requests, and its reaction to failed, lost or forgotten runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark]
 
 @pytest.fixture
 def faults(shop: Shop) -> Iterator[None]:
-    """Faults that the test orders end with it."""
+    """Faults that a test injects end with the test."""
     yield
     shop.run("EXEC sandbox.clear_faults")
 

@@ -1,4 +1,4 @@
-"""The command line against a source: exit codes, what is printed, continuing where the last call ended."""
+"""The command line against a source: exit codes, output, resuming where the last call ended."""
 
 from __future__ import annotations
 

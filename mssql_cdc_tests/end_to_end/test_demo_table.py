@@ -1,4 +1,4 @@
-"""The demo's live table: numbers that a person can believe."""
+"""The demo's live table shows correct numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_lag_is_zero_when_the_lake_is_complete_and_grows_from_the_oldest_missing
 
     place.create("t", "id int PRIMARY KEY, v int")
     place.configure(snapshot_mode="no_data")
-    assert now() is None, "the table does not stream yet"
+    assert now() is None, "the table is not streaming yet"
     place.settle()
     assert place.catch_up() == 0
     assert now() == 0
@@ -33,7 +33,7 @@ def test_lag_is_zero_when_the_lake_is_complete_and_grows_from_the_oldest_missing
     place.sql("WAITFOR DELAY '00:00:01'", "INSERT dbo.t VALUES (2, 2)")
     place.settle()
     assert first is not None
-    assert now() >= first + 1, "the newer change does not make the older one younger"
+    assert now() >= first + 1, "a newer change must not reduce the lag of the older one"
     assert place.catch_up() == 0
     assert now() == 0
 
@@ -43,7 +43,7 @@ def test_the_row_count_of_a_current_table_is_what_a_reader_sees(place: Place):
     place.sql("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 1000)")
     place.settle()
     assert place.catch_up() == 0
-    # One of many rows: Delta hides it by a deletion vector and leaves the file.
+    # One of many rows: Delta marks it in a deletion vector and keeps the file.
     place.sql("DELETE FROM dbo.orders WHERE id = 7")
     assert place.catch_up() == 0
     log = "".join(path.read_text() for path in Path(place.uri("orders"), "_delta_log").glob("*.json"))
@@ -77,4 +77,4 @@ def test_the_live_table_redraws_in_place_on_a_terminal_and_appends_elsewhere(mon
     assert pipe.getvalue().split("second")[0].count("table") == 2
     assert "\x1b" not in pipe.getvalue()
     up = "\x1b[1A"
-    assert terminal.getvalue().split("second")[0].count(up) == 2, "two lines up, to the heading"
+    assert terminal.getvalue().split("second")[0].count(up) == 2, "the cursor moves two lines up, to the heading"

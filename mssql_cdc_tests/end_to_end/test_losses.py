@@ -1,4 +1,4 @@
-"""Lost changes and restores from the command line: exit codes, the acknowledgement, an equal check afterwards."""
+"""Lost changes and restores on the command line: exit codes, acknowledgment, a passing check afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals, transactions and notifications on the whole way: what is asked for in the source happens once."""
+"""Signals, transactions and notifications end to end: each request at the source is carried out once."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def written(request: pytest.FixtureRequest, shop: Shop) -> Shop:
 
 
 def clean_up(shop: Shop) -> None:
-    """Removes every change of table t. The last commit gets a time of its own: cleanup goes by times."""
+    """Remove every change of table t. The last commit gets a distinct time because cleanup compares times."""
     shop.run("WAITFOR DELAY '00:00:00.020'", "INSERT dbo.first_table VALUES (1)")
     shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{shop.scan().raw.hex()}")
 

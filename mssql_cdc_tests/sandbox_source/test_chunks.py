@@ -124,7 +124,7 @@ def test_a_select_override_narrows_the_rows(shop: Shop) -> None:
 
 
 def test_a_locked_table_blocks_writers_until_the_block_ends(shop: Shop) -> None:
-    """Pyodbc's cursors commit at the end of a `with` block: a lock taken in one is gone before it is used."""
+    """Pyodbc cursors commit at the end of a `with` block: a lock taken in one is released before it is used."""
     shop.create("t", "a int NULL")
     with locked(shop.connection, shop.catalog, [shop.instance("t").schema], 1_000):
         shop.run("SET LOCK_TIMEOUT 100")

@@ -1,4 +1,4 @@
-"""Connections fail with what the caller can do about it, and both kinds work."""
+"""Both kinds of connection work, and their errors say what the caller can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog says about captured tables (PRE-*, STR-16, SNP-21, EVO-*)."""
+"""The catalog's metadata of captured tables (PRE-*, STR-16, SNP-21, EVO-*)."""
 
 from __future__ import annotations
 

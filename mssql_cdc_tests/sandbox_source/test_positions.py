@@ -1,4 +1,4 @@
-"""Where the source stands, and how much there is to read (rules A7, A8, A9)."""
+"""The source's positions, and the number of rows to read (rules A7, A8, A9)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
 def insert(shop: Shop, *keys: int) -> list[Lsn]:
-    """One transaction per key; their commit LSNs."""
+    """Run one transaction per key and return the commit LSNs."""
     found = []
     for key in keys:
         shop.run(f"INSERT dbo.t VALUES ({key}, 0)")

@@ -1,4 +1,4 @@
-"""Every type arrives exactly, by both ways of fetching, from change tables and from tables (TYP-*, rule E26)."""
+"""Every type is read exactly with both fetch methods, from change tables and from tables (TYP-*, rule E26)."""
 
 # ruff: noqa: DTZ001 - SQL Server's datetime2 has no zone
 
@@ -136,7 +136,7 @@ def test_a_sql_variant_keeps_its_base_type(shop: Shop) -> None:
         "NULL",
         "CAST('2024-05-06' AS date)",
     )
-    # One statement each: rows of one VALUES share a type, as those of UNION ALL do.
+    # One statement each: the rows of one VALUES share a type, like those of UNION ALL.
     shop.run(*(f"INSERT dbo.t VALUES ({number}, {value})" for number, value in enumerate(values, 1)))
     found = rows(shop.changes("t"))
     texts = [row["after"]["v"] for row in found]

@@ -1,4 +1,4 @@
-"""Snapshots by signal: filters, names that mean nothing, the signal table itself (BLK-01 to BLK-04, SIG-09)."""
+"""Snapshots requested by signal: filters, unknown names, the signal table itself (BLK-01 to BLK-04, SIG-09)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def database(source, spark, tmp_path) -> Database:
 
 
 def ask(database: Database, **data: object) -> None:
-    """A blocking snapshot, asked for through another channel than the signal table."""
+    """Request a blocking snapshot through a channel other than the signal table."""
     text = json.dumps({"type": "blocking", **data})
     note_signal(database, SignalRow("s1", "execute-snapshot", text), "test", REQUESTED, "")
 

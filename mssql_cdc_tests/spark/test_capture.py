@@ -1,4 +1,4 @@
-"""Ranges and snapshots against a model source: the lake ends equal to the source whatever happens on the way."""
+"""Ranges and snapshots against a model source: the lake always ends equal to the source."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_idle_tables_are_advanced_in_time_for_the_retention_of_the_server(databa
 def test_storage_without_atomic_commits_causes_a_warning_when_a_snapshot_begins(
     database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
 ):
-    # No shared folder or object store can be had here, so its warning stands in for one.
+    # No shared folder or object store is available here, so the test injects its warning.
     monkeypatch.setattr(begin, "storage_warning", lambda uri: f"{uri} is shared")
     said: list[str] = []
     for _ in range(2):

@@ -250,7 +250,7 @@ def test_current_equals_a_dictionary_for_any_events_in_any_splits(
 
 
 def _play(drawn: list[Step]) -> tuple[list[Change], dict[int, tuple[str, Any]]]:
-    """The changes that SQL Server could have captured for these steps, and the state that they end in."""
+    """The changes that SQL Server could have captured for these steps, and the final state."""
     model: dict[int, tuple[str, Any]] = {}
     changes: list[Change] = []
     for number, (op, key, other, unknown) in enumerate(drawn, start=1):

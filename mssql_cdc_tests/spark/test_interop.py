@@ -1,4 +1,4 @@
-"""Spark and `deltalake` on the same tables: files, transactions, clean-up, tampering (rules A3, A5; C19)."""
+"""Spark and `deltalake` on the same tables: files, transactions, cleanup, tampering (rules A3, A5; C19)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_restore_is_detected(spark: SparkSession, tmp_path: Path):
     known = append(state, schema, Change(2, "c", after=row(2)))
     spark.sql(f"RESTORE TABLE {spark_identifier(home.changes)} TO VERSION AS OF 1")
     after = refresh(known)
-    assert after.to == lsn(2).text  # The fence sees nothing: txn and history still say that all is there.
+    assert after.to == lsn(2).text  # The fence cannot detect this: txn and history still look complete.
     with pytest.raises(TamperedTableError, match="RESTORE"):
         verify_untouched(after, table_id=known.table_id, delta_version=known.delta_version)
 

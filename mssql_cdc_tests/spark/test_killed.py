@@ -1,4 +1,4 @@
-"""Processes that die between any two steps: whoever comes next finishes, and nothing is read or written twice."""
+"""Processes that die between any two steps: the next run completes the work, reading and writing nothing twice."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulates the death of the process."""
 
 
 def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None:
-    """The n-th call of the function ends the process, before or after it has done its work."""
+    """End the process at the n-th call of the function, before or after its work."""
     module, _, name = target.rpartition(".")
     real = getattr(__import__(module, fromlist=[name]), name)
     numbers = itertools.count(1)
 
     def dying(*arguments, **more):
-        fatal = next(numbers) == call  # Calls may be under way side by side.
+        fatal = next(numbers) == call  # Calls may run concurrently.
         if fatal and not after:
             raise Killed
         result = real(*arguments, **more)
@@ -76,4 +76,4 @@ def test_snapshot_killed_in_the_middle_resumes_from_its_commits(database, source
     settled(database, source)
     same(database, source)
     reads = [key for op, key, _ in changes(database, "people") if op == "r"]
-    assert sorted(reads) == sorted(set(reads)), "a chunk that was committed was read again"
+    assert sorted(reads) == sorted(set(reads)), "a committed chunk was read again"

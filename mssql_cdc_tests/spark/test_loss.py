@@ -1,4 +1,4 @@
-"""Changes that are lost at the source: the ledger, repairs, and a source that went back in time (rules A7, A9)."""
+"""Changes lost at the source: the ledger, repairs, and a source that went back in time (rules A7, A9)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def lose(database: Database, source: ModelSource) -> None:
-    """Changes of orders are cleaned up before they are read."""
+    """Clean up changes of orders before they are read."""
     write_some(source)
     settled(database, source)
     source.put("orders", 1, None)
@@ -75,7 +75,7 @@ def test_when_needed_no_data_resumes_after_a_loss_without_reading_rows(source, s
 
 @pytest.fixture
 def gone_back(database, source) -> Database:
-    """The source was restored: two transactions that the lake has never happened there, others took their numbers."""
+    """Restore the source: two of the lake's transactions never happened there, and others took their numbers."""
     write_some(source)
     settled(database, source)
     source.put("orders", 7, "never happened")

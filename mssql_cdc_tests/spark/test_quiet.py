@@ -1,4 +1,4 @@
-"""What processes print while Spark starts: hidden, unless the start fails."""
+"""Output of processes while Spark starts is hidden unless the start fails."""
 
 from __future__ import annotations
 

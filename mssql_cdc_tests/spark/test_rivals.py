@@ -1,4 +1,4 @@
-"""Runs that meet: late ones add nothing, rows are committed once, a range and a snapshot do not disturb each other."""
+"""Concurrent runs: late ones add nothing, rows are committed once, a range and a snapshot do not interfere."""
 
 from __future__ import annotations
 

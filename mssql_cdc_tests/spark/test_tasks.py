@@ -93,7 +93,7 @@ def test_side_by_side_actions_run_concurrently_and_one_error_does_not_affect_oth
     meeting = threading.Barrier(2, timeout=60)
 
     def meet() -> int:
-        meeting.wait()  # Passes only when both are under way at the same time.
+        meeting.wait()  # Passes only if both run at the same time.
         return spark.range(3).count()
 
     def fail() -> int:
