@@ -1,4 +1,4 @@
-"""What the documents tell to type exists: make targets, commands with options that parse, connectors that load."""
+"""Everything in the documents works: make targets exist, commands and options parse, connectors load."""
 
 from __future__ import annotations
 

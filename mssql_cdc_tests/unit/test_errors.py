@@ -1,4 +1,4 @@
-"""Exit codes, and errors that come back from tasks by name."""
+"""Exit codes, and errors that tasks return by name."""
 
 from __future__ import annotations
 

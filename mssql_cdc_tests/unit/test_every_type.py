@@ -1,4 +1,4 @@
-"""Every row of the type table has an answer in every view of it; no other module lists types."""
+"""Every part of the package supports every row of the type table; no other module lists types."""
 
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
 
@@ -37,7 +37,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with
 
 @dataclass(frozen=True)
 class Sample:
-    """A value of a kind: as the lake holds it, with its exact text, and as T-SQL sends it to the check."""
+    """A value of a kind: as stored in the lake, its exact text, and as T-SQL sends it to the check."""
 
     stored: Any
     sent: Any
@@ -65,7 +65,7 @@ TABLE = TableId("shop", "dbo", "t")
 
 
 def declared(row: TypeRow) -> Iterator[SqlServerType]:
-    """The type under every form of declaration that it has."""
+    """The type in every form of its declaration."""
     match row.arguments:
         case "none":
             yield SqlServerType(row.name)

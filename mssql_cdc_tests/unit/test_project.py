@@ -24,7 +24,7 @@ NO_IMPERATIVES = re.compile(
     r"(A|An|The|All|Every|No|One|This|What|When|Whatever)"
     r"|(Add|Allow|Check|Document|Fix|Mov|Nam|Remov|Renam|Support|Test|Updat|Us|Writ)(s|es|ed|d|ing)"
 )
-"""First words that start a statement, and the forms of usual verbs that are no imperatives."""
+"""First words that start a statement, and forms of common verbs that are not imperatives."""
 REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|golang)\.(org|io)\b")
 
 
@@ -47,7 +47,7 @@ def test_feature_marks_name_at_most_three_known_behaviors() -> None:
 
 
 def _fault(subject: str) -> str | None:
-    """What is wrong with a commit's subject (CONTRIBUTING.md)."""
+    """The violation of CONTRIBUTING.md by a commit's subject, if any."""
     first = subject.split(" ", maxsplit=1)[0]
     if len(subject) > 72:
         return f"{len(subject)} characters"
@@ -120,7 +120,7 @@ def test_dependencies_are_what_the_package_imports() -> None:
     foreign = imported - sys.stdlib_module_names - {"mssql_cdc"}
     needed = {canonicalize_name(owners[name][0]) for name in foreign}
     declared = {canonicalize_name(Requirement(text).name) for text in _project("pyproject.toml")["dependencies"]}
-    # pyspark's mapInArrow asks for pandas; `dagster dev` serves its page by dagster-webserver; pydantic-core is
+    # pyspark's mapInArrow needs pandas; `dagster dev` needs dagster-webserver for its UI; pydantic-core is
     # pydantic's own, which pins its version.
     assert declared == (needed - {"pydantic-core"}) | {"pandas", "dagster-webserver"}
 

@@ -1,4 +1,4 @@
-"""What is said about a captured table."""
+"""Notices about a captured table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks, resuming and ending of snapshots; modes."""
+"""Chunks, resuming and completing snapshots; modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a snapshot has come: each table for itself, and all together."""
+"""The progress of a snapshot, per table and in total."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both canonical texts of a value are the same, and a changed value has another."""
+"""Both canonical texts of a value are equal, and a changed value has a different one."""
 
 from __future__ import annotations
 

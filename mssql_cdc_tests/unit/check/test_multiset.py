@@ -1,4 +1,4 @@
-"""Comparing unordered rows: order does not matter, one changed cell does, keys are named."""
+"""Comparing unordered rows: order does not matter, one changed cell does, and keys are reported."""
 
 from __future__ import annotations
 

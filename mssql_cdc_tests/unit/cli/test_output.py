@@ -1,4 +1,4 @@
-"""What commands print: plain text in files and pipes, bars, tables and colours on terminals."""
+"""Command output: plain text in files and pipes; bars, tables and colors on terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*3\dm")
 
 
 class Terminal(io.StringIO):
-    """A stream that says of itself that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

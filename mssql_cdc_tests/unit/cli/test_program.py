@@ -1,4 +1,4 @@
-"""The program: help, version and completion, options that exclude each other, errors as lines and exit codes."""
+"""The program: help, version and completion, mutually exclusive options, error lines and exit codes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with
 NOTHING = (None, ..., "", (), PatternList(), RecordKeys())
 """Defaults that stand for "not set"."""
 
-# Debezium 3.3.1's names and defaults, written down apart from the property table.
+# Debezium 3.3.1's names and defaults, recorded independently of the property table.
 DEBEZIUM = {
     "name": None,
     "connector.class": None,

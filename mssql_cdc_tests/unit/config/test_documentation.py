@@ -1,4 +1,4 @@
-"""The documentation is written from the fields of the sections."""
+"""The documentation is generated from the fields of the sections."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which tables and columns belong to a connector."""
+"""Filters for tables and columns of a connector."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Connector files load as they are."""
+"""Connector files load unchanged."""
 
 import json
 from pathlib import Path

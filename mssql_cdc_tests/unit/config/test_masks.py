@@ -1,4 +1,4 @@
-"""Mask properties become rules, and the rules can be carried out."""
+"""Mask properties become executable rules."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with, sent
 
 
 def rule_of(name: str) -> MaskRule:
-    """The rule that one property makes for the column `dbo.a.x`."""
+    """The rule that one property creates for the column `dbo.a.x`."""
     rule = connector_with({name: "dbo.a.x"}).filters.mask_for("testDB", "dbo", "a", "x")
     assert rule is not None
     return rule

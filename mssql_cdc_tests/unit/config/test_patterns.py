@@ -1,4 +1,4 @@
-"""Lists of expressions behave as Debezium's."""
+"""Lists of expressions behave like Debezium's."""
 
 import re
 

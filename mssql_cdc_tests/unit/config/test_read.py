@@ -1,4 +1,4 @@
-"""Every property is known; every problem is told, all at once, and never with a secret in it."""
+"""Every property is known; all problems are reported at once and never contain a secret."""
 
 import pytest
 

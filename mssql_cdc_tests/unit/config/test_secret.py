@@ -1,4 +1,4 @@
-"""Secrets are never shown and are resolved where they are read."""
+"""Secrets are never shown and are resolved only when read."""
 
 import pickle
 from pathlib import Path

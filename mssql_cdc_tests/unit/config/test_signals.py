@@ -1,4 +1,4 @@
-"""Signals are understood as Debezium understands them, and are never fatal."""
+"""Signals are interpreted like in Debezium and are never fatal."""
 
 import json
 

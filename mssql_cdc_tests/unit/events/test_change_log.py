@@ -335,7 +335,7 @@ def test_contract_never_shows_row_values(name: str):
     batch = to_change_log(neutral(schema, Change(1, "c", after=row())), table_schema=schema, batch_number=1)
     index = batch.schema.get_field_index(name)
     found = batch.set_column(index, batch.schema.field(index), pa.array(["Ann's secret"]))
-    if name == "_key":  # Any text is a key; another rule is broken beside it.
+    if name == "_key":  # Any text is a valid key, so the batch violates another rule.
         found = found.set_column(0, batch.schema.field(0), pa.array(["also secret"]))
     with pytest.raises(ContractError) as raised:
         check_batch(found, keyed=True)

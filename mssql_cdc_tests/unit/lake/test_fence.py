@@ -1,4 +1,4 @@
-"""Two runs of one table, one of which changes its schema: rows are committed once (rule A3)."""
+"""Two runs on one table, one of which changes its schema: rows are committed once (rule A3)."""
 
 from __future__ import annotations
 

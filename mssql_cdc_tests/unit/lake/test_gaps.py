@@ -1,4 +1,4 @@
-"""The ledger of lost changes: found again without being written twice, open until acknowledged (rule A9)."""
+"""The ledger of lost changes: each gap is recorded once and stays open until acknowledged (rule A9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`_schema_history`: versions count per table and are found again."""
+"""`_schema_history`: versions are numbered per table and are found again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def layout(folder: Path) -> Layout:
 
 
 def recorded(place: Layout, schemas: list[TableSchema]) -> list[TableSchema]:
-    """The schemas under their versions."""
+    """The schemas by version."""
     return record_versions(place, schemas, known=load_history(place), at=AT)[0]
 
 

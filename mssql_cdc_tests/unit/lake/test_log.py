@@ -127,7 +127,7 @@ def test_killed_before_the_commit_leaves_garbage_and_no_rows(tmp_path: Path):
 def test_killed_after_the_commit_the_next_run_continues_after_it(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     append(change_log(home, schema), schema, Change(7, "c", after=row(1)))
-    # No offsets row was written; the log alone says where to go on.
+    # No offsets row was written; only the log says where to resume.
     assert change_log(home, schema).to == lsn(7).text
 
 
@@ -205,7 +205,7 @@ def test_added_column_is_null_in_old_rows(tmp_path: Path):
     state = evolve(state, change_log_schema(new))
     assert evolve(state, change_log_schema(new)) is state
     state = append(state, new, Change(2, "c", after={**row(2), "price": 5}))
-    state = append(state, old, Change(3, "c", after=row(3)))  # An older instance still delivers the old shape.
+    state = append(state, old, Change(3, "c", after=row(3)))  # An older instance still delivers the old schema.
     assert (state.batch, state.to) == (3, lsn(3).text)
     after = [r["after"]["price"] for r in read_table(home.changes).sort_by("_pos").to_pylist()]
     assert after == [None, 5, None]

@@ -1,4 +1,4 @@
-"""`_offsets`: sparse rows, newest entry wins, complete cuts, lost appends (rules A1, A3, A4)."""
+"""`_offsets`: sparse rows, newest entry applies, complete cuts, failed appends (rules A1, A3, A4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Appends to small tables that other runs write at the same time."""
+"""Appends to small tables to which other runs write concurrently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def table(tmp_path: Path) -> SmallTable:
 
 
 def add(table: SmallTable, name: str, *, rivals: int = 0) -> None:
-    """Append a row named `name`; that many rivals, one per attempt, commit between reading and writing."""
+    """Append a row named `name` while this many rivals, one per attempt, commit between the read and the write."""
     left = iter(range(rivals))
 
     @retry_overtaken

@@ -1,4 +1,4 @@
-"""Folders of the warehouse: local paths, warnings about storage that cannot commit atomically (rule A10)."""
+"""Warehouse folders: local paths, warnings about storage without atomic commits (rule A10)."""
 
 from __future__ import annotations
 

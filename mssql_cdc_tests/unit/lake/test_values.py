@@ -1,4 +1,4 @@
-"""Values that do not fit a column are an error that names the column and never the value."""
+"""A value that does not fit its column is an error that names the column and never the value."""
 
 from __future__ import annotations
 

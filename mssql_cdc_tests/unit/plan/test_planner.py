@@ -89,13 +89,13 @@ def test_cleaned_up_changes_are_lost_for_that_table_only():
 
 @pytest.mark.parametrize("minimum", [None, 0])
 def test_missing_minimum_is_left_to_the_reader_and_is_not_a_small_number(minimum):
-    """The instance is there, so nothing is known to be lost: its reader names the right that is missing (A9)."""
+    """The instance exists, so no loss is known; its reader reports the missing permission (A9)."""
     hidden = replace(instance(), min_lsn=None if minimum is None else lsn(0))
     assert ends(plan(facts(member("a", 4, instances=(hidden,))))) == {"a": (4, 10)}
 
 
 def test_replacing_the_capture_instance_loses_the_changes_in_between():
-    """CDC was switched off and on again: a change between the two is in no change table (review, bug 2)."""
+    """CDC was disabled and enabled again: a change in between is in no change table (review, bug 2)."""
     replaced = member("a", 4, instances=(instance(2, start=8, before=4),), read="id1")
     decision = plan(facts(replaced, member("b", 4)))
     assert isinstance(decision, Lost)
@@ -104,7 +104,7 @@ def test_replacing_the_capture_instance_loses_the_changes_in_between():
 
 
 def test_another_instance_continues_if_it_holds_everything_after_the_position():
-    """The first instance was read beyond the start of the second one before it was dropped."""
+    """The first instance was read past the start of the second one before it was dropped."""
     later = member("a", 8, instances=(instance(2, start=8),), read="id1")
     assert ends(plan(facts(later))) == {"a": (8, 10)}
 
@@ -126,7 +126,7 @@ def test_tables_that_the_source_no_longer_shows_are_reported_as_lost():
 
 
 def test_no_idle_table_advances_beyond_what_is_proven_to_be_captured():
-    """A keyless table's snapshot stands at the log's end E; capture is behind it (review, bug 1)."""
+    """A keyless table's snapshot is at the log's end E, which capture has not reached (review, bug 1)."""
     waiting = facts(member("a", 20, closed_until=lsn(20)), member("b", 10), captured=10)
     assert isinstance(plan(waiting), Wait)
     passed = plan(replace(waiting, scanned=lsn(20)))
@@ -235,7 +235,7 @@ def test_backoff_grows_and_stops_at_ten_minutes():
 
 
 def test_instance_whose_capture_has_not_begun_is_not_read_and_loses_nothing():
-    """SQL Server shows no minimum for up to one poll after an instance was made."""
+    """SQL Server shows no minimum for up to one poll after an instance was created."""
     young = replace(instance(2, start=8, before=6), min_lsn=None)
     decision = plan(facts(member("a", 6, instances=(instance(1), young))))
     assert {s.instance.object_id for s in decision.slices} == {1}

@@ -1,4 +1,4 @@
-"""A range that is asked for by its key: what is left of it, and when nothing is."""
+"""Ranges requested by key: the unread rest, and when there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the planner asks for snapshots: new and lost tables, modes, resumption, when current tables open."""
+"""When the planner requests snapshots: new and lost tables, modes, resumption, opening of current tables."""
 
 from __future__ import annotations
 

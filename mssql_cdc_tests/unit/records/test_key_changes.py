@@ -1,4 +1,4 @@
-"""Updates of keys as records, native or told by properties; tables without a key."""
+"""Key updates as records, native or defined by properties; tables without a key."""
 
 from __future__ import annotations
 

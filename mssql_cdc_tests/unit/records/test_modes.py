@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
-"""Values in every mode of times, decimals and bytes; what old dates and missing values become."""
+"""Values in every mode of times, decimals and bytes; old dates and missing values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change logs as one ordered stream, however their files lie (rules A4, B11)."""
+"""Change logs as one ordered stream for any layout of their files (rules A4, B11)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_of(lake: Lake, name: str, limits: Limits = EVERYTHING) -> ChangeLog:
 
 
 def positions(logs: list[ChangeLog], window_rows: int) -> list[list[str]]:
-    """Per window and table, the positions that came."""
+    """The positions that were read, per window and table."""
     windows = streamed(logs, window_rows=window_rows)
     return [batch.rows.column("_pos").to_pylist() for window in windows for batch in window]
 

@@ -1,4 +1,4 @@
-"""Snapshots and changed structures as records: markers, schema changes, when they are announced."""
+"""Snapshots and changed schemas as records: markers, schema changes and their announcement."""
 
 from __future__ import annotations
 

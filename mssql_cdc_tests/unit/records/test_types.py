@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
-"""Every SQL Server type as the genuine Debezium 3.3.1 prints it, and every mode (TYP-01, TYP-02)."""
+"""Every SQL Server type as the real Debezium 3.3.1 prints it, and every mode (TYP-01, TYP-02)."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ EXTREME_EXACT = {
 
 
 def rendered(schema: TableSchema, *changes: Change, **properties: object) -> list[Any]:
-    """The rows of these changes as the records room sees them."""
+    """The rows of these changes as the records package sees them."""
     connector = connector_with({name.replace("__", "."): value for name, value in properties.items()})
     history = SchemaHistory({schema.table_id.text: (schema,)})
     batch = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=1, snapshot="1")

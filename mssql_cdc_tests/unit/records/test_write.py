@@ -14,7 +14,7 @@ from mssql_cdc_tests.unit.records.orders import NOKEY, ORDERS, SIGNAL, change, n
 
 @pytest.mark.feature("EVT-06", "TXN-04", "EVT-15")
 def test_the_lake_reproduces_a_recorded_stream_of_the_real_debezium(tmp_path: Path):
-    """Inserts, updates, deletes, a native key change and three tables in one transaction, with metadata on."""
+    """Inserts, updates, deletes, a native key change and three tables in one transaction, with transaction metadata."""
     lake = Lake(tmp_path)
     orders, nokey, signal = lake.add(ORDERS), lake.add(NOKEY), lake.add(SIGNAL)
     new, touched = order(100), order(100, "changed")
@@ -33,7 +33,7 @@ def test_the_lake_reproduces_a_recorded_stream_of_the_real_debezium(tmp_path: Pa
     )
     lake.append(nokey, change("5e0:10", "5d8:3", "c", {"a": 5, "b": "x"}))
     message = {"id": "ad-hoc", "type": "log", "data": '{"message": "hi"}'}
-    # One more transaction, so that the recorded ones end.
+    # One more transaction, so that the recorded ones get their END.
     lake.append(
         signal, change("5e0:10", "5d8:4", "c", message), change("600:10", "5f8:2", "c", message | {"id": "next"})
     )
@@ -95,7 +95,7 @@ def test_a_mask_of_stars_replaces_a_value_that_was_not_delivered(tmp_path: Path)
     assert record["value"]["before"]["note"] == "****"
 
 
-# -- what is left out ------------------------------------------------------------------------------------------
+# -- omitted rows ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.feature("STR-11", "FLT-13")

@@ -1,4 +1,4 @@
-"""Table models, the type table, and the Arrow shapes."""
+"""Table models, the type table, and the Arrow schemas."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_type_is_stored_as(kind: SqlServerType, expected: pa.DataType):
 
 
 def test_unknown_type_is_an_error_even_where_a_filter_excludes_its_column():
-    """Excluded columns are read all the same, so the advice must not be to exclude one."""
+    """Excluded columns are still read, so the advice must not be to exclude one."""
     schema = orders(column("id", "int"), column("where", "point")).excluding({"where"})
     with pytest.raises(SchemaError, match=r"'point' is unknown.*@captured_column_list"):
         neutral_schema(schema)

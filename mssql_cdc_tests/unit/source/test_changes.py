@@ -1,4 +1,4 @@
-"""One order everywhere, two page predicates, and what function mode cannot order is refused (rule B11)."""
+"""One order everywhere, two page predicates; changes that function mode cannot order are rejected (rule B11)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ VALUES = st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2)))
 
 
 def holds(sql: str, parameters: list[str], row: tuple[int, int | None]) -> bool:
-    """Evaluates a predicate as T-SQL does: comparisons with NULL are not true."""
+    """Evaluate a predicate like T-SQL: comparisons with NULL are not true."""
     values = iter(parameters)
     python = re.sub(r"CAST\(\? AS int\)", lambda _: next(values), sql)
     python = re.sub(r"\[(\w)\] IS NOT NULL", r"(\1 is not None)", python)

@@ -1,4 +1,4 @@
-"""A driver's error becomes the exception that says what the caller can do (ERR-*)."""
+"""A driver error becomes the exception that tells the caller what to do (ERR-*)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def odbc(state: str, number: int, text: str) -> pyodbc.Error:
 
 
 def arrow(state: str, number: int, text: str) -> Exception:
-    """Only the text: arrow-odbc's own class cannot be made by hand."""
+    """An error with only a text: arrow-odbc's own class cannot be constructed."""
     return RuntimeError(
         f"ODBC emitted an error calling 'SQLExecDirect':\nState: {state}, Native error: {number}, "
         f"Message: [FreeTDS][SQL Server]{text}"

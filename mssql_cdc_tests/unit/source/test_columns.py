@@ -1,4 +1,4 @@
-"""How columns are fetched, and that their raw parts decode to the stored type."""
+"""Columns are fetched correctly, and their raw parts decode to the stored type."""
 
 from __future__ import annotations
 

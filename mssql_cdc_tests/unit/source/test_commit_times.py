@@ -1,4 +1,4 @@
-"""Commit times: server-local text to instants, also in the hour that occurs twice (STR-13, rule B17)."""
+"""Commit times: server-local texts become instants, even in the repeated hour (STR-13, rule B17)."""
 
 from __future__ import annotations
 

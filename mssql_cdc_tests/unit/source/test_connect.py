@@ -1,4 +1,4 @@
-"""ODBC connection strings: both drivers, quoting, secrets resolved late (PRE-09, HA-01, HA-06)."""
+"""ODBC connection strings: both drivers, quoting, lazily resolved secrets (PRE-09, HA-01, HA-06)."""
 
 from __future__ import annotations
 

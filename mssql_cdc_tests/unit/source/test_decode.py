@@ -1,4 +1,4 @@
-"""Raw change rows to neutral batches: pairs, order, images, masks, what is unavailable."""
+"""Raw change rows become neutral batches: pairs, order, images, masks, unavailable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capture instances by age, the key that identifies rows, and doubtful columns (rules B12, B14, E27)."""
+"""Capture instances by age, the key that identifies rows, and questionable columns (rules B12, B14, E27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When scan sessions prove that capture has passed a mark (correctness, "Words": passed)."""
+"""When scan sessions prove that capture has passed a mark (correctness, "Terms": scanned)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def scan(number: int, *, end: int | None = None, commit: int | None = None, empt
 
 
 def test_a_session_that_ended_below_the_mark_proves_nothing():
-    """It ends after maxtrans x maxscans transactions, not at the end of the log (review, bug 1)."""
+    """A session ends after maxtrans x maxscans transactions, not at the end of the log (review, bug 1)."""
     assert not proven(MARK, [scan(8, end=40, commit=40), scan(9, end=99, commit=99)])
 
 
@@ -49,14 +49,14 @@ def test_restarted_session_numbers_come_after_the_mark():
 
 
 def test_the_lsn_of_an_empty_scan_is_none():
-    """SQL Server shows zeros with a NUL character behind them."""
+    """SQL Server shows zeros followed by a NUL character."""
     row = (8, "Done", 0, 1, "00000000:00000000:0000\0", "00000000:00000000:0000\0")
     assert Scan.of(row) == scan(8, empty=1)
 
 
 @given(st.data())
 def test_an_accepted_proof_has_captured_everything_below_the_mark(data: st.DataObject):
-    """A capture job at random: a backlog of transactions, sessions of a few of them each, restarts of the numbering."""
+    """A random capture job: a backlog of transactions, sessions of a few of them, restarted numbering."""
     log: list[int] = []
     captured, number, sessions, mark, empty = 0, 0, [], None, 0
     for _ in range(data.draw(st.integers(1, 25))):

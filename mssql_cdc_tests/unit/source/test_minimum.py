@@ -1,4 +1,4 @@
-"""A cleaned-up beginning is found, and NULL or zero is never a small number (rule A9)."""
+"""A range whose start was cleaned up is detected, and NULL or zero is never a small number (rule A9)."""
 
 from __future__ import annotations
 

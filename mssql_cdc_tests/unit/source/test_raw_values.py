@@ -1,4 +1,4 @@
-"""Text arrives as UTF-16 bytes; times keep their 100 ns, their offset, the years 1 and 9999: nothing is lost (E26)."""
+"""Text arrives as UTF-16 bytes; times keep their 100 ns, their offset and the years 1 and 9999 (E26)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ MOMENTS = st.tuples(
 
 
 def text(at: datetime, tick: int, scale: int = 7, offset: int | None = None) -> str:
-    """The moment as T-SQL's style 121 writes it."""
+    """The time in T-SQL's style 121."""
     digits = f"{at.microsecond:06d}{tick}"[:scale]
     sign = "-" if (offset or 0) < 0 else "+"
     zone = "" if offset is None else f" {sign}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
