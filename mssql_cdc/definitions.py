@@ -25,7 +25,7 @@ def defs() -> dg.Definitions:
         raise ConfigurationError(
             f"These connectors have no table list yet; run\n{commands}\nand reload the code location"
         )
-    parts = []
+    parts: list[dg.Definitions] = []
     for path, connector in connectors.items():
         tables = [table for listed in read_table_list(path).values() for table in listed]
         parts.append(build_definitions(connector, tables=tables))

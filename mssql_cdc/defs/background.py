@@ -24,7 +24,7 @@ class Background:
 
     context: dg.AssetExecutionContext
     spark: SparkResource
-    _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue)
+    _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue[Callable[[], object]])
 
     def log(self, line: str) -> None:
         """Log a line from any thread. A line costs Dagster about 25 ms, so log at most one per table or chunk."""

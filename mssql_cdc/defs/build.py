@@ -47,7 +47,7 @@ def build_definitions(
 
 def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
     capture = build_capture(setup)
-    job = dg.define_asset_job(
+    job = dg.define_asset_job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         f"{setup.names.stem}__stream",
         selection=dg.AssetSelection.assets(*capture.keys),
         executor_def=dg.in_process_executor,

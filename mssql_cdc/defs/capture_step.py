@@ -37,7 +37,7 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={setup.names.spark},
     )
-    def capture(context: dg.AssetExecutionContext):
+    def capture(context: dg.AssetExecutionContext) -> Iterator[StepEvent]:
         yield from _capture(context, setup)
 
     return capture

@@ -31,7 +31,7 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
         except MssqlCdcError as error:
             raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
 
-    @dg.job(
+    @dg.job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{stem}__maintain",
         executor_def=dg.in_process_executor,
         tags={"mssql_cdc/connector": setup.connector.topic_prefix},

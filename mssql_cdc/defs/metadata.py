@@ -48,7 +48,7 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
     """Return the current table's columns; source columns show SQL Server's declaration next to the stored type."""
     names = current_names(table)
     declared = {names[column.name]: column for column in table.value_columns}
-    columns = []
+    columns: list[dg.TableColumn] = []
     for field in current_schema(table):
         column = declared.get(field.name)
         columns.append(

@@ -30,7 +30,7 @@ def stale_keys(
         in_use: Keys of runs, of open snapshots and of the pending range; never deleted.
     """
     surplus = max(len(keys) - MOST_KEPT, 0)
-    found = []
+    found: list[str] = []
     for number, key in enumerate(keys):
         if key not in in_use and (number < surplus or _is_past(key, oldest, epoch, now)):
             found.append(key)

@@ -33,7 +33,7 @@ from mssql_cdc.schema import TableId
 SHARES = (25, 50, 75)
 ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
-StepEvent = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
+StepEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Reporter:
     setup: Setup
     context: dg.AssetExecutionContext
     by_hand: bool = False
-    failures: dict[TableId, MssqlCdcError] = field(default_factory=dict)
-    gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict)
-    _done: set[object] = field(default_factory=set)
-    _seen_rows: dict[str, int] = field(default_factory=dict)
-    _shown: dict[TableId, int] = field(default_factory=dict)
+    failures: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
+    _done: set[object] = field(default_factory=set[object])
+    _seen_rows: dict[str, int] = field(default_factory=dict[str, int])
+    _shown: dict[TableId, int] = field(default_factory=dict[TableId, int])
 
     @property
     def selected_logs(self) -> list[TableId]:

@@ -45,7 +45,7 @@ class RunRecords:
 
     def active(self) -> list[Activity]:
         """Return the runs that are queued or running."""
-        found = []
+        found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
             if self._ours(record.dagster_run):
                 tags = record.dagster_run.tags

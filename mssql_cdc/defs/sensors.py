@@ -44,7 +44,7 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
     """Build the sensor, which targets the streaming job."""
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
 
-    @dg.sensor(
+    @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
         job=job,
         minimum_interval_seconds=5,

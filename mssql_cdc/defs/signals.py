@@ -6,6 +6,7 @@ This is the recommended way to do all three (SIG-01, BLK-01, rules A7 and A9).
 import uuid
 from collections.abc import Iterator
 from enum import Enum
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -62,7 +63,9 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
             )
         ],
     )
-    def signals(context: dg.AssetExecutionContext, config: SignalRequest):
+    def signals(
+        context: dg.AssetExecutionContext, config: SignalRequest
+    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckEvaluation]:
         database = setup.open(run_id=context.run.run_id, log=context.log.info)
         try:
             match config.action:

@@ -34,7 +34,7 @@ def source_specs(setup: Setup) -> list[dg.AssetSpec]:
 def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
     """Return the assets that the capture step materializes: change logs, current tables and transactions."""
     layout = setup.layout
-    specs = []
+    specs: list[dg.AssetSpec] = []
     for table in setup.tables:
         home, name = layout.home(table.table_id), table.table_id
         log_key = setup.names.log_key(name)

@@ -26,7 +26,7 @@ class Processes:
     """A group of named child processes with log files in `folder`; a context manager that stops them on exit."""
 
     folder: Path
-    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
 
     def start(self, name: str, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
         """Start `command`; its output goes to `<folder>/<name>.log`.

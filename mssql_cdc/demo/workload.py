@@ -38,7 +38,7 @@ class Workload:
     connection_string: str
     pause_seconds: float = 0.02
     seed: int = 20261121
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter[str])
     error: BaseException | None = None
     streaming: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -112,7 +112,7 @@ class _Shop:
     connection: pyodbc.Connection
     chance: random.Random
     _next: itertools.count[int] = field(default_factory=lambda: itertools.count(1_000_001))
-    _open: list[int] = field(default_factory=list)
+    _open: list[int] = field(default_factory=list[int])
     _has_column: bool = False
 
     def _execute(self, sql: str, *parameters: object) -> None:

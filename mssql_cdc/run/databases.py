@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +52,7 @@ def open_databases(
     log: Callable[[str], None] = logger.info,
     quiet: bool = False,
     lasting: bool = False,
-) -> Iterator[list[Database]]:
+) -> Generator[list[Database], None, None]:
     """Open every database of the connector, with one Spark session that ends with the block.
 
     Args:

@@ -49,10 +49,10 @@ class Follower:
     merge: bool = True
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
-    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _revived: bool = False
     _beaten: datetime | None = None
-    _known: set[int] = field(default_factory=set)
+    _known: set[int] = field(default_factory=set[int])
 
     def step(self) -> Done:
         """Survey, decide and execute; a quiet source is only asked whether it has captured anything.

@@ -65,7 +65,7 @@ def snapshot_at_start(database: Database) -> None:
     if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
     tables = database.connector.filters.tables
-    names = []
+    names: list[str] = []
     for text, versions in load_history(database.layout, database.storage).versions.items():
         name = versions[-1].table_id.parts
         entry = offsets.entry(text)

@@ -148,7 +148,7 @@ class DebeziumMachine:
             # The JVM's further output must be drained; otherwise it blocks when the pipe is full.
             self._drain = threading.Thread(target=self._drain_output, daemon=True)
             self._drain.start()
-            self._gateway = JavaGateway(
+            self._gateway: Any = JavaGateway(
                 gateway_parameters=GatewayParameters(port=port, auto_convert=True),
                 callback_server_parameters=CallbackServerParameters(port=0, daemonize=True),
             )

@@ -17,7 +17,6 @@ from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import snapshot_key
-from mssql_cdc.plan.facts import Cursor
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
@@ -224,7 +223,8 @@ class Location:
         key = dg.AssetCheckKey(self.key(name), "captured_faithfully")
         storage = self.instance.event_log_storage
         records = storage.get_asset_check_execution_history(key, limit=50)
-        evaluations = [record.event.dagster_event.event_specific_data for record in records if record.event]
+        events = [record.event.dagster_event for record in records if record.event]
+        evaluations = [event.event_specific_data for event in events if event]
         return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
 
 
@@ -241,11 +241,6 @@ def failures(result: dg.ExecuteInProcessResult) -> list[str]:
             error = event.step_failure_data.error
             found.append(f"{error.message} {error.cause.message if error and error.cause else ''}" if error else "?")
     return found
-
-
-def fresh_cursor(key: str, attempt: int) -> str:
-    """A sensor's cursor after this many requests of the key."""
-    return Cursor(key, attempt).to_json()
 
 
 def metadata(event: dg.AssetMaterialization) -> dict[str, Any]:
@@ -265,4 +260,4 @@ def shown(instance: dg.DagsterInstance) -> str:
     return "\n".join(texts)
 
 
-__all__ = ["Location", "connector", "failures", "fresh_cursor", "metadata", "shown", "snapshot_key", "table"]
+__all__ = ["Location", "connector", "failures", "metadata", "shown", "snapshot_key", "table"]

@@ -6,6 +6,7 @@ import dagster as dg
 
 from mssql_cdc.defs.runs import ATTEMPT_TAG
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.steps import Entry
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location
 
@@ -24,6 +25,6 @@ def attempt(request: dg.RunRequest) -> int:
     return int(request.tags.get(ATTEMPT_TAG, "1"))
 
 
-def entry(location: Location, name: str):
+def entry(location: Location, name: str) -> Entry:
     database = location.database()
-    return load_offsets(database.layout, database.storage).entry(TableId(location.shop.catalog, "dbo", name).text)
+    return load_offsets(database.layout, database.storage).entries[TableId(location.shop.catalog, "dbo", name).text]

@@ -78,7 +78,7 @@ def test_a_check_run_on_its_own_is_evaluated_from_the_lake(streaming):
     streaming.settle()
     assert execute(streaming, check) is True
     uri = streaming.database().layout.root + "/dbo/orders/changes"
-    write_deltalake(uri, DeltaTable(uri).to_pyarrow_table(), mode="append")
+    write_deltalake(uri, DeltaTable(uri).to_pyarrow_dataset().to_table().to_reader(), mode="append")
     assert execute(streaming, check) is False
 
 

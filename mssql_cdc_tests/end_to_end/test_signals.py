@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
@@ -44,7 +46,7 @@ def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place
     assert [row["id"] for row in skipped] == ["s1"]
 
 
-def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:
+def own_rows(place: Place, name: str, sql: str) -> list[dict[str, Any]]:
     """Rows of one of the database's own tables."""
     uri = f"{place.warehouse}/shop/{place.database}/_{name}"
     found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()

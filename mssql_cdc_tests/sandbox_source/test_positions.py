@@ -33,7 +33,9 @@ def test_captured_is_the_newest_transaction_and_the_log_end_is_beyond_it(counted
 
     assert positions.captured(counted.control) == at
     assert positions.standing(counted.control).captured == at
-    assert positions.maximum(counted.control) >= at
+    newest = positions.maximum(counted.control)
+    assert newest is not None
+    assert newest >= at
     assert log_end.log_end(counted.control) > at
 
 

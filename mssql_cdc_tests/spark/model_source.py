@@ -178,7 +178,7 @@ class ModelSource:
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
-        low, high = (None if b is None else int(b[0]) for b in (chunk.lower, chunk.upper))
+        low, high = (None if b is None else int(str(b[0])) for b in (chunk.lower, chunk.upper))
         found = [
             Change(
                 number_of(wanted.position),
@@ -274,9 +274,9 @@ class ModelSession:
     def server_time(self) -> datetime:
         return AT.replace(tzinfo=UTC)
 
-    def newest_before(self, wanted: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
+    def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(n) for n, _, _ in self.source.log if n <= self.source.captured]
-        return {position: max((c for c in commits if c < position), default=None) for position in wanted}
+        return {position: max((c for c in commits if c < position), default=None) for position in lsns}
 
     def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
         return {

@@ -172,7 +172,9 @@ def test_re_created_table_starts_a_new_incarnation(database, source):
     source.put("orders", 3, "new three")
     settled(database, source)
     same(database, source)
-    assert survey(database).offsets.entry("shop.dbo.orders").incarnation == 2
+    entry = survey(database).offsets.entry("shop.dbo.orders")
+    assert entry is not None
+    assert entry.incarnation == 2
 
 
 @pytest.mark.feature("EVO-01", "EVO-02")
@@ -200,7 +202,9 @@ def test_quiet_weekend_is_not_data_loss(database, source):
     source.settled = 500
     seen = survey(database, now=datetime.now(UTC) + timedelta(hours=12))
     decision = plan(seen.facts)
+    assert isinstance(decision, Range)
     result = capture_range(database, seen, decision)
+    assert result.row is not None
     assert (result.row.kind, result.row.complete, result.rows) == ("idle", True, 0)
     source.cleanup(400)
     source.number = 600

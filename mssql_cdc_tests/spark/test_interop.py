@@ -20,6 +20,7 @@ from mssql_cdc_tests.spark.conftest import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 pytestmark = pytest.mark.spark
 
@@ -72,6 +73,7 @@ def test_spark_reads_every_type_that_the_connector_writes(spark: SparkSession, t
     assert found["after"]["int"] == 5
     assert found["before"] is None
     stored = spark.read.format("delta").load(home.changes).schema["after"].dataType
+    assert isinstance(stored, StructType)
     told = {field.name: field.dataType.simpleString() for field in stored}
     assert told["datetime2"] == "timestamp_ntz"
     assert told["datetimeoffset"] == "timestamp"

@@ -39,7 +39,7 @@ def test_spark_works_on_tables_of_any_name(
     state = append(state, old, Change(2, "c", after={"id": 2}))
     current.apply(spark, home, [old], up_to=2)
     assert optimize(spark, home.changes) == (2, 1)
-    vacuum(spark, home.changes)
+    vacuum(spark, home.changes, retain_hours=168)
     state = evolve(change_log(home, old), change_log_schema(new), lambda: spark)
     append(state, new, Change(3, "c", after={"id": 3}), spark=lambda: spark)
     current.apply(spark, home, [old, new], up_to=3)

@@ -10,6 +10,7 @@ from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.facts import Activity, Runs
 from mssql_cdc.plan.planner import plan, plan_partition
 from mssql_cdc.run.loop import Follower, catch_up
@@ -28,6 +29,7 @@ def test_late_run_adds_nothing(database, source):
     source.capture()
     late = survey(database)
     decision = plan(late.facts)
+    assert isinstance(decision, Range)
     write_some(source)
     settled(database, source)
     result = capture_range(database, late, decision)
@@ -76,7 +78,9 @@ def test_concurrent_range_and_snapshot_do_not_interfere(database, source):
         source.capture()
         seen = survey(database.named("rival"))
         busy = Runs((Activity("snapshot", "snapshot-x", "other"),))
-        capture_range(rival.database, seen, plan(replace(seen.facts, runs=busy)))
+        decision = plan(replace(seen.facts, runs=busy))
+        assert isinstance(decision, Range)
+        capture_range(rival.database, seen, decision)
 
     source.before_read = range_meanwhile
     Follower(database).step()

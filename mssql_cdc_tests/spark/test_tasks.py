@@ -146,7 +146,8 @@ def test_session_works_in_utc_with_ansi(spark: SparkSession):
 
 
 def test_session_resolves_exactly_the_two_delta_jars(spark: SparkSession):
-    jars = spark.sparkContext._jsc.sc().listJars().mkString(" ")
+    context: Any = spark.sparkContext
+    jars = context._jsc.sc().listJars().mkString(" ")
     assert jars.count(".jar") == 2
     assert "delta-spark_4.2_2.13-4.4.0" in jars
     assert "delta-storage-4.4.0" in jars

@@ -81,11 +81,17 @@ EVERY = [kind for row in TYPES.values() for kind in declared(row)]
 every_type = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.declaration)
 
 
+def arrow_scale(kind: SqlServerType) -> int:
+    """Digits after the point of a decimal type's Arrow type."""
+    arrow: Any = kind.arrow
+    return arrow.scale
+
+
 def values_of(kind: SqlServerType) -> pa.Array:
     """The sample of its kind, and NULL."""
     stored = SAMPLES[kind.kind].stored
     if isinstance(stored, Decimal):
-        stored = stored.quantize(Decimal(1).scaleb(-kind.arrow.scale))
+        stored = stored.quantize(Decimal(1).scaleb(-arrow_scale(kind)))
     return pa.array([stored, None], kind.arrow)
 
 
@@ -166,7 +172,7 @@ def test_every_type_has_a_key_text(kind: SqlServerType) -> None:
     ids=["fill", "truncate", "hash"],
 )
 def test_a_mask_hides_values_of_every_maskable_type(kind: SqlServerType, rule: MaskKind, mask: Mask) -> None:
-    if MaskRule(kind=rule, columns=PatternList(())).applies_to(kind.name):
+    if MaskRule(kind=rule, columns=PatternList("")).applies_to(kind.name):
         values = pc.binary_repeat(values_of(kind), 2)
         assert mask.apply(values, kind)[0] != values[0]
 
@@ -202,7 +208,7 @@ def test_every_type_has_one_canonical_text_on_both_sides(kind: SqlServerType) ->
     column, sample = Column("c", kind), SAMPLES[kind.kind]
     sent = sample.sent
     if isinstance(sample.stored, Decimal):
-        sent = f"{sample.stored.quantize(Decimal(1).scaleb(-kind.arrow.scale)):f}"
+        sent = f"{sample.stored.quantize(Decimal(1).scaleb(-arrow_scale(kind))):f}"
     stored, null = _python(values_of(kind))
     assert "{c}" in canonical.canon(kind).select
     assert canonical.lake_text(column, stored, sample.exact) == canonical.source_text(column, sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from mssql_cdc.schema import Column, SqlServerType
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def column(name: str, **more: int) -> Column:
+def column(name: str, **more: Any) -> Column:
     return Column("c", SqlServerType(name, **more))
 
 

@@ -6,16 +6,18 @@ state was loaded; an `_offsets` row fails if an entry of its own tables has chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.facts import Activity, Cursor, Facts, Instance, Limits, Member, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.schema import TableId
+
+DecisionT = TypeVar("DecisionT")
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -47,6 +49,13 @@ def member(name: str, at: int | None, **more: object) -> Member:
 def facts(*members: Member, captured: int | None = 10, **more: Any) -> Facts:
     """The planner's facts: these members, captured so far."""
     return Facts(now=NOW, members=members, captured=None if captured is None else lsn(captured), **more)
+
+
+def planned(found: Facts, kind: type[DecisionT]) -> DecisionT:
+    """The planner's decision, which must be of this kind."""
+    decision = plan(found)
+    assert isinstance(decision, kind), decision
+    return decision
 
 
 def ends(decision: Range) -> dict[str, tuple[int, int]]:
@@ -126,7 +135,13 @@ class World:
         self.cursor = next_cursor(facts, decision)
         return decision if isinstance(decision, Range) else None
 
-    def run(self, decision: Range, only: frozenset[str] | None = None) -> Iterator[str]:
+    def range(self) -> Range:
+        """The planner's range, which must exist."""
+        decision = self.decide()
+        assert decision is not None
+        return decision
+
+    def run(self, decision: Range, only: frozenset[str] | None = None) -> Generator[str, None, None]:
         """Execute a range, one visible step at a time; `only` is an operator's subset."""
         slices = [s for s in decision.slices if only is None or s.table.name in only]
         loaded = {s.table.name: (self.logs[s.table.name].version, self.position(s.table.name)) for s in slices}

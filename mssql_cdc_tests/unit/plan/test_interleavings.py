@@ -73,7 +73,7 @@ def test_crash_between_two_tables_with_a_larger_retry_reads_only_what_is_missing
     for name in ("a", "b"):
         world.commit(name)
     world.capture(2)
-    first = world.run(world.decide())
+    first = world.run(world.range())
     while next(first) != "committed":
         pass
     first.close()
@@ -81,7 +81,7 @@ def test_crash_between_two_tables_with_a_larger_retry_reads_only_what_is_missing
     world.commit("a")
     world.capture(2)
     world.cursor = type(world.cursor)()
-    second = world.decide()
+    second = world.range()
     assert {s.table.name: s.from_ for s in second.slices} == {"a": lsn(3), "b": lsn(1)}
     list(world.run(second))
     world.check()
@@ -93,9 +93,10 @@ def test_late_run_is_fenced_and_adds_nothing():
     world = World(("a",))
     world.commit("a")
     world.capture(1)
-    decision = world.decide()
+    decision = world.range()
     late = world.run(decision)
-    next(late), next(late)
+    next(late)
+    next(late)
     list(world.run(decision))
     with pytest.raises(FencedRunError):
         list(late)
@@ -107,5 +108,5 @@ def test_subset_run_advances_only_its_tables_and_makes_no_cut():
     world.commit("a")
     world.commit("b")
     world.capture(2)
-    list(world.run(world.decide(), only=frozenset({"a"})))
+    list(world.run(world.range(), only=frozenset({"a"})))
     assert (world.position("a"), world.position("b"), world.cuts) == (3, 1, [])

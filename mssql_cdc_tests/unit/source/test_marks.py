@@ -59,6 +59,7 @@ def test_an_accepted_proof_has_captured_everything_below_the_mark(data: st.DataO
     """A random capture job: a backlog of transactions, sessions of a few of them, restarted numbering."""
     log: list[int] = []
     captured, number, sessions, mark, empty = 0, 0, [], None, 0
+    below: list[int] = []
     for _ in range(data.draw(st.integers(1, 25))):
         match data.draw(st.sampled_from(["commit", "commit", "scan", "mark", "restart"])):
             case "commit":
