@@ -1,7 +1,7 @@
-"""How fast rows come into the lake: a snapshot of one large table, changes in many, a warm tick over fifty tables.
+"""Capture rates: a snapshot of one large table, changes in many tables, a warm tick over fifty tables.
 
-Beside them, from the same server in the same run: the bare arrow-odbc fetch of the same rows, and the genuine Debezium
-reading the same database into nothing.
+References from the same server in the same run: a plain arrow-odbc fetch of the same rows, and the real Debezium
+reading the same database and discarding the records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TICK_ROWS = 100
 
 
 def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: int) -> Iterator[Figure]:
-    """One table of `rows` rows, then `changes` inserts over twenty tables, each through `run --until-caught-up`."""
+    """Capture one table of `rows` rows, then `changes` inserts over twenty tables, with `run --until-caught-up`."""
     per_table = changes // CHANGED_TABLES
     tables = {"large": rows, **{f"t{i}": 0 for i in range(CHANGED_TABLES)}}
     create_database(server, "bench", tables)
@@ -62,7 +62,7 @@ def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: in
 
 
 def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
-    """A tick over fifty changed tables on a warm session, split into its parts."""
+    """Measure a tick over fifty changed tables on a warm session, split into its parts."""
     from mssql_cdc.config import load_connector
     from mssql_cdc.run.databases import open_databases
     from mssql_cdc.run.loop import Follower, catch_up
@@ -75,7 +75,7 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
         catch_up(databases, timeout=600)
         follower = Follower(databases[0], merge=False)
         turns: list[tuple[float, dict[str, float]]] = []
-        for turn in range(3):  # the first turns warm the JVM's code; the last one counts
+        for turn in range(3):  # the first rounds warm up the JVM; only the last one counts
             with server.connect("ticks") as connection:
                 for number in range(TICK_TABLES):
                     change(connection, f"t{number}", first=1 + turn * TICK_ROWS, rows=TICK_ROWS)
@@ -91,7 +91,7 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Adds up the seconds spent in the parts of a tick."""
+    """Accumulates the seconds spent in the parts of a tick."""
     import mssql_cdc.capture.range as capture
     import mssql_cdc.run.loop as loop
 
@@ -131,7 +131,7 @@ def _bare_fetch(server: Server, query: str) -> float:
 
 
 def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterator[Figure]:
-    """The genuine Debezium over the same database: its snapshot and its streaming, records thrown away."""
+    """Measure the real Debezium on the same database: snapshot and streaming, records discarded."""
     try:
         debezium_jars()
     except OracleUnavailableError as error:
@@ -168,7 +168,7 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
 
 @contextmanager
 def _engine(properties: dict[str, str], folder: Path) -> Iterator[DebeziumEngine]:
-    """The genuine Debezium in a JVM of its own, its records only counted."""
+    """The real Debezium in its own JVM; its records are only counted."""
     with (
         DebeziumMachine(folder) as machine,
         DebeziumEngine(machine, properties, folder, keep_records=False) as engine,

@@ -1,4 +1,4 @@
-"""What the tests of the sensor want to know of a location."""
+"""Helpers of the sensor tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mssql_cdc_tests.dagster.kit import Location
 
 
 def ask(location: Location) -> dg.RunRequest:
-    """The one run that the sensor asks for now."""
+    """The only run that the sensor requests now."""
     location.shop.scan()
     result = location.tick()
     assert result.skip_message is None, result.skip_message
@@ -21,7 +21,7 @@ def ask(location: Location) -> dg.RunRequest:
 
 
 def attempt(request: dg.RunRequest) -> int:
-    """How often this was asked for, this time included."""
+    """How often this was requested, including this time."""
     return int(request.tags.get(ATTEMPT_TAG, "1"))
 
 

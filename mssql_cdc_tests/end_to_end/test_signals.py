@@ -1,4 +1,4 @@
-"""Signals, transactions and notifications on the whole way: what is asked for in the source happens once."""
+"""Signals, transactions and notifications end to end: each request at the source is carried out once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_signal_row_takes_a_blocking_snapshot_once(signalled: Place):
 
 
 @pytest.mark.feature("BLK-03", "BLK-04", "SIG-09")
-def test_signals_with_filters_and_with_names_that_mean_nothing(signalled: Place):
+def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place):
     orders = f"{signalled.database}.dbo.orders"
     filters = [{"data-collection": orders, "filter": "SELECT * FROM dbo.orders WHERE name <> 'one'"}]
     wanted = [

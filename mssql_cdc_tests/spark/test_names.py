@@ -1,4 +1,4 @@
-"""Names on disk: Spark opens, merges, joins and cleans the tables of any name that SQL Server allows."""
+"""Names on disk: Spark opens, merges, optimizes and vacuums tables of any name that SQL Server allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def by_four(names: list[str]) -> list[tuple[str, ...]]:
-    """Four names make one path: connector, database, schema and table."""
+    """The four names that form a path: connector, database, schema and table."""
     return [tuple((names[start : start + 4] * 4)[:4]) for start in range(0, len(names), 4)]
 
 

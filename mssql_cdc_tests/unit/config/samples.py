@@ -1,4 +1,4 @@
-"""Configurations that several test modules start from."""
+"""Configurations that several test modules use as a base."""
 
 import pickle
 from collections.abc import Mapping

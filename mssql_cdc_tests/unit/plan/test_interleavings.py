@@ -1,4 +1,4 @@
-"""The real planner over the model world: crash anywhere, two runs, a late run, subsets; nothing lost or doubled."""
+"""The real planner on the model: crashes anywhere, concurrent and late runs, subsets; no row is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIONS = st.one_of(
 
 
 def play(world: World, actions: list) -> None:
-    """Carry the actions out; up to three runs are under way at once, whatever pools would say."""
+    """Execute the actions; up to three runs are active at once, regardless of pools."""
     runs: list = []
     for action, argument in actions:
         if action == "commit":
@@ -44,7 +44,7 @@ def play(world: World, actions: list) -> None:
 
 
 def finish(world: World) -> None:
-    """Capture everything, then range after range until nothing is due."""
+    """Capture everything, then execute ranges until nothing is due."""
     world.capture(len(world.commits))
     world.cursor = type(world.cursor)()
     for _ in range(len(world.commits) + 3):
@@ -58,7 +58,7 @@ def finish(world: World) -> None:
 @pytest.mark.feature("STR-01", "STR-03")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ACTIONS, max_size=60), st.none() | st.integers(1, 3))
-def test_runs_in_any_interleaving_lose_and_double_nothing(actions, max_rows):
+def test_runs_in_any_interleaving_neither_lose_nor_duplicate_rows(actions, max_rows):
     world = World(TABLES, max_rows=max_rows)
     play(world, actions)
     finish(world)
