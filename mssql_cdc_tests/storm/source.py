@@ -279,4 +279,3 @@ def _undo(rows: dict[int, str], change: Change) -> None:
 
 def _nothing() -> None:
     """Nothing happens meanwhile."""
-
