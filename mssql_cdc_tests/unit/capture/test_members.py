@@ -19,6 +19,7 @@ from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import commit, create_table
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.steps import positions_taken
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Lost, Range, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.loss import write_loss
@@ -46,12 +47,14 @@ def database(source: ModelSource, tmp_path: Path) -> Database:
 def stream(database: Database) -> Survey:
     """Let every table stream from where the source stands."""
     seen = survey(database)
+    captured = seen.facts.captured
+    assert captured is not None
     structures = {t: known.structure(known.captured.newest, None) for t, known in seen.tables.items()}
     schemas, _ = versioned(database, structures, seen.history)
     entries = {
         t.text: known.new_entry(
             status="streaming",
-            to=seen.facts.captured.text,
+            to=captured.text,
             instance=known.captured.newest.identity,
             schema=schemas[t].version,
             filled=schemas[t].version,
@@ -76,7 +79,7 @@ def written(database: Database) -> None:
     entries = {}
     for table, known in seen.tables.items():
         state = prepared(database, known, known.captured.newest.schema)
-        after = commit(state, [], {"kind": "range", "to": seen.position(table).text})
+        after = commit(state, [], {"kind": "range", "to": str(seen.position(table))})
         entries[table.text] = known.new_entry(
             delta_table_id=after.table_id, delta_version=after.delta_version, batch=after.batch
         )
@@ -128,7 +131,9 @@ def test_a_table_that_cannot_be_captured_is_named_and_the_others_go_on(database:
     assert isinstance(plan(seen.facts), Wait)
     source.put("people", 1, "one")
     source.capture()
-    assert [table.name for table in plan(survey(database).facts).tables] == ["people"]
+    decision = plan(survey(database).facts)
+    assert isinstance(decision, Range)
+    assert [table.name for table in decision.tables] == ["people"]
 
 
 def test_a_folder_of_another_connector_is_the_trouble_of_its_table(database: Database, source: ModelSource):
@@ -149,13 +154,9 @@ def rename(source: ModelSource, old: str, new: str) -> None:
     source.log = [(number, new if name == old else name, change) for number, name, change in source.log]
 
 
-def homes(seen: Survey) -> dict[str, tuple[str, str, str | None]]:
+def homes(seen: Survey) -> dict[str, tuple[str, str, Lsn | None]]:
     """Per table: its folder, its status and its position."""
-    positions = {member.table: (member.status, member.position) for member in seen.facts.members}
-    return {
-        table.name: (known.folder, positions[table][0], positions[table][1] and positions[table][1].text)
-        for table, known in seen.tables.items()
-    }
+    return {m.table.name: (seen.tables[m.table].folder, m.status, m.position) for m in seen.facts.members}
 
 
 def test_tables_that_exchange_their_names_keep_their_folders_positions_and_versions(
@@ -194,7 +195,8 @@ def test_a_new_table_that_takes_the_name_of_a_renamed_one_begins_afresh(database
     # Readers of `_offsets` go by the name: numbers under it never repeat.
     assert seen.tables[ORDERS].least_batch == 1
     decision = plan(replace(seen.facts, members=tuple(m for m in seen.facts.members if m.status != "new")))
-    assert [(part.table.name, part.from_.text) for part in decision.slices if part.table.name == "orders_old"] == [
+    assert isinstance(decision, Range)
+    assert [(part.table.name, part.from_) for part in decision.slices if part.table.name == "orders_old"] == [
         ("orders_old", before["orders"][2])
     ]
 
@@ -208,5 +210,6 @@ def test_a_table_in_whose_place_another_one_is_leaves_a_gap(database: Database, 
     for _ in range(2):
         note_unread(database, [lake], 0)
     (gap,) = open_gaps(database.layout)[ORDERS.text]
+    assert lake.entry is not None
     assert (gap.from_, gap.to) == (lake.entry.to, None)
     assert "another table has taken its place" in gap.text
