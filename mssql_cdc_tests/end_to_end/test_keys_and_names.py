@@ -23,19 +23,22 @@ def reads(place: Place, table: str) -> int:
 def test_a_key_of_another_type_fills_the_current_table_again(orders: Place):
     """Review, bugs 5 and 14: the usual way from int to bigint."""
     place = orders
-    place.create("prices", "id decimal(8, 2) NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.configure(snapshot_mode="when_needed")
+    place.sql(
+        "CREATE TABLE dbo.prices (id decimal(8, 2) NOT NULL CONSTRAINT prices_key PRIMARY KEY, name nvarchar(50))"
+    )
+    place.enable("prices")
     place.sql("INSERT INTO dbo.prices VALUES (1.1, N'one'), (2.2, N'two'), (3.3, N'three')")
     caught_up(place)
-    (name,) = (row[0] for row in place.control.rows(
-        "SELECT name FROM sys.key_constraints WHERE parent_object_id = OBJECT_ID(N'dbo.prices')", doing="looking"
-    ))  # fmt: skip
     place.sql(
-        f"ALTER TABLE dbo.prices DROP CONSTRAINT [{name}]",
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'prices', @capture_instance = N'all'",
+        "ALTER TABLE dbo.prices DROP CONSTRAINT prices_key",
         "ALTER TABLE dbo.prices ALTER COLUMN id decimal(12, 4) NOT NULL",
         "ALTER TABLE dbo.prices ADD CONSTRAINT prices_key PRIMARY KEY (id)",
         "DELETE FROM dbo.prices WHERE id = 1.1",
         "UPDATE dbo.prices SET name = N'changed' WHERE id = 2.2",
     )
+    place.enable("prices")
     caught_up(place)
     assert place.query("SELECT name FROM t ORDER BY name", "prices") == [{"name": "changed"}, {"name": "three"}]
 
