@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
+from mssql_cdc.config.patterns import compile_java
 from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
 from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.errors import MissingSecretError
@@ -35,6 +36,11 @@ def _zone(name: str) -> str:
     except (ZoneInfoNotFoundError, ValueError):
         raise ValueError(f"found {name!r}, expected an IANA name such as Europe/Paris") from None
     return name
+
+
+def _expression(text: str) -> str:
+    compile_java(text)
+    return text
 
 
 @section(Group.CONNECT)
@@ -73,11 +79,17 @@ class Connection:
     query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
     """Limits the time of one statement in milliseconds; 0 = no limit."""
     validation_timeout_ms: int = prop("connection.validation.timeout.ms", 60_000, "PRE-05", ge=1)
-    """Limits the time of the connection test in milliseconds."""
+    """Limits the time in milliseconds that the test of the connection at a start may take, a login included. It is
+    never longer than a login may take (`driver.loginTimeout`)."""
+    retriable_messages: Annotated[str, AfterValidator(_expression)] | None = prop(
+        "custom.retriable.exception", None, "ERR-02", group=Group.STREAM
+    )
+    """Matches (as a whole, a regular expression) the messages of further retriable errors of the server."""
     initial_statements: str | None = prop("database.initial.statements", None, effect=Effect.REFUSED)
     """Runs these statements on each new connection, separated by `;` (`;;` is a semicolon)."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
-    """Asks whether SQL Server Agent runs; `#db` or `[#db]` stands for the quoted database."""
+    """Asks, at a start and when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]`
+    stands for the quoted database. By default `sys.dm_server_services` is asked, where the login may."""
     server_timezone: Annotated[str, AfterValidator(_zone)] | None = prop("database.server.timezone", None, "STR-13")
     """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
     odbc_driver: str | None = None
@@ -104,6 +116,11 @@ class Connection:
         if "database.instance" in given and "database.port" not in given:
             derived["port"] = None
         return derived | given
+
+    def is_retriable(self, message: str) -> bool:
+        """Whether `custom.retriable.exception` matches the message of an error."""
+        expression = self.retriable_messages
+        return expression is not None and compile_java(expression).fullmatch(message) is not None
 
     def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
         """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""

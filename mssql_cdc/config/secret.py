@@ -16,12 +16,19 @@ _SENSITIVE = re.compile(
     r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl).?key", re.IGNORECASE
 )
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
+_FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def has_reference(text: str) -> bool:
     """Whether the text holds a `${env:…}` or `${file:…}` reference."""
     return _REFERENCE.search(text) is not None
+
+
+def foreign_provider(text: str) -> str | None:
+    """The provider of a `${provider:…}` reference that is not ours, or None."""
+    found = _FOREIGN.search(text)
+    return found[1] if found else None
 
 
 def resolve(text: str) -> str:

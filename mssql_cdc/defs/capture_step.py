@@ -109,7 +109,7 @@ def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[St
         done.raise_failure()
         if not isinstance(done.decision, Wait | Merge):
             return
-        time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
+        time.sleep(work.setup.connector.streaming.poll_seconds)
 
 
 def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:

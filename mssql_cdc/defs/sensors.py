@@ -46,7 +46,7 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
     @dg.sensor(
         name=f"{setup.names.stem}__sensor",
         job=job,
-        minimum_interval_seconds=5,
+        minimum_interval_seconds=setup.connector.streaming.tick_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
         description=f"Asks for the next LSN range of {setup.database} and for snapshots that are due.",
     )

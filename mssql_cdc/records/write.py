@@ -44,7 +44,11 @@ def write_records(
         sink: where the records go.
         warehouse: instead of `delta.warehouse`.
         databases: only these of the connector's databases.
+
+    Raises:
+        ConfigurationError: a property changes the records in a way that is not built.
     """
+    connector.require_rendered()
     count = 0
     for database in databases if databases is not None else connector.databases:
         for record in database_records(connector, database, warehouse=warehouse):

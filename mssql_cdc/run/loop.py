@@ -25,13 +25,12 @@ from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.standing import standings
 from mssql_cdc.run.start import start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
-IDLE_SECONDS = 0.5
-"""Pause between two looks at a source that has nothing new."""
 LOOK_AGAIN = timedelta(seconds=60)
 """How often even a quiet database is surveyed: a table may have been put under CDC."""
 
@@ -41,6 +40,7 @@ class Follower:
     """One database being followed: what the planner remembers, and what the last step did.
 
     `snapshots`: take snapshots too; otherwise they are left to another run. `merge`: let current tables follow.
+    `failure` is the error of the last attempt.
     """
 
     database: Database
@@ -52,7 +52,34 @@ class Follower:
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
     _revived: bool = False
     _beaten: datetime | None = None
+    failure: MssqlCdcError | None = None
     _known: set[int] = field(default_factory=set)
+    _retries: Retries | None = None
+    _due: float = 0.0
+
+    def attempt(self) -> Done | None:
+        """A step, unless the last one failed a moment ago; None when none was made or it failed.
+
+        Raises:
+            the errors of `step` that a retry would meet again, or that there were too many of.
+        """
+        if time.monotonic() < self._due:
+            return None
+        retries = self._retries = self._retries or Retries(self.database.connector.streaming)
+        try:
+            done = self.step()
+            done.raise_failure()
+        except FencedError as error:
+            self.database.log(f"{error}; looking again")
+            self.failure = error
+            return None
+        except SourceUnavailableError as error:
+            self._due = time.monotonic() + retries.wait_seconds(error, self.database.log)
+            self.failure = error
+            return None
+        retries.succeeded()
+        self.failure = None
+        return done
 
     def step(self) -> Done:
         """Look, decide, carry it out; a quiet source is only asked whether it has captured anything.
@@ -132,16 +159,9 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     followers = [Follower(database) for database in databases]
     start(databases)
     while end is None or time.monotonic() < end:
-        idle = True
-        for follower in followers:
-            try:
-                done = follower.step()
-                done.raise_failure()
-                idle = idle and done.idle
-            except (SourceUnavailableError, FencedError) as error:
-                follower.database.log(f"{error}; trying again")
-        if idle:
-            time.sleep(IDLE_SECONDS)
+        done = [follower.attempt() for follower in followers]
+        if all(one is None or one.idle for one in done):
+            time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
     for follower in followers:
         _raise_findings(follower)
 
@@ -167,25 +187,19 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
-    last: MssqlCdcError | None = None
     while True:
         if goal is None:
             goal = goal_behind(database, mark)
-        try:
-            done = follower.step()
-            done.raise_failure()
-            last = None
-        except (SourceUnavailableError, FencedError) as error:
-            last, done = error, None
+        done = follower.attempt()
         waits = isinstance(follower.decision, Wait)
         if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
             break
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
-            what = last or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
+            what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
-        if last is not None or waits:
-            time.sleep(IDLE_SECONDS)
+        if done is None or waits:
+            time.sleep(database.connector.streaming.poll_seconds)
     _raise_findings(follower)
     for table, error in follower.hopeless.items():
         raise type(error)(f"{table}: {error}") from error

@@ -17,8 +17,8 @@ import pyodbc
 
 from mssql_cdc.config import Connection
 from mssql_cdc.config.driver import is_freetds
-from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.source.sqlserver.classify import classify
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
+from mssql_cdc.source.sqlserver.classify import classify, driver_message
 
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
 pyodbc.pooling = False
@@ -177,12 +177,15 @@ class Control:
 
 @contextmanager
 def translated(connection: Connection, doing: str) -> Generator[None, None, None]:
-    """Turns driver errors into the project's, without the password that a driver may repeat."""
+    """Turns driver errors into the project's, without the secrets that a driver may repeat."""
     try:
         yield
     except (pyodbc.Error, arrow_odbc.Error) as error:
         found = classify(error, doing)
-        raise type(found)(without_secrets(connection, str(found))) from None
+        kind = type(found)
+        if connection.is_retriable(driver_message(error).text):
+            kind = SourceUnavailableError
+        raise kind(without_secrets(connection, str(found))) from None
 
 
 def without_secrets(connection: Connection, text: str) -> str:
@@ -200,9 +203,10 @@ def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, st
 
 
 def _defaults(*, freetds: bool) -> Sequence[tuple[str, str]]:
+    """TLS is on with every driver, as it is with Debezium's; `database.encrypt=false` turns it off."""
     if freetds:
-        return [("TDS_Version", "7.4"), ("ClientCharset", "UTF-8"), ("APP", "mssql_cdc")]
-    return [("APP", "mssql_cdc"), ("ConnectRetryCount", "0")]
+        return [("TDS_Version", "7.4"), ("ClientCharset", "UTF-8"), ("APP", "mssql_cdc"), ("Encryption", "require")]
+    return [("APP", "mssql_cdc"), ("ConnectRetryCount", "0"), ("Encrypt", "yes")]
 
 
 def _value(keyword: str, value: str, *, freetds: bool) -> str:
