@@ -86,8 +86,8 @@ class StreamingSettings:
     heartbeat_query: str | None = prop("heartbeat.action.query", None, "HB-03")
     """Runs this statement on the source with each heartbeat. If it fails, the poll fails."""
     max_retries: int = prop("errors.max.retries", -1, "ERR-02", ge=-1)
-    """Limits how often `mssql-cdc run` and a run in loop mode try again after a retriable error, without success in
-    between; -1 = no limit, 0 = never. In Dagster, `dagster.max.attempts` limits the attempts of a range as well."""
+    """Limits how often `mssql-cdc run` tries again after a retriable error, without success in between; -1 = no limit,
+    0 = never. In Dagster the sensor tries again, and `dagster.max.attempts` limits the attempts of a range."""
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
     """Waits this many milliseconds before the next attempt."""
     failure_handling: Literal["fail"] = prop(
@@ -156,7 +156,7 @@ class SparkConf:
 class Connector:
     """One Debezium configuration: one logical server, one or more databases.
 
-    `topic_prefix` names it in asset keys, paths and pools; `name` appears only in Debezium's offset key. `notices`
+    `topic_prefix` names it in asset keys, paths and pools; `name` appears only in messages. `notices`
     are lines for the user about properties that have no effect here, `unrendered` the properties with which records
     would differ from those that consumers expect. `properties` is the configuration as given (today's names, secrets
     wrapped), for showing.
@@ -166,7 +166,7 @@ class Connector:
     """Names the connector's Java class, which must be that of Debezium's SQL Server connector."""
 
     name: str = prop("name", "", "DEP-01")
-    """Names the connector in Debezium's offset key; the file's name by default."""
+    """Names the connector in messages; the name of its file by default."""
     topic_prefix: Annotated[str, AfterValidator(plain)] = prop(
         "topic.prefix", ..., "TOP-07", older=("database.server.name",)
     )

@@ -49,6 +49,8 @@ def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEv
     database = setup.open(spark=spark.start, run_id=context.run.run_id, log=background.log)
     by_sensor = SENSOR_TAG in context.run.tags
     work = Work(setup, database, background, by_sensor, signal=context.run.tags.get(SIGNAL_TAG))
+    for line in setup.connector.notices:
+        context.log.info("%s", line)
     keys = _partition_keys(context, setup)
     reporter = Reporter(setup, context, by_hand=len(keys) > 1)
     try:

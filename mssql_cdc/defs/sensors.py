@@ -6,7 +6,7 @@ Nothing here starts Spark or judges. A tick on a quiet database reads `_offsets`
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -55,7 +55,7 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
             setup, setup.open(), RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
         )
         try:
-            tick.start(context.last_sensor_start_time)
+            tick.start(context.last_sensor_start_time, log=context.log.info)
             _ensure_pool(context.instance, setup)
             return tick.result()
         except MssqlCdcError as error:
@@ -77,9 +77,11 @@ class Tick:
     runs: RunRecords
     memory: Memory
 
-    def start(self, at: float | None) -> None:
+    def start(self, at: float | None, *, log: Callable[[str], None]) -> None:
         """What is due when the sensor was switched on: then, and not when a daemon comes up again."""
         if at is not None and at != self.memory.started:
+            for line in self.setup.connector.notices:
+                log(line)
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 

@@ -88,7 +88,7 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
     layout = setup.layout
     texts = {
         "schema_history": "Every structure that the captured tables have had; it alone tells how to read old rows.",
-        "notifications": "Debezium's notifications: snapshots begun and ended, capture instances finished.",
+        "notifications": "Debezium's notifications: snapshots begun, in progress and ended.",
     }
     return [
         dg.AssetSpec(
@@ -96,10 +96,16 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
             group_name=setup.names.group,
             kinds={"deltalake"},
             description=text,
-            metadata={"dagster/uri": layout.own(name)},
+            metadata={"dagster/uri": layout.own(name), **notices_metadata(setup)},
         )
         for name, text in texts.items()
     ]
+
+
+def notices_metadata(setup: Setup) -> dict[str, dg.MetadataValue]:
+    """The properties that have no effect; nothing when every one has."""
+    lines = setup.connector.notices
+    return {"mssql_cdc/notices": dg.MetadataValue.text("\n".join(lines))} if lines else {}
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:

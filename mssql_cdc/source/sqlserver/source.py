@@ -123,12 +123,11 @@ class SqlServerSession:
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
-        found = captured_tables(self.control, self.connector.filters)
-        return [_through_functions(table) for table in found] if self._by_function else found
+        return self._read_as_configured(captured_tables(self.control, self.connector.filters))
 
-    @property
-    def _by_function(self) -> bool:
-        return self.connector.streaming.query_mode == "function"
+    def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
+        by_function = self.connector.streaming.query_mode == "function"
+        return [_through_functions(table) for table in tables] if by_function else tables
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
