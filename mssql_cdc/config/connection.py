@@ -78,9 +78,9 @@ class Connection:
     30 s."""
     query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
     """Limits the time of one statement in milliseconds; 0 = no limit."""
-    validation_timeout_ms: int = prop("connection.validation.timeout.ms", 60_000, "PRE-05", ge=1)
-    """Limits the time in milliseconds that the test of the connection at a start may take, a login included. It is
-    never longer than a login may take (`driver.loginTimeout`)."""
+    validation_timeout_ms: int | None = prop("connection.validation.timeout.ms", None, "PRE-05", debezium=60_000, ge=1)
+    """Limits how long the server may take, in milliseconds, to accept a connection on its port, which is tried before
+    each login; 4,000 by default. It is never longer than a login may take (`driver.loginTimeout`)."""
     retriable_messages: Annotated[str, AfterValidator(_expression)] | None = prop(
         "custom.retriable.exception", None, "ERR-02", group=Group.STREAM
     )
@@ -116,6 +116,13 @@ class Connection:
         if "database.instance" in given and "database.port" not in given:
             derived["port"] = None
         return derived | given
+
+    @property
+    def address(self) -> str:
+        """The server, as messages name it."""
+        if self.port is not None:
+            return f"{self.hostname}:{self.port}"
+        return f"{self.hostname}\\{self.instance}" if self.instance else self.hostname
 
     def is_retriable(self, message: str) -> bool:
         """Whether `custom.retriable.exception` matches the message of an error."""

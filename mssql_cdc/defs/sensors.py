@@ -6,7 +6,7 @@ Nothing here starts Spark or judges. A tick on a quiet database reads `_offsets`
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -30,7 +30,7 @@ from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.loop import LOOK_AGAIN
 from mssql_cdc.run.quiet_look import quiet_look
-from mssql_cdc.run.start import snapshot_at_start
+from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
 POOL_SLOTS = 2
@@ -51,11 +51,10 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
         description=f"Asks for the next LSN range of {setup.database} and for snapshots that are due.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        tick = Tick(
-            setup, setup.open(), RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
-        )
+        runs, memory = RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
+        tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
         try:
-            tick.start(context.last_sensor_start_time, log=context.log.info)
+            tick.start(context.last_sensor_start_time)
             _ensure_pool(context.instance, setup)
             return tick.result()
         except MssqlCdcError as error:
@@ -77,11 +76,12 @@ class Tick:
     runs: RunRecords
     memory: Memory
 
-    def start(self, at: float | None, *, log: Callable[[str], None]) -> None:
+    def start(self, at: float | None) -> None:
         """What is due when the sensor was switched on: then, and not when a daemon comes up again."""
         if at is not None and at != self.memory.started:
             for line in self.setup.connector.notices:
-                log(line)
+                self.database.log(line)
+            look(self.database)
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 
@@ -91,14 +91,16 @@ class Tick:
         self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
         quiet = self._quiet(now)
         if quiet is not None:
-            return self._skip(quiet.reason)
+            return self._wait(quiet)
         seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
+        if not seen.facts.members:
+            look(self.database)
         facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
         decision = plan(facts)
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
-                return self._skip(decision.reason)
+                return self._wait(decision.because_of(seen.stalled))
             case Merge():
                 return self._merge(decision)
             case Snapshot():
@@ -116,6 +118,11 @@ class Tick:
         wait, offsets = quiet_look(self.database)
         cut = offsets.last_cut()
         return wait if cut is not None and merged == cut.number else None
+
+    def _wait(self, decision: Wait) -> dg.SensorResult:
+        if decision.alarm:
+            raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
+        return self._skip(decision.reason)
 
     # -- Decisions -----------------------------------------------------------------------------------------
 

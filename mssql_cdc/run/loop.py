@@ -56,6 +56,7 @@ class Follower:
     _known: set[int] = field(default_factory=set)
     _retries: Retries | None = None
     _due: float = 0.0
+    _alarmed: bool = False
 
     def attempt(self) -> Done | None:
         """A step, unless the last one failed a moment ago; None when none was made or it failed.
@@ -79,7 +80,15 @@ class Follower:
             return None
         retries.succeeded()
         self.failure = None
+        self._say_alarm()
         return done
+
+    def _say_alarm(self) -> None:
+        """A source whose capture stands still is named once, until it goes on."""
+        alarm = isinstance(self.decision, Wait) and self.decision.alarm
+        if alarm and not self._alarmed:
+            self.database.log(f"{self.database.catalog}: {getattr(self.decision, 'reason', '')}")
+        self._alarmed = alarm
 
     def step(self) -> Done:
         """Look, decide, carry it out; a quiet source is only asked whether it has captured anything.
@@ -100,6 +109,8 @@ class Follower:
         decision = plan(seen.facts)
         if isinstance(decision, Snapshot) and not self.snapshots:
             decision = Wait(f"{decision.id} is taken by another run")
+        if isinstance(decision, Wait):
+            decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(seen.facts, decision)
         done = execute(self.database, seen, decision, merge=self.merge)
@@ -194,6 +205,8 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         waits = isinstance(follower.decision, Wait)
         if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
             break
+        if isinstance(follower.decision, Wait) and follower.decision.alarm:
+            raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
             what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)

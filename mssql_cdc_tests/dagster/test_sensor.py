@@ -67,6 +67,18 @@ def test_a_range_that_is_asked_for_is_not_asked_for_again_while_it_runs(streamin
     assert started.run_id[:8] in streaming.tick().skip_message
 
 
+@pytest.mark.feature("STR-14")
+def test_a_capture_that_stands_still_is_a_red_tick(streaming, faults):
+    assert "no changes" in streaming.tick().skip_message
+    streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    for _ in range(2):  # a thorough look, then a quiet one
+        with pytest.raises(dg.Failure, match=r"no changes.*capture has not scanned since .* Agent is not running"):
+            streaming.tick()
+    streaming.shop.run("EXEC sandbox.agent_start")
+    streaming.shop.scan()
+    assert "no changes" in streaming.tick().skip_message
+
+
 def test_a_run_that_was_launched_by_hand_holds_the_next_range_back(streaming):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
     streaming.shop.scan()

@@ -66,7 +66,7 @@ def open_bulk(
         with control(connection, catalog, autocommit=False) as opened:
             yield _RowBulk(opened, fetch_rows or _BY_ROWS_BATCH)
         return
-    with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
+    with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
         raw = arrow_odbc.connect(
             connection_string(connection, catalog),
             login_timeout_sec=connection.login_timeout_s,

@@ -12,9 +12,9 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead, Parts
-from mssql_cdc.source.sqlserver import chunks, log_end, positions, volume
+from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
-from mssql_cdc.source.sqlserver.catalog import captured_tables, database, signal_table
+from mssql_cdc.source.sqlserver.catalog import captured_names, captured_tables, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -128,6 +128,23 @@ class SqlServerSession:
     def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
         by_function = self.connector.streaming.query_mode == "function"
         return [_through_functions(table) for table in tables] if by_function else tables
+
+    def left_out(self) -> list[str]:
+        """The captured tables that the filters do not let through (`catalog`)."""
+        matches = self.connector.filters.tables.matches
+        return [table.text for table in captured_names(self.control) if not matches(*table.parts)]
+
+    def hidden(self) -> int:
+        """How many capture instances belong to tables that the login cannot see (`health`)."""
+        return health.hidden(self.control)
+
+    def has_table(self, name: str) -> bool:
+        """Whether the login can see a table of this name (`health`)."""
+        return health.has_table(self.control, name)
+
+    def stalled(self) -> str | None:
+        """What to say when capture stands still (`health`)."""
+        return health.stalled(self.control, self.connector.connection)
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""

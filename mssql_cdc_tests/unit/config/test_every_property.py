@@ -39,7 +39,7 @@ from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
-from mssql_cdc.source.sqlserver import connect, snapshot_reader
+from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk
@@ -156,6 +156,8 @@ class Recorder:
 
     seen: list[Any] = field(default_factory=list[Any])
 
+    catalog = "shop"
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def note(*given: Any, **_more: Any) -> Any:
             self.seen.append(given)
@@ -252,6 +254,12 @@ def bound(connector: Connector) -> Any:
     return recorder.seen
 
 
+def agent_asked(connector: Connector) -> Any:
+    recorder = Recorder()
+    health.agent_runs(recorder, connector.connection)  # type: ignore[arg-type]
+    return recorder.seen
+
+
 def guarded_tables(connector: Connector) -> Any:
     said: list[str] = []
     try:
@@ -283,8 +291,8 @@ def by_function(connector: Connector) -> Any:
 
 
 def lock_refused(connector: Connector) -> Any:
-    unreachable = replace(connector, connection=replace(connector.connection, odbc_driver="/no/such/driver.so"))
-    with pytest.raises(ConfigurationError) as caught, SqlServerSource(unreachable).locked("shop", [THINGS]):
+    unreachable = replace(connector, connection=replace(connector.connection, hostname="127.0.0.1", port=1))
+    with pytest.raises(MssqlCdcError) as caught, SqlServerSource(unreachable).locked("shop", [THINGS]):
         pass
     return "snapshot.locking.mode" in str(caught.value)
 
@@ -343,6 +351,8 @@ OBSERVED: Mapping[str, Any] = {
     "database.connection.timeout.ms": read_from(connect, "connection.login_timeout_s"),
     "database.query.timeout.ms": read_from(connect, "connection.query_timeout_ms"),
     "custom.retriable.exception": lambda c: c.connection.is_retriable("bad weather today"),
+    "connection.validation.timeout.ms": lambda c: reach.probe_seconds(c.connection),
+    "database.sqlserver.agent.status.query": agent_asked,
     "database.server.timezone": lambda c: change_reader(c)[2].server_timezone,
     "signal.data.collection": captured,
     "signal.enabled.channels": read_in(signals, "connector.signals.channels"),
