@@ -8,6 +8,8 @@ from __future__ import annotations
 import selectors
 import socket
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import SourceUnavailableError
@@ -47,7 +49,7 @@ def probe_seconds(connection: Connection) -> float:
     return min(MOST_SECONDS if configured is None else configured / 1000, max(connection.login_timeout_s, 1))
 
 
-def _accepts(addresses: list[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple]], seconds: float) -> bool:  # type: ignore[type-arg]
+def _accepts(addresses: Sequence[tuple[Any, ...]], seconds: float) -> bool:
     """Whether one of the addresses accepts a connection in time; all are tried at once, as a listener may have many."""
     end = time.monotonic() + seconds
     with selectors.DefaultSelector() as waiting:
