@@ -14,7 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_vali
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
 from mssql_cdc.config.patterns import compile_java
 from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.errors import MissingSecretError
 
 _JDBC_LOGIN_TIMEOUT_S = 30
@@ -123,6 +124,14 @@ class Connection:
         if self.port is not None:
             return f"{self.hostname}:{self.port}"
         return f"{self.hostname}\\{self.instance}" if self.instance else self.hostname
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the password and every secret driver setting out of a text."""
+        named = [(one.name, one.value) for one in (*self.driver_settings, *self.database_settings)]
+        named += [(one.keyword, one.value) for one in self.odbc_extra]
+        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
+        return Redactor((*([self.password] if self.password else []), *found))
 
     def is_retriable(self, message: str) -> bool:
         """Whether `custom.retriable.exception` matches the message of an error."""

@@ -18,7 +18,8 @@ from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
 from mssql_cdc.config.property import GivenProperty, Group, Report, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.config.snapshot_settings import (
     NotificationSettings,
     SignalSettings,
@@ -189,6 +190,16 @@ class Connector:
     properties: tuple[tuple[str, str | Secret], ...] = ()
     notices: tuple[str, ...] = ()
     unrendered: tuple[str, ...] = ()
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes every secret of the configuration out of a text."""
+        named = (*self.delta.storage, *self.spark.conf)
+        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
+        filters = self.filters
+        salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
+        key = [self.delta.key_secret] if self.delta.key_secret is not None else []
+        return Redactor((*self.connection.redact.secrets, *found, *salts, *key))
 
     def require_rendered(self) -> None:
         """Raise ConfigurationError when records would differ from those that consumers expect."""

@@ -63,7 +63,8 @@ def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEv
         if by_sensor and keys and parse_snapshot_key(keys[0]) is None:
             yield from _loop_mode(work, reporter, started=time.monotonic())
     except MssqlCdcError as error:
-        raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+        text = setup.connector.redact(f"{type(error).__name__}: {error}")
+        raise dg.Failure(text, allow_retries=False) from (error if text.endswith(str(error)) else None)
     reporter.raise_failures()
 
 

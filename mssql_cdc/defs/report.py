@@ -204,7 +204,8 @@ class Reporter:
         if self.failures:
             lines = "; ".join(f"{table}: {error}" for table, error in self.failures.items())
             word = "table" if len(self.failures) == 1 else "tables"
-            raise dg.Failure(f"{len(self.failures)} {word} failed: {lines}", allow_retries=False)
+            text = self.setup.connector.redact(f"{len(self.failures)} {word} failed: {lines}")
+            raise dg.Failure(text, allow_retries=False)
 
     def _materialize(self, key: dg.AssetKey, partition: str | None, values: Mapping[str, Any]) -> StepEvent:
         metadata = event_metadata(values)

@@ -58,7 +58,7 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
             _ensure_pool(context.instance, setup)
             return tick.result()
         except MssqlCdcError as error:
-            line = f"{type(error).__name__}: {error}"
+            line = setup.connector.redact(f"{type(error).__name__}: {error}")
             if error.retriable or isinstance(error, FencedError):
                 return dg.SkipReason(line)  # The next tick tries again.
         # A red tick, where somebody has to do something; the trace would not say more than the message.

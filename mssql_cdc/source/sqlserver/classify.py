@@ -56,6 +56,10 @@ _ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.
 _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
 _OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
 _SCHEMA = re.compile(r"schema '([^']*)'")
+_ROW_VALUE = re.compile(
+    r"(\bvalue:? (?:is )?)('.*'|\(.*\))(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
+    re.IGNORECASE | re.DOTALL,
+)
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -88,7 +92,7 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return error
     found = driver_message(error)
     number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
-    shown = f"{found.text}{number}, while {doing}"
+    shown = f"{_without_values(found.text)}{number}, while {doing}"
     if found.number == STALE_READER:
         return StaleReaderError(
             f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
@@ -109,6 +113,11 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return SourceUnavailableError(shown)
     advice = _ADVICE.get(found.number)
     return SourceError(f"{shown}; {advice}" if advice else shown)
+
+
+def _without_values(text: str) -> str:
+    """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
+    return _ROW_VALUE.sub(r"\1***", text)
 
 
 def _tls_remedy(text: str) -> str | None:

@@ -240,9 +240,8 @@ def translated(connection: Connection, doing: str) -> Generator[None, None, None
 
 
 def without_secrets(connection: Connection, text: str) -> str:
-    """The text with the resolved password replaced by `***`."""
-    password = connection.password.read() if connection.password else ""
-    return text.replace(password, "***") if password else text
+    """The text with every secret of the connection replaced by `***`, however the driver has escaped it."""
+    return connection.redact(text)
 
 
 def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, str]]:
