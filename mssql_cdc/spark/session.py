@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +76,7 @@ class SparkSettings:
     memory: str = "2g"
     jars: str | None = None
     short_lived: bool = True
-    confs: Mapping[str, str] = field(default_factory=dict)
+    confs: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def from_environment(
@@ -127,9 +127,10 @@ def _launch(confs: Mapping[str, str]) -> None:
     that only we can read takes their place; it is gone when the JVM has read it.
     """
     from pyspark import SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]
 
-    if SparkContext._gateway is not None:  # noqa: SLF001 - no public way to know
+    # No public way tells whether there is a JVM, or makes the next context use this one.
+    if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return
     given = os.environ.get(_SUBMIT_ARGUMENTS)
     handle, path = tempfile.mkstemp(prefix="mssql_cdc-spark-", suffix=".properties")  # mode 600
@@ -137,7 +138,8 @@ def _launch(confs: Mapping[str, str]) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in confs.items())
         os.environ[_SUBMIT_ARGUMENTS] = f"--load-spark-defaults --properties-file {path} {given or 'pyspark-shell'}"
-        SparkContext._ensure_initialized(gateway=launch_gateway())  # noqa: SLF001 - or every context would start its own
+        initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        initialize(gateway=launch_gateway())
     finally:
         Path(path).unlink()
         os.environ.pop(_SUBMIT_ARGUMENTS)
@@ -184,7 +186,9 @@ def verify_session(session: SparkSession) -> None:
 
 
 @contextmanager
-def private_session(session: SparkSession, confs: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def private_session(
+    session: SparkSession, confs: Mapping[str, str] | None = None
+) -> Generator[SparkSession, None, None]:
     """A session of its own on the same application, with `confs` set until the block ends.
 
     For MERGE, OPTIMIZE and ALTER: their txn and userMetadata are session confs, and one that leaks makes a later

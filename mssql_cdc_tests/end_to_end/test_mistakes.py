@@ -162,7 +162,7 @@ def tick(place: Place) -> str:
     tables = [one for listed in read_table_list(place.config).values() for one in listed]
     with dg.instance_for_test() as instance:
         found = build_definitions(load_connector(place.config), tables=tables, warehouse=str(place.warehouse))
-        (sensor,) = found.sensors or ()
+        (sensor,) = list(found.sensors or ())
         context = dg.build_sensor_context(
             instance=instance, repository_def=found.get_repository_def(), last_sensor_start_time=1.0
         )

@@ -29,6 +29,7 @@ from mssql_cdc.config.documentation import default_text
 from mssql_cdc.config.property import Effect, Property, shown_name
 from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.follow import current, signals
 from mssql_cdc.lsn import LsnRange
@@ -298,7 +299,7 @@ def lock_refused(connector: Connector) -> Any:
 
 
 def sensor(connector: Connector) -> Any:
-    (found,) = build_definitions(connector, tables=[THINGS]).sensors or ()
+    (found,) = list(build_definitions(connector, tables=[THINGS]).sensors or ())
     return found.minimum_interval_seconds, connector.streaming.poll_seconds  # type: ignore[union-attr]
 
 
@@ -385,7 +386,7 @@ OBSERVED: Mapping[str, Any] = {
     "errors.max.retries": retries,
     "retriable.restart.connector.wait.ms": lambda c: (limits(c), retries(c)),
     "delta.warehouse": keys,
-    "delta.storage.*": lambda c: Database.of(c, "shop", spark=lambda: None).storage,
+    "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
     "delta.current.interval": read_in(current, "connector.delta.current_interval_s"),
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
     "dagster.range.max.rows": bound,

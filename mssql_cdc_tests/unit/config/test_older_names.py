@@ -1,4 +1,4 @@
-"""Names of older Debezium versions, properties that are not implemented, and those that only Kafka has."""
+"""Names from older Debezium versions, properties that are not implemented, and Kafka-only properties."""
 
 import io
 
