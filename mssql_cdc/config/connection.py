@@ -89,8 +89,8 @@ class Connection:
     initial_statements: str | None = prop("database.initial.statements", None, effect=Effect.REFUSED)
     """Runs these statements on each new connection, separated by `;` (`;;` is a semicolon)."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
-    """Asks, at a start and when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]`
-    stands for the quoted database. By default `sys.dm_server_services` is asked, where the login may."""
+    """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
+    quoted database. By default `sys.dm_server_services` is asked, where the login may."""
     server_timezone: Annotated[str, AfterValidator(_zone)] | None = prop("database.server.timezone", None, "STR-13")
     """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
     odbc_driver: str | None = None

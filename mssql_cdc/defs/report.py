@@ -121,7 +121,9 @@ class Reporter:
         """Yield the events of the steps that followed a range."""
         own = self.setup.transactions_key
         if done.complete or (not done.read and own in self.context.selected_asset_keys):
-            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
+            enabled = self.setup.connector.records.transaction_metadata
+            note = None if enabled else "provide.transaction.metadata is false: nothing is written"
+            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete, "note": note}
             yield self._materialize(own, key, values)
         for part in done.results:
             yield from self.currents(part.merged)

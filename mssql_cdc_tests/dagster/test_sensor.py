@@ -57,6 +57,8 @@ def test_a_new_database_is_snapshotted_and_then_streamed(shop, locate, spark):
     assert quiet["cursor"]["merged"] is not None
     assert "no changes" in location.tick().skip_message
     assert json.loads(location.cursor) == quiet
+    (followed, *_) = location.materializations(location.names.extra_key("transactions"))
+    assert "nothing is written" in metadata(followed)["mssql_cdc/note"]
     assert shop.connection.password.read() not in shown(location.instance) + location.cursor
 
 
