@@ -231,6 +231,18 @@ class ModelServerSession(ModelSession):
     def tables(self) -> list[CapturedTable]:
         return [table.captured() for table in self.source.tables.values() if table.instances]
 
+    def left_out(self) -> list[str]:
+        return []
+
+    def hidden(self) -> int:
+        return 0
+
+    def has_table(self, name: str) -> bool:
+        return name in self.source.tables
+
+    def stalled(self) -> str | None:
+        """The model captures when a schedule says so, and is never late."""
+
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
 
