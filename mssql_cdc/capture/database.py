@@ -62,8 +62,12 @@ class Database:
         # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
         storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
-        source = source or open_source(connector)
-        return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, log)
+        source, redact = source or open_source(connector), connector.redact
+
+        def redacted(line: str) -> None:
+            log(redact(line))
+
+        return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, redacted)
 
     def session(self) -> AbstractContextManager[SourceSession]:
         """A session on the database, for questions."""

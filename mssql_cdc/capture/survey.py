@@ -33,7 +33,8 @@ LEAST_IDLE = timedelta(minutes=1)
 class Survey:
     """The facts, and what they were made of; a step commits from these states and from no others.
 
-    `requests` are the snapshots that were asked for and have not begun.
+    `requests` are the snapshots that were asked for and have not begun. `stalled` is what is wrong with the source's
+    capture.
     """
 
     facts: Facts
@@ -41,6 +42,7 @@ class Survey:
     history: SchemaHistory
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
+    stalled: str | None = None
 
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
@@ -127,7 +129,8 @@ def survey(
             cursor=cursor,
         )
         facts = _bounded(session, database, facts, tables)
-    return Survey(facts, offsets, history, tables, requests)
+        stalled = session.stalled()
+    return Survey(facts, offsets, history, tables, requests, stalled)
 
 
 def policy(database: Database) -> SnapshotPolicy:

@@ -72,6 +72,7 @@ def records(output: Output, *, config: Path, warehouse: str | None, target: str)
     from mssql_cdc.run.databases import warehouse_path
 
     connector = load(output, config)
+    connector.require_rendered()  # Before a file is emptied for nothing.
     with open_sink(target) as sink:
         count = write_records(connector, sink=sink, warehouse=warehouse_path(warehouse))
     output.line(f"{count} records")

@@ -54,10 +54,12 @@ def check(output: Output, *, config: Path, warehouse: str | None) -> None:
     """
     from mssql_cdc.check.run import check_databases, raise_differences
     from mssql_cdc.run.execute import refresh_current
+    from mssql_cdc.run.start import look
 
     done: list[TableCheck] = []
     with opened(output, config, warehouse) as databases:
         for database in databases:
+            look(database)
             for error in refresh_current(database).errors.values():
                 raise error
         try:

@@ -58,6 +58,7 @@ def load(output: Output, config: Path) -> Connector:
     from mssql_cdc.config import load_connector
 
     connector = load_connector(config)
+    output.redact = connector.redact
     for notice in connector.notices:
         output.line(notice)
     return connector

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -27,10 +28,11 @@ _WIDEST = 10_000
 
 
 class Output:
-    """The two streams of one command. `debug`: errors come with their trace."""
+    """The two streams of one command. `debug`: errors come with their trace; `redact` takes secrets out of notes."""
 
     def __init__(self, results: TextIO | None = None, notes: TextIO | None = None) -> None:
         self.debug = False
+        self.redact: Callable[[str], str] = str
         self._results = results or sys.stdout
         self._notes = notes or sys.stderr
 
@@ -78,7 +80,13 @@ class Output:
         self._results.write(f"{text}\n")
         self._results.flush()
 
+    def trace(self, error: BaseException) -> None:
+        """Where an error came from."""
+        self._notes.write(self.redact("".join(traceback.format_exception(error))))
+        self._notes.flush()
+
     def _note(self, head: str, text: str, *, style: str) -> None:
+        text = self.redact(text)
         if not is_terminal(self._notes):
             self._notes.write(f"{head}{text}\n")
             self._notes.flush()

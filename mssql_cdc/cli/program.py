@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(output: Output, error: Exception, code: int) -> int:
     """Say what went wrong: one line, but a line each where a configuration has several problems."""
     if output.debug:
-        traceback.print_exception(error)
+        output.trace(error)
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     separator = "\n  " if isinstance(error, ConfigurationError) else " "
     name = "" if isinstance(error, MssqlCdcError) else f"{type(error).__name__}: "

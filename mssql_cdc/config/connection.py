@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
+from mssql_cdc.config.patterns import compile_java
 from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.errors import MissingSecretError
 
 _JDBC_LOGIN_TIMEOUT_S = 30
@@ -35,6 +37,11 @@ def _zone(name: str) -> str:
     except (ZoneInfoNotFoundError, ValueError):
         raise ValueError(f"found {name!r}, expected an IANA name such as Europe/Paris") from None
     return name
+
+
+def _expression(text: str) -> str:
+    compile_java(text)
+    return text
 
 
 @section(Group.CONNECT)
@@ -72,12 +79,18 @@ class Connection:
     30 s."""
     query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
     """Limits the time of one statement in milliseconds; 0 = no limit."""
-    validation_timeout_ms: int = prop("connection.validation.timeout.ms", 60_000, "PRE-05", ge=1)
-    """Limits the time of the connection test in milliseconds."""
+    validation_timeout_ms: int | None = prop("connection.validation.timeout.ms", None, "PRE-05", debezium=60_000, ge=1)
+    """Limits how long the server may take, in milliseconds, to accept a connection on its port, which is tried before
+    each login; 4,000 by default. It is never longer than a login may take (`driver.loginTimeout`)."""
+    retriable_messages: Annotated[str, AfterValidator(_expression)] | None = prop(
+        "custom.retriable.exception", None, "ERR-02", group=Group.STREAM
+    )
+    """Matches (as a whole, a regular expression) the messages of further retriable errors of the server."""
     initial_statements: str | None = prop("database.initial.statements", None, effect=Effect.REFUSED)
     """Runs these statements on each new connection, separated by `;` (`;;` is a semicolon)."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
-    """Asks whether SQL Server Agent runs; `#db` or `[#db]` stands for the quoted database."""
+    """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
+    quoted database. By default `sys.dm_server_services` is asked, where the login may."""
     server_timezone: Annotated[str, AfterValidator(_zone)] | None = prop("database.server.timezone", None, "STR-13")
     """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
     odbc_driver: str | None = None
@@ -104,6 +117,26 @@ class Connection:
         if "database.instance" in given and "database.port" not in given:
             derived["port"] = None
         return derived | given
+
+    @property
+    def address(self) -> str:
+        """The server, as messages name it."""
+        if self.port is not None:
+            return f"{self.hostname}:{self.port}"
+        return f"{self.hostname}\\{self.instance}" if self.instance else self.hostname
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the password and every secret driver setting out of a text."""
+        named = [(one.name, one.value) for one in (*self.driver_settings, *self.database_settings)]
+        named += [(one.keyword, one.value) for one in self.odbc_extra]
+        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
+        return Redactor((*([self.password] if self.password else []), *found))
+
+    def is_retriable(self, message: str) -> bool:
+        """Whether `custom.retriable.exception` matches the message of an error."""
+        expression = self.retriable_messages
+        return expression is not None and compile_java(expression).fullmatch(message) is not None
 
     def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
         """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""

@@ -28,13 +28,16 @@ value and all properties that exclude each other. The column *effect* says what 
 |---|---|
 |  | The property works as described. |
 | translated | The property sets something else that has the same meaning here. |
-| none | The property has no meaning outside Kafka, Java or Debezium itself. One notice says so. |
-| not yet | The property is not implemented yet, and no row differs without it. One notice says so. |
-| refused | The property is not implemented yet, and rows would differ without it. Only its default is accepted. |
+| none | The property has no meaning outside Kafka, Java or Debezium itself. A notice at each start says so. |
+| no records | Consumers would receive other records. Capture works; `mssql-cdc records` refuses to render any. |
+| refused | It is not built, and rows would differ without it. Only its default is accepted. |
 
-* Any value may contain `${env:NAME}` and `${file:path:key}`. They are resolved when the file is loaded. In passwords,
-  users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and `delta.key.secret` they are resolved only where the
-  value is used.
+Notices appear in the command line, in the log of each Dagster run and sensor, and in the metadata of each
+`schema_history` asset.
+
+* Any value may contain `${env:NAME}` and `${file:path:key}`; any other `${provider:…}` is refused. References are
+  resolved when the file is loaded. In passwords, users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and
+  `delta.key.secret` they are resolved only where the value is used.
 * A list of regular expressions (*regexes*) is separated by commas; `\,` is a comma in an expression. An expression
   matches the whole name and ignores case. Tables are `schema.table`; an expression with two dots or more may name
   `db.schema.table` as well.
@@ -44,14 +47,15 @@ value and all properties that exclude each other. The column *effect* says what 
 _JDBC = """## JDBC settings
 
 Set them as `driver.<name>` or `database.<name>`. An `odbc.<keyword>` of your own wins over a translated one.
-`loginTimeout` limits the time of a login.
+`loginTimeout` limits the time of a login. Connections are encrypted unless `database.encrypt=false` says otherwise, as
+Debezium's are. Microsoft's driver also verifies the server's certificate; FreeTDS only encrypts.
 """
 
 _EFFECTS = {
     Effect.EFFECTIVE: "",
     Effect.TRANSLATED: "translated",
     Effect.INERT: "none",
-    Effect.PLANNED: "not yet",
+    Effect.NO_RECORDS: "no records",
     Effect.REFUSED: "refused",
 }
 
@@ -65,7 +69,7 @@ def configuration_document() -> str:
     own = [f"`{one.jdbc}` | `{one.odbc}` | {_code(one.freetds)}" for one in TWINS]
     others = [f"{why} | {_codes(names.split())}" for why, names in WITHOUT_TWIN.items()]
     parts += [_JDBC, *_table("JDBC | Microsoft's ODBC driver | FreeTDS", own)]
-    parts += ["The others have no effect; one notice for each gives the reason:\n", *_table("reason | JDBC", others)]
+    parts += ["The others have no effect; a notice gives the reason:\n", *_table("reason | JDBC", others)]
     return "\n".join(parts)
 
 
@@ -78,8 +82,9 @@ def _row(one: Property) -> str:
     meaning = one.text.replace("|", "\\|")
     for text, values in (
         ("Older name:", one.older),
-        ("Not implemented yet, refused:", one.refused),
-        ("Not implemented yet, without effect:", one.planned),
+        ("Refused:", one.refused),
+        ("Without meaning here:", one.inert),
+        ("No records are rendered with", one.unrendered),
         ("Cannot be set together with", (one.excludes,) if one.excludes else ()),
         ("Debezium's default:", (_text(one.debezium),) if one.debezium is not None else ()),
     ):

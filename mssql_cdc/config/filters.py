@@ -144,32 +144,6 @@ class ColumnFilter:
         return not (self.exclude and self.exclude.matches(name, long_name))
 
 
-@section(Group.RECORD)
-class SourceTypeFilter:
-    """Which columns carry their source type as schema parameters in the records."""
-
-    columns: _LongNames = prop("column.propagate.source.type", _NONE, "FLT-11")
-    """Adds the source type, length and scale of these columns to the record schema."""
-    types: _LongNames = prop("datatype.propagate.source.type", _NONE, "FLT-12")
-    """Does the same for columns of these types, `schema.table.typeName`."""
-
-    def matches(self, catalog: str, schema: str, table: str, column: str, type_name: str) -> bool:
-        """Whether the records carry the source type of the column.
-
-        Args:
-            catalog: the database.
-            schema: the table's schema.
-            table: the table's name.
-            column: the column's name.
-            type_name: SQL Server's name of its type.
-        """
-        for patterns, last in ((self.columns, column), (self.types, type_name)):
-            name = f"{schema}.{table}.{last}"
-            if patterns and (patterns.matches(name) or patterns.matches(f"{catalog}.{name}")):
-                return True
-        return False
-
-
 @section(Group.MASK)
 class Filters:
     """What is captured, and what is hidden of it."""

@@ -1,26 +1,33 @@
 """Properties without a meaning here: those of Kafka, Kafka Connect and Java, and those that Debezium ignores as well.
 
-They are accepted, so that a connector's JSON works unchanged; each one that is set gives one line of notice. Their
-values are checked and then dropped: `Connector` does not have them.
+They are accepted, so that a connector's JSON works unchanged; one line of notice names those that are set. Their
+values are checked and then dropped: `Connector` does not have them. Those that change the records which consumers
+receive refuse the rendering of records.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
-from mssql_cdc.config.property import Effect, GivenProperty, Group, prop, section
+from pydantic import ValidationInfo, model_validator
+
+from mssql_cdc.config.patterns import PatternList
+from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, prop, regexes, section
 
 Names = tuple[str, ...]
 Family = tuple[GivenProperty, ...]
 
 _kafka = partial(prop, effect=Effect.INERT)
+_shape = partial(prop, effect=Effect.NO_RECORDS)
+_lineage = partial(prop, effect=Effect.INERT, group=Group.LINEAGE, features="OL-02")
 _history = partial(prop, effect=Effect.INERT, group=Group.HISTORY, features="SCH-01 SCH-04")
 _record = partial(prop, effect=Effect.INERT, group=Group.RECORD)
 _signal = partial(prop, effect=Effect.INERT, group=Group.SIGNAL, features="SIG-05")
 _snapshot = partial(prop, effect=Effect.INERT, group=Group.SNAPSHOT)
 _stream = partial(prop, effect=Effect.INERT, group=Group.STREAM)
 
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _HISTORY = "schema.history.internal"
 _HISTORY_CLASS = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 
@@ -30,34 +37,37 @@ class InertSettings:
     """One field for each; nothing reads them."""
 
     # Kafka Connect
-    connector_class: str | None = _kafka("connector.class", None)
-    """Names the connector's Java class."""
     task_id: str | None = _kafka("task.id", None)
     """Is set by Kafka Connect itself."""
     tasks_max: int = _kafka("tasks.max", 1)
     """Limits Kafka Connect's tasks. Here each database has its own assets."""
-    transforms: Names = _kafka("transforms", ())
-    """Lists single message transforms. Records are rendered without them."""
+    transforms: Names = _shape("transforms", ())
+    """Lists single message transforms, which change records."""
     transforms_settings: Family = _kafka("transforms.*", ())
     """Sets an option of a transform."""
     predicates: Names = _kafka("predicates", ())
     """Lists predicates of transforms."""
     predicates_settings: Family = _kafka("predicates.*", ())
     """Sets an option of a predicate."""
-    converters: Names = _kafka("converters", ())
-    """Lists Java converters of values. Columns keep their lossless types."""
-    post_processors: Names = _kafka("post.processors", ())
-    """Lists Java post-processors."""
-    key_converter: str | None = _kafka("key.converter", None)
-    """Names Kafka Connect's converter of keys."""
+    converters: Names = _shape("converters", ())
+    """Lists Java converters of values, which change records. Columns in the lake keep their lossless types."""
+    post_processors: Names = _shape("post.processors", ())
+    """Lists Java post-processors, which change records."""
+    key_converter: str | None = _shape("key.converter", None, rendered=(_JSON,))
+    """Names Kafka Connect's converter of keys. Records are JSON without schemas: only `JsonConverter` is rendered, with
+    `schemas.enable=false`."""
+    key_schemas: bool | None = _shape("key.converter.schemas.enable", None, rendered=("false",))
+    """Adds the schema to each key; Kafka Connect's default is true."""
     key_converter_settings: Family = _kafka("key.converter.*", ())
     """Sets an option of the key converter."""
-    value_converter: str | None = _kafka("value.converter", None)
-    """Names Kafka Connect's converter of values."""
+    value_converter: str | None = _shape("value.converter", None, rendered=(_JSON,))
+    """Names Kafka Connect's converter of values, as `key.converter` that of keys."""
+    value_schemas: bool | None = _shape("value.converter.schemas.enable", None, rendered=("false",))
+    """Adds the schema to each value; Kafka Connect's default is true."""
     value_converter_settings: Family = _kafka("value.converter.*", ())
     """Sets an option of the value converter."""
     header_converter: str | None = _kafka("header.converter", None)
-    """Names Kafka Connect's converter of headers."""
+    """Names Kafka Connect's converter of headers. Headers are written as JSON."""
     header_converter_settings: Family = _kafka("header.converter.*", ())
     """Sets an option of the header converter."""
     topic_creation: Family = _kafka("topic.creation.*", ())
@@ -155,6 +165,74 @@ class InertSettings:
     history_settings: Family = _history(f"{_HISTORY}.*", (), older=("database.history.*",))
     """Sets an option of the store, its producer or its consumer."""
 
+    only_captured_tables: bool = _history(f"{_HISTORY}.store.only.captured.tables.ddl", False, features="SNP-19 SCH-11")
+    """Keeps the structure of captured tables only, as is always done here."""
+    only_captured_databases: bool = _history(f"{_HISTORY}.store.only.captured.databases.ddl", False, features="SCH-11")
+    """Keeps the structure of captured databases and schemas only, as is always done here."""
+
+    # What is always, or never, so here
+    decisions_schema: bool = _snapshot("snapshot.mode.configuration.based.snapshot.schema", False, features="SNP-08")
+    """Reads the table structure, in the mode `configuration_based`. Here it is always read."""
+    decisions_schema_error: bool = _snapshot(
+        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, features="SNP-08"
+    )
+    """Reads a lost table structure again, in the mode `configuration_based`. Here it is read at every look."""
+    snapshot_delay_ms: int = _snapshot("snapshot.delay.ms", 0, features="SNP-30", ge=0)
+    """Waits until Kafka Connect has spread its tasks before a snapshot. Here nothing moves a snapshot."""
+    scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")
+    """Reads the structure of all tables, even if some are filtered. Here only captured tables are read."""
+    streaming_delay_ms: int = _stream("streaming.delay.ms", 0, features="SNP-30", ge=0)
+    """Lets Kafka Connect flush its offsets between a snapshot and streaming. Here a snapshot's end is committed."""
+    check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
+    """Checks that the log still has the position. Here the check cannot be turned off."""
+    signal_file: str = _signal("signal.file", "file-signals.txt", features="SIG-06")
+    """Names the file of the channel `file`, which is refused."""
+
+    # Schemas of records, which are written without them
+    source_types: Annotated[PatternList, regexes(3)] = _record(
+        "column.propagate.source.type", PatternList(), features="FLT-11"
+    )
+    """Adds the source type of these columns to the record schema. Records are written without schemas."""
+    source_type_names: Annotated[PatternList, regexes(3)] = _record(
+        "datatype.propagate.source.type", PatternList(), features="FLT-12"
+    )
+    """Does the same for columns of these types, `schema.table.typeName`."""
+    schema_names: Literal["none", "avro", "avro_unicode"] = _record(
+        "schema.name.adjustment.mode", "none", features="TOP-08"
+    )
+    """Selects how schema names are made valid for Avro. Records are written without schemas."""
+    placeholder: str = _record("unavailable.value.placeholder", "__debezium_unavailable_value")
+    """Stands for a value that the post-processor ReselectColumns cannot read. Debezium's SQL Server connector itself
+    sends null for a value that CDC did not deliver, and so do the records."""
+    timestamp_mode: Literal["commit", "processing"] = _record("source.timestamp.mode", "commit", features="STR-13")
+    """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
+
+    # Incremental snapshots, which are not built: their signals are answered with `ignored`
+    incremental_chunk_size: int = _snapshot("incremental.snapshot.chunk.size", 1024, features="INC-06", ge=1)
+    """Sets the rows of one chunk of an incremental snapshot. None is taken here."""
+    incremental_recompile: bool = _snapshot("incremental.snapshot.option.recompile", False, features="INC-17")
+    """Adds OPTION (RECOMPILE) to the statements of incremental snapshots. None is taken here."""
+    incremental_schema_changes: bool = _snapshot(
+        "incremental.snapshot.allow.schema.changes", False, features="EVO-10 INC-18"
+    )
+    """Tolerates ALTER TABLE while an incremental snapshot runs. None is taken here."""
+
+    # OpenLineage
+    lineage: bool = _lineage("openlineage.integration.enabled", False)
+    """Sends OpenLineage events. Here Dagster has the lineage, without a property."""
+    lineage_file: str = _lineage("openlineage.integration.config.file.path", "./openlineage.yml")
+    """Names the configuration file of the client."""
+    lineage_namespace: str | None = _lineage("openlineage.integration.job.namespace", None)
+    """Sets the namespace of the job."""
+    lineage_description: str = _lineage("openlineage.integration.job.description", "Debezium change data capture job")
+    """Describes the job."""
+    lineage_tags: str | None = _lineage("openlineage.integration.job.tags", None)
+    """Tags the job."""
+    lineage_owners: str | None = _lineage("openlineage.integration.job.owners", None)
+    """Names the owners of the job."""
+    lineage_datasets: str | None = _lineage("openlineage.integration.dataset.kafka.bootstrap.servers", None)
+    """Sets the namespace of output data sets."""
+
     # Without effect in Debezium's SQL Server connector as well
     schema_comments: bool = _record("include.schema.comments", False)
     """Has no effect for SQL Server."""
@@ -174,3 +252,15 @@ class InertSettings:
         "incremental.snapshot.watermarking.strategy", "insert_insert", features="INC-08"
     )
     """Selects how Debezium writes watermark rows. Here watermarks are log positions."""
+
+    @model_validator(mode="after")
+    def _check_schemas(self, info: ValidationInfo) -> InertSettings:
+        """`JsonConverter` writes schemas unless it is told not to."""
+        report = Report.of(info)
+        for name, converter, schemas in (
+            ("key", self.key_converter, self.key_schemas),
+            ("value", self.value_converter, self.value_schemas),
+        ):
+            if converter == _JSON and schemas is None:
+                report.refuse_records(f"{name}.converter.schemas.enable=true (the default)")
+        return self

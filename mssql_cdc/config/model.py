@@ -16,15 +16,27 @@ from pydantic import AfterValidator, ValidationInfo, field_validator
 from mssql_cdc.config.connection import Connection
 from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
-from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, Report, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.config.snapshot_settings import (
-    IncrementalSettings,
     NotificationSettings,
     SignalSettings,
     SnapshotSettings,
 )
+from mssql_cdc.errors import ConfigurationError
+
+SQL_SERVER = "io.debezium.connector.sqlserver.SqlServerConnector"
+_POLL_INTERVAL_MS = 500
+_TICK_SECONDS = 5
+
+
+def _sql_server(name: str) -> str:
+    """The class; Kafka Connect takes its simple name as well, with or without `Connector`."""
+    if name.strip() not in {"", SQL_SERVER, "SqlServerConnector", "SqlServer"}:
+        raise ValueError(f"found {name!r}, expected {SQL_SERVER}: nothing else is captured here")
+    return SQL_SERVER
 
 
 def _absolute(warehouse: str) -> str:
@@ -55,50 +67,49 @@ def _named(one: GivenProperty, _: Report) -> tuple[str, str | Secret]:
 class StreamingSettings:
     """Reading ranges. `max_transactions` is None unless it is set."""
 
-    poll_interval_ms: int = prop("poll.interval.ms", 500, "STR-01", ge=1)
-    """Sets how long loop mode waits, in milliseconds, before it polls an idle source again."""
-    query_mode: Literal["function", "direct"] = prop("data.query.mode", "function", "STR-05 STR-06")
-    """Selects how Debezium reads change tables. Here they are read directly wherever SELECT is granted."""
+    poll_interval_ms: int | None = prop("poll.interval.ms", None, "STR-01", debezium=500, ge=1)
+    """Sets the pause in milliseconds before an idle source is asked again: by `mssql-cdc run`, by a run in loop mode
+    (500 by default) and by the sensor (5,000 by default, rounded up to whole seconds)."""
+    query_mode: Literal["function", "direct"] | None = prop(
+        "data.query.mode", None, "STR-05 STR-06", debezium="function"
+    )
+    """Selects how changes are read: `direct` from the change tables, `function` through `fn_cdc_get_all_changes_…`. By
+    default directly wherever SELECT is granted, which is faster and knows the order of every row."""
     max_transactions: int | None = prop("max.iteration.transactions", None, "STR-02", debezium=500, ge=0)
     """Limits the transactions of one range; 0, or leaving it out, means no limit."""
     page_rows: int = prop("streaming.fetch.size", 0, "STR-08", ge=0)
     """Limits the rows of one page of a change table; 0 = the connector chooses."""
-    fetch_size: int = prop("query.fetch.size", 10_000, "STR-09", ge=0)
-    """Sets the rows of one fetch in streaming."""
-    delay_ms: int = prop("streaming.delay.ms", 0, "SNP-30", effect=Effect.PLANNED, ge=0)
-    """Waits this many milliseconds between a snapshot and streaming."""
-    check_position: bool = prop("log.position.check.enable", True, "SNP-12", effect=Effect.PLANNED)
-    """Checks that the log still has the position. Here the check cannot be turned off."""
+    fetch_size: int | None = prop("query.fetch.size", None, "STR-09", debezium=10_000, ge=0)
+    """Sets the rows of one fetch in streaming; 0, or leaving it out, lets the connector choose."""
     heartbeat_interval_ms: int = prop("heartbeat.interval.ms", 0, "HB-01", ge=0)
     """Sets the shortest time between two heartbeats in milliseconds; 0 = no heartbeats. Idle positions advance without
     them."""
     heartbeat_query: str | None = prop("heartbeat.action.query", None, "HB-03")
     """Runs this statement on the source with each heartbeat. If it fails, the poll fails."""
     max_retries: int = prop("errors.max.retries", -1, "ERR-02", ge=-1)
-    """Limits the attempts after a retriable error; -1 = no limit but `dagster.max.attempts`."""
+    """Limits how often `mssql-cdc run` tries again after a retriable error, without success in between; -1 = no limit,
+    0 = never. In Dagster the sensor tries again, and `dagster.max.attempts` limits the attempts of a range."""
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
     """Waits this many milliseconds before the next attempt."""
-    retriable_messages: str | None = prop("custom.retriable.exception", None, "ERR-02", effect=Effect.PLANNED)
-    """Matches the messages of further retriable errors."""
     failure_handling: Literal["fail"] = prop(
         "event.processing.failure.handling.mode", "fail", "ERR-01", refused=("warn", "skip", "ignore")
     )
     """Stops a table at an event that cannot be processed. Nothing is skipped silently."""
 
+    @property
+    def poll_seconds(self) -> float:
+        """The pause of a loop before it asks an idle source again."""
+        return (self.poll_interval_ms or _POLL_INTERVAL_MS) / 1000
+
+    @property
+    def tick_seconds(self) -> int:
+        """The pause between two ticks of a sensor, which has whole seconds."""
+        return _TICK_SECONDS if self.poll_interval_ms is None else -(-self.poll_interval_ms // 1000)
+
     @field_validator("max_transactions")
     @classmethod
     def _no_limit(cls, value: int | None) -> int | None:
         return value or None
-
-
-@section(Group.HISTORY)
-class SchemaHistorySettings:
-    """Which table structures are kept."""
-
-    only_captured_tables: bool = prop("schema.history.internal.store.only.captured.tables.ddl", False, "SNP-19 SCH-11")
-    """Keeps the structure of captured tables only."""
-    only_captured_databases: bool = prop("schema.history.internal.store.only.captured.databases.ddl", False, "SCH-11")
-    """Keeps the structure of captured databases and schemas only."""
 
 
 @section(Group.LAKE)
@@ -142,43 +153,21 @@ class SparkConf:
         return {name: reveal(value) for name, value in self.conf}
 
 
-@section(Group.LINEAGE)
-class LineageSettings:
-    """OpenLineage events. Dagster's own lineage needs no property."""
-
-    enabled: bool = prop("openlineage.integration.enabled", False, "OL-02", effect=Effect.PLANNED)
-    """Sends OpenLineage events."""
-    config_file: str = prop(
-        "openlineage.integration.config.file.path", "./openlineage.yml", "OL-02", effect=Effect.PLANNED
-    )
-    """Names the configuration file of the client."""
-    namespace: str | None = prop("openlineage.integration.job.namespace", None, "OL-02", effect=Effect.PLANNED)
-    """Sets the namespace of the job; `topic.prefix` by default."""
-    description: str = prop(
-        "openlineage.integration.job.description", "Debezium change data capture job", "OL-02", effect=Effect.PLANNED
-    )
-    """Describes the job."""
-    tags: str | None = prop("openlineage.integration.job.tags", None, "OL-02", effect=Effect.PLANNED)
-    """Tags the job."""
-    owners: str | None = prop("openlineage.integration.job.owners", None, "OL-02", effect=Effect.PLANNED)
-    """Names the owners of the job."""
-    dataset_namespace: str | None = prop(
-        "openlineage.integration.dataset.kafka.bootstrap.servers", None, "OL-02", effect=Effect.PLANNED
-    )
-    """Sets the namespace of output data sets."""
-
-
 @section(Group.CONNECT)
 class Connector:
     """One Debezium configuration: one logical server, one or more databases.
 
-    `topic_prefix` names it in asset keys, paths and pools; `name` appears only in Debezium's offset key. `notices`
-    are lines for the user about properties that have no effect here. `properties` is the configuration as given
-    (today's names, secrets wrapped), for showing.
+    `topic_prefix` names it in asset keys, paths and pools; `name` appears only in messages. `notices`
+    are lines for the user about properties that have no effect here, `unrendered` the properties with which records
+    would differ from those that consumers expect. `properties` is the configuration as given (today's names, secrets
+    wrapped), for showing.
     """
 
+    connector_class: Annotated[str, AfterValidator(_sql_server)] = prop("connector.class", "", "DEP-01")
+    """Names the connector's Java class, which must be that of Debezium's SQL Server connector."""
+
     name: str = prop("name", "", "DEP-01")
-    """Names the connector in Debezium's offset key; the file's name by default."""
+    """Names the connector in messages; the name of its file by default."""
     topic_prefix: Annotated[str, AfterValidator(plain)] = prop(
         "topic.prefix", ..., "TOP-07", older=("database.server.name",)
     )
@@ -192,17 +181,34 @@ class Connector:
     filters: Filters
     guardrail: GuardrailSettings
     snapshot: SnapshotSettings
-    incremental: IncrementalSettings
     notifications: NotificationSettings
     streaming: StreamingSettings
     records: RecordSettings
-    schema_history: SchemaHistorySettings
     delta: DeltaSettings
     dagster: DagsterSettings
     spark: SparkConf
-    lineage: LineageSettings
     properties: tuple[tuple[str, str | Secret], ...] = ()
     notices: tuple[str, ...] = ()
+    unrendered: tuple[str, ...] = ()
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes every secret of the configuration out of a text."""
+        named = (*self.delta.storage, *self.spark.conf)
+        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
+        filters = self.filters
+        salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
+        key = [self.delta.key_secret] if self.delta.key_secret is not None else []
+        return Redactor((*self.connection.redact.secrets, *found, *salts, *key))
+
+    def require_rendered(self) -> None:
+        """Raise ConfigurationError when records would differ from those that consumers expect."""
+        if self.unrendered:
+            raise ConfigurationError(
+                f"connector {self.name!r}: records are not rendered, because these settings change them in a way that "
+                f"is not built: {', '.join(self.unrendered)}. Remove them to render records as Debezium makes them "
+                "without these settings; capture is not affected"
+            )
 
     @field_validator("signals")
     @classmethod

@@ -27,18 +27,21 @@ from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.secret import Secret, guarded
 
 Kind = Literal["text", "bool", "int", "choice", "choices", "list", "regexes", "secret"]
+NO_MEANING = "Kafka and Java settings have no meaning here"
+"""What is said of all properties without meaning in the groups that belong to Kafka and Java."""
+_UNRENDERED = "records are not rendered with these settings; capture works"
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class Effect(Enum):
-    """What a property does here."""
+    """What a property does here. Nothing is accepted in silence without an effect."""
 
     EFFECTIVE = "effective"
     TRANSLATED = "translated"  # it sets something else, which has the same meaning here
-    INERT = "without meaning here"  # it belongs to Kafka or Java: one line of notice
-    PLANNED = "not implemented yet"  # ignoring it changes no row: one line of notice
-    REFUSED = "not implemented yet, refused"  # ignoring it would change rows: an error
+    INERT = "without meaning here"  # the notices name it
+    NO_RECORDS = "refuses the rendering of records"  # consumers would receive other records; capture works
+    REFUSED = "refused"  # ignoring it would change rows: an error
 
 
 class Group(StrEnum):
@@ -60,10 +63,15 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is found while a configuration is read: problems make it fail, notices are shown."""
+    """What is found while a configuration is read: problems make it fail, notices are shown.
+
+    `notices` are pairs of a property and what it does not do. `unrendered` names the properties without which records
+    would differ from those that consumers expect.
+    """
 
     problems: list[str] = field(default_factory=list[str])
-    notices: list[str] = field(default_factory=list[str])
+    notices: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    unrendered: list[str] = field(default_factory=list[str])
 
     @classmethod
     def of(cls, info: ValidationInfo) -> Report:
@@ -76,7 +84,21 @@ class Report:
 
     def notice(self, name: str, text: str) -> None:
         """Note what a property does not do."""
-        self.notices.append(f"{shown_name(name)}: {text}")
+        self.notices.append((shown_name(name), text))
+
+    def refuse_records(self, name: str) -> None:
+        """Note a property that changes the records which consumers receive, in a way that is not built."""
+        if name not in self.unrendered:
+            self.unrendered.append(name)
+
+    def lines(self) -> tuple[str, ...]:
+        """The notices, a line for all properties of which the same is said."""
+        names: dict[str, list[str]] = {}
+        for name, text in self.notices:
+            names.setdefault(text, []).append(name)
+        if self.unrendered:
+            names[_UNRENDERED] = self.unrendered
+        return tuple(_line(text, listed) for text, listed in names.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +127,10 @@ class Property:
         effect: what the property does here.
         older: names in older Debezium versions.
         spellings: older spellings of choices.
-        refused: Debezium's choices that are an error, because they are not implemented yet.
-        planned: choices that give a notice, because they are not implemented yet.
+        refused: Debezium's choices that are an error, because they are not built.
+        inert: choices without meaning here.
+        unrendered: choices that refuse the rendering of records; the default takes their place.
+        rendered: values that records are rendered with, of a property that otherwise refuses their rendering.
         excludes: the property that cannot be set together with this one.
         debezium: Debezium's default, where it differs.
         ge: the smallest number.
@@ -125,7 +149,9 @@ class Property:
     older: tuple[str, ...] = ()
     spellings: Mapping[str, str] = field(default_factory=dict[str, str])
     refused: tuple[str, ...] = ()
-    planned: tuple[str, ...] = ()
+    inert: tuple[str, ...] = ()
+    unrendered: tuple[str, ...] = ()
+    rendered: tuple[str, ...] = ()
     excludes: str = ""
     debezium: Any = None
     ge: int | None = None
@@ -171,15 +197,19 @@ class Property:
             ValueError: what was found and what is expected.
         """
         if self.effect is Effect.INERT:
-            report.notice(given.name, f"accepted, has no effect here. {self.text}")
+            self.note(given, report)
         if self.is_family:
             return given
         found = self._read(given.text, report)
         if found != self.default and self.effect is Effect.REFUSED:
-            raise ValueError("is not implemented yet, and rows would differ from what it asks for; remove it")
-        if found != self.default and self.effect is Effect.PLANNED:
-            report.notice(self.name, f"not implemented yet, has no effect. {self.text}")
+            raise ValueError("is not built, and rows would differ from what it asks for; remove it")
+        if found != self.default and self.effect is Effect.NO_RECORDS and given.text.strip() not in self.rendered:
+            report.refuse_records(given.name)
         return found
+
+    def note(self, given: GivenProperty, report: Report) -> None:
+        """Note that the property has no meaning here."""
+        report.notice(given.name, NO_MEANING if self.group in _FOREIGN else f"has no effect here. {self.text}")
 
     def _read(self, text: str, report: Report) -> Any:
         match self.kind:
@@ -202,11 +232,14 @@ class Property:
         written = text.strip().lower()
         value = self.spellings.get(written, written)
         if value in self.refused:
-            raise ValueError(f"found {written!r}, which is not implemented yet; use {either(self.choices)}")
+            raise ValueError(f"found {written!r}, which is not built; use {either(self.choices)}")
+        if value in self.unrendered:
+            report.refuse_records(f"{self.name}={value}")
+            return self.default if isinstance(self.default, str) else value
         if value not in self.choices:
             raise ValueError(f"found {text!r}, expected {either(self.choices)}")
-        if value in self.planned:
-            report.notice(self.name, f"{value} is not implemented yet, has no effect")
+        if value in self.inert:
+            report.notice(self.name, f"{value} has no meaning here")
         if value != written:
             report.notice(self.name, f"{written} is an older name of {value}")
         return value
@@ -295,6 +328,16 @@ def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
         return PatternList.parse(value, parts, long_form=long_form) if isinstance(value, str) else value
 
     return BeforeValidator(read)
+
+
+_FOREIGN = (Group.KAFKA, Group.HISTORY, Group.SIGNAL, Group.LINEAGE)
+"""Groups whose properties without meaning belong to Kafka and Java."""
+
+
+def _line(text: str, names: Sequence[str]) -> str:
+    if text == NO_MEANING:
+        return f"{len(names)} {NO_MEANING}: {', '.join(names)}" if len(names) > 1 else f"{names[0]} has no meaning here"
+    return f"{', '.join(names)}: {text}"
 
 
 def shown_name(name: str) -> str:

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mssql_cdc.config.catalogue import ALL, canonical_name, find, nearest
 from mssql_cdc.config.model import Configuration, Connector
-from mssql_cdc.config.property import GivenProperty, Property, Report, shown_name, split
-from mssql_cdc.config.secret import Secret, guarded, has_reference, resolve
+from mssql_cdc.config.property import NO_MEANING, Effect, GivenProperty, Property, Report, shown_name, split
+from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import ConfigurationError, MissingSecretError
 
 _NAME_OTHERS = ("converters", "post.processors")
@@ -44,7 +44,9 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
     if isolation != connector.snapshot.isolation:
         report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot, the connection is read-only")
-    return replace(connector, notices=tuple(report.notices))
+    elif isolation == "read_uncommitted":
+        report.notice("snapshot.isolation.mode", "read_uncommitted becomes read_committed, no row may be rolled back")
+    return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 
 
 @cache
@@ -85,7 +87,7 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
     for name, text in given.items():
         found = find(name)
         if found is None and others and name.startswith(others):
-            report.notice(name, "accepted, has no effect here. Sets an option of a Java class.")
+            report.notice(name, NO_MEANING)
         elif found is None:
             like = nearest(name)
             report.complain(
@@ -98,6 +100,17 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
 
 def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Report) -> None:
     late = prop.late or prop.kind == "secret"
+    provider = foreign_provider(given.text)
+    if prop.effect is Effect.INERT and (prop.is_family or provider or has_reference(given.text)):
+        prop.note(given, report)  # Nothing uses the value, so that a reference in it need not lead anywhere.
+        return
+    if provider is not None:
+        report.complain(
+            given.name,
+            f"${{{provider}:…}} belongs to a configuration provider of Kafka Connect; write ${{env:NAME}} or "
+            "${file:path:key}",
+        )
+        return
     try:
         text = given.text if late else resolve(given.text)
         if not text.strip() and prop.kind != "secret":

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from mssql_cdc.config.filters import SourceTypeFilter
 from mssql_cdc.config.patterns import compile_java
 from mssql_cdc.config.property import Effect, Group, prop, section
 
@@ -97,16 +96,12 @@ class RecordSettings:
     """Adds a transaction block to each record, and a BEGIN and an END record to each transaction."""
     schema_changes: bool = prop("include.schema.changes", True, "SCH-05")
     """Writes the records of the schema change topic."""
-    time_precision: TimePrecision = prop("time.precision.mode", "adaptive", "TYP-01", refused=("structured",))
+    time_precision: TimePrecision = prop("time.precision.mode", "adaptive", "TYP-01", unrendered=("structured",))
     """Selects how records show dates and times."""
     decimal_handling: DecimalHandling = prop("decimal.handling.mode", "precise", "TYP-01")
     """Selects how records show decimals."""
     binary_handling: BinaryHandling = prop("binary.handling.mode", "bytes", "TYP-01")
     """Selects how records show binary values."""
-    unavailable_placeholder: str = prop("unavailable.value.placeholder", "__debezium_unavailable_value")
-    """Stands in records for a value that CDC did not deliver."""
-    schema_name_adjustment: NameAdjustment = prop("schema.name.adjustment.mode", "none", "TOP-08")
-    """Selects how schema names are made valid for Avro."""
     field_name_adjustment: NameAdjustment = prop("field.name.adjustment.mode", "none", "TOP-08")
     """Selects how field names are made valid for Avro."""
     sanitize_field_names: bool = prop("sanitize.field.names", False, "TOP-08", effect=Effect.TRANSLATED)
@@ -115,7 +110,6 @@ class RecordSettings:
     """Adds context headers."""
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
-    source_types: SourceTypeFilter
     topic_delimiter: str = prop("topic.delimiter", ".", "TOP-05")
     """Joins the parts of a topic name."""
     transaction_topic: str = prop("topic.transaction", "transaction", "TOP-03", older=("transaction.topic",))
@@ -124,31 +118,27 @@ class RecordSettings:
         "topic.heartbeat.prefix", "__debezium-heartbeat", "TOP-04", older=("heartbeat.topics.prefix",)
     )
     """Begins the name of the heartbeat topic."""
-    heartbeat_topic: str | None = prop("topic.heartbeat.name", None, "TOP-04", effect=Effect.REFUSED)
+    heartbeat_topic: str | None = prop("topic.heartbeat.name", None, "TOP-04")
     """Names the heartbeat topic as a whole (newer than 3.3.1)."""
     topic_naming: str = prop(
-        "topic.naming.strategy", "io.debezium.schema.SchemaTopicNamingStrategy", "TOP-11", effect=Effect.REFUSED
+        "topic.naming.strategy", "io.debezium.schema.SchemaTopicNamingStrategy", "TOP-11", effect=Effect.NO_RECORDS
     )
     """Names the Java class that names topics."""
-    sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.REFUSED)
+    sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.NO_RECORDS)
     """Matches the characters to replace in names (newer than 3.3.1)."""
     source_maker: str = prop(
         "sourceinfo.struct.maker",
         "io.debezium.connector.sqlserver.SqlServerSourceInfoStructMaker",
-        effect=Effect.REFUSED,
+        effect=Effect.NO_RECORDS,
     )
     """Names the Java class that builds the source block."""
     transaction_factory: str = prop(
         "transaction.metadata.factory",
         "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
         "SPI-11",
-        effect=Effect.REFUSED,
+        effect=Effect.NO_RECORDS,
     )
     """Names the Java class that builds transaction records."""
-    timestamp_mode: Literal["commit", "processing"] = prop(
-        "source.timestamp.mode", "commit", "STR-13", effect=Effect.PLANNED
-    )
-    """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
 
     @model_validator(mode="before")
     @classmethod

@@ -13,15 +13,23 @@ from pathlib import Path
 from mssql_cdc.errors import MissingSecretError
 
 _SENSITIVE = re.compile(
-    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl).?key", re.IGNORECASE
+    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl|client).?key",
+    re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
+_FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def has_reference(text: str) -> bool:
     """Whether the text holds a `${env:…}` or `${file:…}` reference."""
     return _REFERENCE.search(text) is not None
+
+
+def foreign_provider(text: str) -> str | None:
+    """The provider of a `${provider:…}` reference that is not ours, or None."""
+    found = _FOREIGN.search(text)
+    return found[1] if found else None
 
 
 def resolve(text: str) -> str:
@@ -64,9 +72,14 @@ class Secret:
         return Secret, (self._text,)
 
 
+def is_sensitive(name: str) -> bool:
+    """Whether a setting of this name holds a secret."""
+    return _SENSITIVE.search(name) is not None
+
+
 def guarded(name: str, text: str) -> str | Secret:
     """The text as a Secret when its name says so or when it holds a reference, else as it is."""
-    return Secret(text) if _SENSITIVE.search(name) or has_reference(text) else text
+    return Secret(text) if is_sensitive(name) or has_reference(text) else text
 
 
 def reveal(value: str | Secret) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from mssql_cdc.config.filter_statement import check_condition, check_statement
 from mssql_cdc.config.filters import plain_name, split_name
 from mssql_cdc.config.patterns import compile_java
 
@@ -158,7 +159,8 @@ def _execute(signal_id: str, data: Mapping[str, object]) -> ExecuteSnapshot | Ig
     surrogate = data.get("surrogate-key") or None
     if surrogate is not None and not isinstance(surrogate, str):
         raise _UnreadableError("surrogate-key must be a text")
-    return ExecuteSnapshot(signal_id, _kind(data), collections, _conditions(data), surrogate)
+    kind = _kind(data)
+    return ExecuteSnapshot(signal_id, kind, collections, _conditions(data, kind), surrogate)
 
 
 def _stop(signal_id: str, data: Mapping[str, object]) -> StopSnapshot | IgnoredSignal:
@@ -184,7 +186,7 @@ def _kind(data: Mapping[str, object]) -> SnapshotKind:
     raise _UnreadableError(f"type is {value!r}, expected incremental or blocking")
 
 
-def _conditions(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[tuple[str, str], ...]:
     conditions: list[tuple[str, str]] = []
     for one in _array(data, "additional-conditions", "an array"):
         condition = cast("dict[str, object]", one) if isinstance(one, dict) else {}
@@ -192,6 +194,8 @@ def _conditions(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
             raise _UnreadableError("each of additional-conditions needs the texts data-collection and filter")
         compile_java(collection)
+        check = check_statement if kind == "blocking" else check_condition
+        check(text, collection.strip())
         conditions.append((collection.strip(), text))
     return tuple(conditions)
 

@@ -23,7 +23,7 @@ SnapshotMode = Literal[
     "configuration_based",
 ]
 IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
-SignalChannel = Literal["source", "kafka", "file", "jmx"]
+SignalChannel = Literal["source", "kafka", "jmx"]
 NotificationChannel = Literal["sink", "log", "jmx"]
 
 _OVERRIDES = "snapshot.select.statement.overrides"
@@ -39,16 +39,12 @@ def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @section(Group.SNAPSHOT)
 class SnapshotDecisions:
-    """The five switches of the mode `configuration_based`."""
+    """The switches of the mode `configuration_based` that concern rows; structures are always read."""
 
     data: bool = prop("snapshot.mode.configuration.based.snapshot.data", False, "SNP-08")
     """Reads rows, in the mode `configuration_based`."""
-    schema: bool = prop("snapshot.mode.configuration.based.snapshot.schema", False, "SNP-08")
-    """Reads the table structure, in the mode `configuration_based`."""
     stream: bool = prop("snapshot.mode.configuration.based.start.stream", False, "SNP-08")
     """Streams afterwards, in the mode `configuration_based`."""
-    on_schema_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.schema.error", False, "SNP-08")
-    """Reads a lost table structure again, in the mode `configuration_based`."""
     on_data_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.data.error", False, "SNP-08")
     """Takes a new snapshot when the position is lost, in the mode `configuration_based`."""
 
@@ -68,26 +64,26 @@ class SnapshotSettings:
     `no_data`."""
     decisions: SnapshotDecisions
     isolation: IsolationMode = prop("snapshot.isolation.mode", "repeatable_read", "SNP-14 SNP-15")
-    """Selects the isolation level of a snapshot's reads. A read-only connection always uses `snapshot`."""
+    """Selects the isolation level of a snapshot's reads. A read-only connection always uses `snapshot`;
+    `read_uncommitted` becomes `read_committed`, because rows that are rolled back would stay in the lake; `exclusive`
+    holds a shared lock on every table until the snapshot has read it."""
     locking: Literal["exclusive", "none"] = prop("snapshot.locking.mode", "exclusive", "SNP-16", refused=("custom",))
-    """Selects whether a snapshot locks its tables at its start."""
+    """Selects whether a snapshot may lock tables. A table with a key is never locked, unless
+    `snapshot.isolation.mode=exclusive` asks for it; the rows of a table without one can be read exactly only under a
+    lock, so that `none` refuses its snapshot."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
     collections: CollectionFilter
-    fetch_size: int = prop("snapshot.fetch.size", 2000, "SNP-31", ge=1)
-    """Sets the rows of one fetch in snapshots."""
-    max_threads: int = prop("snapshot.max.threads", 1, "SNP-29", ge=1)
-    """Limits the chunks that a snapshot reads in parallel."""
+    fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)
+    """Sets the rows of one fetch in snapshots; without it the connector chooses."""
+    max_threads: int | None = prop("snapshot.max.threads", None, "SNP-29", debezium=1, ge=1)
+    """Limits the chunks that a snapshot reads in parallel; without it, Spark's cores do."""
     overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
     """Replaces the SELECT statement of one table; every `*` stands for the captured columns."""
     query_mode: Literal["select_all"] = prop("snapshot.query.mode", "select_all", "SNP-24", refused=("custom",))
     """Selects how a snapshot queries rows."""
-    delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", effect=Effect.PLANNED, ge=0)
-    """Waits this many milliseconds before a snapshot."""
-    scan_all_columns: bool = prop("snapshot.scan.all.columns.force", False, "SNP-22", effect=Effect.PLANNED)
-    """Scans all columns, even if some are filtered."""
     custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09", effect=Effect.REFUSED)
     """Names a Java implementation of the snapshotter."""
     custom_locking: str | None = prop("snapshot.locking.mode.custom.name", None, "SPI-03", effect=Effect.REFUSED)
@@ -116,20 +112,6 @@ class SnapshotSettings:
         return next((sql for name, sql in self.overrides if name in names), None)
 
 
-@section(Group.SNAPSHOT)
-class IncrementalSettings:
-    """Incremental snapshots."""
-
-    chunk_size: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
-    """Sets the rows of one chunk of an incremental snapshot."""
-    recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
-    """Adds OPTION (RECOMPILE) to the statements that read chunks."""
-    allow_schema_changes: bool = prop(
-        "incremental.snapshot.allow.schema.changes", False, "EVO-10 INC-18", effect=Effect.PLANNED
-    )
-    """Tolerates ALTER TABLE while an incremental snapshot runs."""
-
-
 @section(Group.SIGNAL)
 class SignalSettings:
     """`tables`: full names `db.schema.table`; a connector with one database may leave the database out."""
@@ -137,11 +119,9 @@ class SignalSettings:
     tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
     """Names the signal table of each database, `db.schema.table`."""
     channels: tuple[SignalChannel, ...] = prop(
-        "signal.enabled.channels", ("source",), "SIG-01", planned=("kafka", "file", "jmx")
+        "signal.enabled.channels", ("source",), "SIG-01", refused=("file",), inert=("kafka", "jmx")
     )
     """Selects where signals come from. The launchpad of the `signals` asset always works."""
-    file: str = prop("signal.file", "file-signals.txt", "SIG-06", effect=Effect.PLANNED)
-    """Names the file of the `file` channel."""
 
     def table_of(self, catalog: str) -> tuple[str, str] | None:
         """(schema, table) of the signal table in a database, or None."""
@@ -157,10 +137,10 @@ class NotificationSettings:
     """Channels of notifications beside the asset."""
 
     channels: tuple[NotificationChannel, ...] = prop(
-        "notification.enabled.channels", (), "NOT-01", planned=("sink", "jmx")
+        "notification.enabled.channels", (), "NOT-01", unrendered=("sink",), inert=("jmx",)
     )
     """Selects where notifications go. The `notifications` asset always has them all."""
-    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.PLANNED)
+    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.INERT)
     """Names the topic of notification records; the channel `sink` requires it."""
 
     @model_validator(mode="after")

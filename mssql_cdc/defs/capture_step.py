@@ -49,6 +49,8 @@ def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEv
     database = setup.open(spark=spark.start, run_id=context.run.run_id, log=background.log)
     by_sensor = SENSOR_TAG in context.run.tags
     work = Work(setup, database, background, by_sensor, signal=context.run.tags.get(SIGNAL_TAG))
+    for line in setup.connector.notices:
+        context.log.info("%s", line)
     keys = _partition_keys(context, setup)
     reporter = Reporter(setup, context, by_hand=len(keys) > 1)
     try:
@@ -61,7 +63,8 @@ def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEv
         if by_sensor and keys and parse_snapshot_key(keys[0]) is None:
             yield from _loop_mode(work, reporter, started=time.monotonic())
     except MssqlCdcError as error:
-        raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+        text = setup.connector.redact(f"{type(error).__name__}: {error}")
+        raise dg.Failure(text, allow_retries=False) from (error if text.endswith(str(error)) else None)
     reporter.raise_failures()
 
 
@@ -109,7 +112,7 @@ def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[St
         done.raise_failure()
         if not isinstance(done.decision, Wait | Merge):
             return
-        time.sleep(work.setup.connector.streaming.poll_interval_ms / 1000)
+        time.sleep(work.setup.connector.streaming.poll_seconds)
 
 
 def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:

@@ -121,7 +121,9 @@ class Reporter:
         """Yield the events of the steps that followed a range."""
         own = self.setup.transactions_key
         if done.complete or (not done.read and own in self.context.selected_asset_keys):
-            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
+            enabled = self.setup.connector.records.transaction_metadata
+            note = None if enabled else "provide.transaction.metadata is false: nothing is written"
+            values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete, "note": note}
             yield self._materialize(own, key, values)
         for part in done.results:
             yield from self.currents(part.merged)
@@ -213,7 +215,8 @@ class Reporter:
         if self.failures:
             lines = "; ".join(f"{table}: {error}" for table, error in self.failures.items())
             word = "table" if len(self.failures) == 1 else "tables"
-            raise dg.Failure(f"{len(self.failures)} {word} failed: {lines}", allow_retries=False)
+            text = self.setup.connector.redact(f"{len(self.failures)} {word} failed: {lines}")
+            raise dg.Failure(text, allow_retries=False)
 
     def _materialize(self, key: dg.AssetKey, partition: str | None, values: Mapping[str, Any]) -> StepEvent:
         metadata = event_metadata(values)

@@ -31,7 +31,7 @@ from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.loop import LOOK_AGAIN
 from mssql_cdc.run.quiet_look import quiet_look
-from mssql_cdc.run.start import snapshot_at_start
+from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
 POOL_SLOTS = 2
@@ -47,20 +47,19 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
         job=job,
-        minimum_interval_seconds=5,
+        minimum_interval_seconds=setup.connector.streaming.tick_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
         description=f"Requests the next LSN range of {setup.database} and snapshots that are due.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        tick = Tick(
-            setup, setup.open(), RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
-        )
+        runs, memory = RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
+        tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
         try:
             tick.start(context.last_sensor_start_time)
             _ensure_pool(context.instance, setup)
             return tick.result()
         except MssqlCdcError as error:
-            line = f"{type(error).__name__}: {error}"
+            line = setup.connector.redact(f"{type(error).__name__}: {error}")
             if error.retriable or isinstance(error, FencedError):
                 return dg.SkipReason(line)  # The next tick retries.
         # Fail the tick because an operator must act. The traceback would add nothing to the message.
@@ -81,6 +80,9 @@ class Tick:
     def start(self, at: float | None) -> None:
         """Do what is due when the sensor was turned on; a restart of the daemon does not count."""
         if at is not None and at != self.memory.started:
+            for line in self.setup.connector.notices:
+                self.database.log(line)
+            look(self.database)
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 
@@ -90,14 +92,16 @@ class Tick:
         self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
         quiet = self._quiet(now)
         if quiet is not None:
-            return self._skip(quiet.reason)
+            return self._wait(quiet)
         seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
+        if not seen.facts.members:
+            look(self.database)
         facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
         decision = plan(facts)
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
-                return self._skip(decision.reason)
+                return self._wait(decision.because_of(seen.stalled))
             case Merge():
                 return self._merge(decision)
             case Snapshot():
@@ -115,6 +119,11 @@ class Tick:
         wait, offsets = quiet_look(self.database)
         cut = offsets.last_cut()
         return wait if cut is not None and merged == cut.number else None
+
+    def _wait(self, decision: Wait) -> dg.SensorResult:
+        if decision.alarm:
+            raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
+        return self._skip(decision.reason)
 
     # -- Decisions -----------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                 case Action.go_on_after_restore:
                     said = _go_on(database)
         except MssqlCdcError as error:
-            raise dg.Failure(str(error), allow_retries=False) from error
+            raise dg.Failure(setup.connector.redact(str(error)), allow_retries=False) from None
         context.log.info("%s", said)
         yield dg.MaterializeResult(key, metadata=event_metadata({"asked_for": said}))
 

@@ -88,7 +88,7 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
     layout = setup.layout
     texts = {
         "schema_history": "Every schema version of the captured tables; required to read old rows.",
-        "notifications": "Debezium's notifications: started and completed snapshots, finished capture instances.",
+        "notifications": "Debezium's notifications: started, progressing and completed snapshots.",
     }
     return [
         dg.AssetSpec(
@@ -96,10 +96,16 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
             group_name=setup.names.group,
             kinds={"deltalake"},
             description=text,
-            metadata={"dagster/uri": layout.own(name)},
+            metadata={"dagster/uri": layout.own(name), **notices_metadata(setup)},
         )
         for name, text in texts.items()
     ]
+
+
+def notices_metadata(setup: Setup) -> dict[str, dg.MetadataValue]:
+    """The properties that have no effect; nothing when every one has."""
+    lines = setup.connector.notices
+    return {"mssql_cdc/notices": dg.MetadataValue.text("\n".join(lines))} if lines else {}
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:

@@ -17,10 +17,15 @@ RESTORED_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now; `until` when a retry is being held back."""
+    """Nothing to do now; `until` when a retry is being held back, `alarm` when that needs an operator."""
 
     reason: str
     until: datetime | None = None
+    alarm: bool = False
+
+    def because_of(self, problem: str | None) -> Wait:
+        """The same wait, with the problem of the source that is behind it (None: there is none)."""
+        return self if problem is None else Wait(f"{self.reason}; {problem}", self.until, alarm=True)
 
 
 @dataclass(frozen=True, slots=True)

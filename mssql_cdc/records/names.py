@@ -20,7 +20,10 @@ def data_topic(connector: Connector, table_id: TableId) -> str:
 
 def heartbeat_topic(connector: Connector) -> str:
     """Return the topic of heartbeats (TOP-04)."""
-    return connector.records.topic_delimiter.join([connector.records.heartbeat_topic_prefix, connector.topic_prefix])
+    named = connector.records.heartbeat_topic
+    return named or connector.records.topic_delimiter.join(
+        [connector.records.heartbeat_topic_prefix, connector.topic_prefix]
+    )
 
 
 def transaction_topic(connector: Connector) -> str:

@@ -46,7 +46,11 @@ def write_records(
 
     Returns:
         The number of records.
+
+    Raises:
+        ConfigurationError: A property changes the records in a way that is not built.
     """
+    connector.require_rendered()
     count = 0
     for database in databases if databases is not None else connector.databases:
         for record in database_records(connector, database, warehouse=warehouse):

@@ -13,6 +13,7 @@ from typing import Any
 from mssql_cdc.capture.notices import notices
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.run.preflight import preflight
 from mssql_cdc.run.start import guard
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.registry import open_source
@@ -43,21 +44,12 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
     databases: dict[str, list[dict[str, Any]]] = {}
     names: list[str] = []
     for catalog in connector.databases:
-        with open_source(connector).session(catalog) as session:
-            name = session.require_ready()
-            tables = session.tables()
-            for table, problem in session.unreadable().items():
-                warn(f"{table} cannot be captured: {problem}")
-        found = [table.newest.schema for table in tables]
-        for table in tables:
+        looked = preflight(connector, open_source(connector), catalog, warn=warn)
+        found = [table.newest.schema for table in looked.tables]
+        for table in looked.tables:
             for line in notices(connector, table):
                 warn(line)
-        if not found:
-            raise ConfigurationError(
-                f"Database {name!r} has no CDC-enabled table that passes the filters; enable CDC on a table "
-                "(sys.sp_cdc_enable_table) or check table.include.list"
-            )
-        databases[name] = [json.loads(schema.to_json()) for schema in found]
+        databases[looked.name] = [json.loads(schema.to_json()) for schema in found]
         names += [schema.table_id.text for schema in found]
     guard(connector, len(names), warn=warn)
     path = table_list_path(config)

@@ -26,13 +26,12 @@ from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.standing import standings
 from mssql_cdc.run.start import start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
-IDLE_SECONDS = 0.5
-"""Pause between two polls of a source that has nothing new."""
 LOOK_AGAIN = timedelta(seconds=60)
 """How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
 
@@ -41,7 +40,8 @@ LOOK_AGAIN = timedelta(seconds=60)
 class Follower:
     """One followed database: the planner's cursor and the result of the last step.
 
-    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables.
+    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables. `failure`:
+    the error of the last attempt.
     """
 
     database: Database
@@ -54,7 +54,44 @@ class Follower:
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
+    failure: MssqlCdcError | None = None
     _known: set[int] = field(default_factory=set[int])
+    _retries: Retries | None = None
+    _due: float = 0.0
+    _alarmed: bool = False
+
+    def attempt(self) -> Done | None:
+        """A step, unless the last one failed a moment ago; None when none was made or it failed.
+
+        Raises:
+            the errors of `step` that a retry would meet again, or that there were too many of.
+        """
+        if time.monotonic() < self._due:
+            return None
+        retries = self._retries = self._retries or Retries(self.database.connector.streaming)
+        try:
+            done = self.step()
+            if done.error is not None:
+                raise done.error
+        except FencedError as error:
+            self.database.log(f"{error}; looking again")
+            self.failure = error
+            return None
+        except SourceUnavailableError as error:
+            self._due = time.monotonic() + retries.wait_seconds(error, self.database.log)
+            self.failure = error
+            return None
+        retries.succeeded()
+        self.failure = None
+        self._say_alarm()
+        return done
+
+    def _say_alarm(self) -> None:
+        """A source whose capture stands still is named once, until it goes on."""
+        alarm = isinstance(self.decision, Wait) and self.decision.alarm
+        if alarm and not self._alarmed:
+            self.database.log(f"{self.database.catalog}: {getattr(self.decision, 'reason', '')}")
+        self._alarmed = alarm
 
     def step(self) -> Done:
         """Survey, decide and execute; a quiet source is only asked whether it has captured anything.
@@ -75,6 +112,8 @@ class Follower:
         decision = plan(facts)
         if isinstance(decision, Snapshot) and not self.snapshots:
             decision = Wait(f"{decision.id} is taken by another run")
+        if isinstance(decision, Wait):
+            decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
         done = execute(self.database, seen, decision, merge=self.merge)
@@ -147,17 +186,9 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     followers = [Follower(database) for database in databases]
     start(databases)
     while end is None or time.monotonic() < end:
-        idle = True
-        for follower in followers:
-            try:
-                done = follower.step()
-                if done.error is not None:
-                    raise done.error
-                idle = idle and (done.idle or bool(done.failed))
-            except (SourceUnavailableError, FencedError) as error:
-                follower.database.log(f"{error}; retrying")
-        if idle:
-            time.sleep(IDLE_SECONDS)
+        done = [follower.attempt() for follower in followers]
+        if all(one is None or one.idle or one.failed for one in done):
+            time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
     for follower in followers:
         _raise_findings(follower)
 
@@ -188,28 +219,23 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
-    last: MssqlCdcError | None = None
     while True:
         if goal is None:
             goal = goal_behind(database, mark)
-        try:
-            done = follower.step()
-            if done.error is not None:
-                raise done.error
-            last = None
-        except (SourceUnavailableError, FencedError) as error:
-            last, done = error, None
+        done = follower.attempt()
         if done and _give_up(follower, done):
             continue
         waits = isinstance(follower.decision, Wait)
         if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
             break
+        if isinstance(follower.decision, Wait) and follower.decision.alarm:
+            raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
-            what = last or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
+            what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
-        if last is not None or waits:
-            time.sleep(IDLE_SECONDS)
+        if done is None or waits:
+            time.sleep(database.connector.streaming.poll_seconds)
     _raise_findings(follower)
 
 

@@ -1,4 +1,4 @@
-"""The start of a connector: counts its tables and requests the snapshot of `snapshot.mode=always`.
+"""The start of a connector: looks for faults, counts its tables, requests the snapshot of `snapshot.mode=always`.
 
 A start is an operator's action: calling `mssql-cdc run` or turning the sensor on. Neither a restart of the Dagster
 daemon nor a new Dagster run is a start.
@@ -15,6 +15,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.run.preflight import Found, preflight
 
 _START = "start-"
 
@@ -23,16 +24,21 @@ def start(databases: Sequence[Database]) -> None:
     """Start the connector to which these databases belong.
 
     Raises:
-        ConfigurationError: It has more tables than `guardrail.collections.max` allows.
+        ConfigurationError: `preflight` has found a fault, or there are more tables than `guardrail.collections.max`
+            allows.
+        SourceUnavailableError: The source cannot be reached.
     """
-    if databases and databases[0].connector.guardrail.max_tables is not None:
-        tables = 0
-        for database in databases:
-            with database.session() as session:
-                tables += len(session.tables())
+    tables = sum(len(look(database).tables) for database in databases)
+    if databases:
         guard(databases[0].connector, tables, warn=databases[0].log)
     for database in databases:
         snapshot_at_start(database)
+
+
+def look(database: Database) -> Found:
+    """`preflight` of a database that may have a lake; it raises what `preflight` raises."""
+    begun = bool(load_offsets(database.layout, database.storage).entries)
+    return preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
 
 
 def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> None:

@@ -83,6 +83,22 @@ class SourceSession(Protocol):
         """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
         ...
 
+    def left_out(self) -> Sequence[str]:
+        """The captured tables that the connector's filters do not let through, by name."""
+        ...
+
+    def hidden(self) -> int:
+        """How many captured tables the login cannot see."""
+        ...
+
+    def has_table(self, name: str) -> bool:
+        """Whether the login can see a table of this name, as the source writes names."""
+        ...
+
+    def stalled(self) -> str | None:
+        """What to say when capture stands still; None when it works, or that cannot be told."""
+        ...
+
     def absences(self, tables: Mapping[TableId, int]) -> Mapping[TableId, Absence]:
         """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from mssql_cdc.config import Connector
+from mssql_cdc.config.model import SQL_SERVER
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.source.sqlserver.source import SqlServerSource
+
+_SOURCES: Mapping[str, Callable[[Connector], Source]] = {SQL_SERVER: SqlServerSource}
 
 
 def open_source(connector: Connector) -> Source:
     """The source that the connector reads; no connection is made."""
-    return SqlServerSource(connector)
+    return _SOURCES[connector.connector_class](connector)

@@ -7,6 +7,7 @@ sensors, checks and workers that never start Spark must not pay for it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
@@ -57,6 +58,7 @@ _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=192m -Duser.timezone=UTC"
 )
 
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 ALL_CORES = "local[*]"
 
 
@@ -102,10 +104,12 @@ def start_session(settings: SparkSettings) -> SparkSession:
     # Workers must be this interpreter: PATH's python3 need not have our packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(settings.master).appName(settings.app_name)
-    for name, value in session_confs(settings).items():
-        builder = builder.config(name, value)
+    confs = {"spark.master": settings.master, "spark.app.name": settings.app_name, **session_confs(settings)}
     try:
+        _launch(confs)
+        builder = SparkSession.builder
+        for name, value in confs.items():
+            builder = builder.config(name, value)
         session = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(
@@ -114,6 +118,39 @@ def start_session(settings: SparkSettings) -> SparkSession:
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _launch(confs: Mapping[str, str]) -> None:
+    """Start the JVM, unless this process has one.
+
+    PySpark would hand each property to `spark-submit` as an argument, which every user of the machine can read. A file
+    that only we can read takes their place; it is gone when the JVM has read it.
+    """
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]
+
+    # No public way tells whether there is a JVM, or makes the next context use this one.
+    if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return
+    given = os.environ.get(_SUBMIT_ARGUMENTS)
+    handle, path = tempfile.mkstemp(prefix="mssql_cdc-spark-", suffix=".properties")  # mode 600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in confs.items())
+        os.environ[_SUBMIT_ARGUMENTS] = f"--load-spark-defaults --properties-file {path} {given or 'pyspark-shell'}"
+        initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        initialize(gateway=launch_gateway())
+    finally:
+        Path(path).unlink()
+        os.environ.pop(_SUBMIT_ARGUMENTS)
+        if given is not None:
+            os.environ[_SUBMIT_ARGUMENTS] = given
+
+
+def _escaped(text: str) -> str:
+    """A name or a value of a Java properties file, read as UTF-8."""
+    text = re.sub(r"([\\ :=#!])", r"\\\1", text)
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
 
 
 def session_confs(settings: SparkSettings) -> dict[str, str]:

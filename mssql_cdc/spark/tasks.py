@@ -41,7 +41,11 @@ class TaskResult:
 
 
 def run_tasks(
-    session: SparkSession, tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]]
+    session: SparkSession,
+    tasks: Sequence[T],
+    function: Callable[[T], Mapping[str, Any]],
+    *,
+    most: int | None = None,
 ) -> list[TaskResult]:
     """Run `function` on every task, as one job; results in the order of the tasks.
 
@@ -52,13 +56,19 @@ def run_tasks(
     range with it. `function` and tasks must be picklable, without secrets; what it returns must be JSON-able. A task
     may run more than once (retries, speculation); only what it returns counts.
 
+    Args:
+        session: where to run.
+        tasks: what `function` is called with.
+        function: the work of one task.
+        most: how many tasks may run at the same time; None: as many as Spark has cores.
+
     Raises:
         TaskError: the job itself failed, for instance because a worker process died.
     """
     if not tasks:
         return []
     listed = list(tasks)
-    slots = min(len(listed), _PARTITIONS_PER_CORE * session.sparkContext.defaultParallelism)
+    slots = partitions(len(listed), session.sparkContext.defaultParallelism, most)
     order = sorted(range(len(listed)), key=lambda number: (number % slots, number))
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,6 +89,11 @@ def run_tasks(
         raise TaskError(f"The Spark job over {len(listed)} tasks failed: {_short(error)}") from error
     by_number = {row["task"]: row for row in rows}
     return [_result(by_number[number].asDict()) for number in range(len(listed))]
+
+
+def partitions(tasks: int, cores: int, most: int | None) -> int:
+    """How many partitions a job of so many tasks has: as partitions run one task after another, `most` bounds both."""
+    return min(tasks, _PARTITIONS_PER_CORE * cores, most or tasks)
 
 
 def interruptible(session: SparkSession, action: Callable[[], R]) -> R:

@@ -191,3 +191,21 @@ def test_a_location_with_more_tables_than_allowed_does_not_load():
     settings = {"guardrail_collections_max": 1, "guardrail_collections_limit_action": "fail"}
     with pytest.raises(ConfigurationError, match="2 captured tables"):
         build_definitions(connector(**settings), tables=[table("orders"), table("people")])
+
+
+def test_settings_without_effect_are_named_on_the_databases_own_assets():
+    found = build_definitions(connector(tasks_max="3", producer_acks="all"), tables=[table("orders")])
+    said = "2 Kafka and Java settings have no meaning here: tasks.max, producer.acks"
+    assert spec(found, "server1", "shop", "schema_history").metadata["mssql_cdc/notices"].text == said
+    assert "mssql_cdc/notices" not in spec(shop_without_notices(), "server1", "shop", "schema_history").metadata
+
+
+def shop_without_notices() -> dg.Definitions:
+    return build_definitions(connector(), tables=[table("orders")])
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [({}, 5), ({"poll_interval_ms": "1500"}, 2)])
+def test_the_sensor_ticks_as_often_as_the_polling_interval_says(interval: dict[str, Any], seconds: int):
+    (sensor,) = list(build_definitions(connector(**interval), tables=[table("orders")]).sensors or ())
+    assert isinstance(sensor, dg.SensorDefinition)
+    assert sensor.minimum_interval_seconds == seconds

@@ -57,6 +57,8 @@ def test_a_new_database_is_snapshotted_and_then_streamed(shop, locate, spark):
     assert quiet["cursor"]["merged"] is not None
     assert "no changes" in location.tick().skip_message
     assert json.loads(location.cursor) == quiet
+    (followed, *_) = location.materializations(location.names.extra_key("transactions"))
+    assert "nothing is written" in metadata(followed)["mssql_cdc/note"]
     assert shop.connection.password.read() not in shown(location.instance) + location.cursor
 
 
@@ -65,6 +67,18 @@ def test_a_range_is_not_requested_again_while_it_runs(streaming):
     request = ask(streaming)
     started = streaming.launch(request)
     assert started.run_id[:8] in streaming.tick().skip_message
+
+
+@pytest.mark.feature("STR-14")
+def test_a_capture_that_stands_still_is_a_red_tick(streaming, faults):
+    assert "no changes" in streaming.tick().skip_message
+    streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    for _ in range(2):  # a thorough look, then a quiet one
+        with pytest.raises(dg.Failure, match=r"no changes.*capture has not scanned since .* Agent is not running"):
+            streaming.tick()
+    streaming.shop.run("EXEC sandbox.agent_start")
+    streaming.shop.scan()
+    assert "no changes" in streaming.tick().skip_message
 
 
 def test_a_manually_launched_run_delays_the_next_range(streaming):

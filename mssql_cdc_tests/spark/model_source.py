@@ -243,6 +243,18 @@ class ModelSession:
     def unreadable(self) -> dict[TableId, str]:
         return {TableId("shop", "dbo", name): problem for name, problem in self.source.problems.items()}
 
+    def left_out(self) -> list[str]:
+        return []
+
+    def hidden(self) -> int:
+        return 0
+
+    def has_table(self, name: str) -> bool:
+        return name.rpartition(".")[2].strip("[]") in self.source.tables
+
+    def stalled(self) -> str | None:
+        """The model's capture moves when a test says so."""
+
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
 

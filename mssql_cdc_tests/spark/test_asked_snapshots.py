@@ -9,7 +9,6 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.run.loop import Follower
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
@@ -75,8 +74,3 @@ def test_a_snapshot_request_for_the_signal_table_skips_none_of_its_changes(datab
     settled(database, source)
     assert not survey(database).facts.asked
     assert [key for op, key, _ in changes(database, "signals") if op == "c"] == [1]
-
-
-def notifications(database: Database) -> list[dict[str, str]]:
-    rows = small_table(database.layout, "notifications").rows()
-    return [{"type": row["type"], "id": row["id"], **dict(row["additional_data"])} for row in rows]

@@ -78,8 +78,11 @@ class ModelWorld:
             yield
 
 
-def _here(_session: object, tasks: Sequence[Any], function: Callable[[Any], Mapping[str, Any]]) -> list[TaskResult]:
-    """`spark.tasks.run_tasks` in this process: each task's value, or its classified error."""
+def _here(
+    _session: object, tasks: Sequence[Any], function: Callable[[Any], Mapping[str, Any]], *, most: int | None = None
+) -> list[TaskResult]:
+    """`spark.tasks.run_tasks` in this process, one task after another whatever `most` allows."""
+    assert most is None or most > 0
     found: list[TaskResult] = []
     for task in tasks:
         try:

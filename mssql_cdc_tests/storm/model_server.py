@@ -124,7 +124,8 @@ class ModelServer(ModelSource):
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
         """`sys.sp_cdc_disable_table`: the instance's change table goes, scanned to its end or not."""
         table = self.tables[name]
-        del table.instances[: 1 if oldest_only else None]
+        if not oldest_only or len(table.instances) > 1:
+            del table.instances[: 1 if oldest_only else None]
 
     def drop_and_create(self, name: str) -> None:
         """A new, empty table of the same name, under capture again."""
@@ -230,6 +231,18 @@ class ModelServerSession(ModelSession):
 
     def tables(self) -> list[CapturedTable]:
         return [table.captured() for table in self.source.tables.values() if table.instances]
+
+    def left_out(self) -> list[str]:
+        return []
+
+    def hidden(self) -> int:
+        return 0
+
+    def has_table(self, name: str) -> bool:
+        return name in self.source.tables
+
+    def stalled(self) -> str | None:
+        """The model captures when a schedule says so, and is never late."""
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}

@@ -101,6 +101,8 @@ class WholeWorld:
         self._instances[name].append(instance)
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
+        if oldest_only and len(self._instances[name]) == 1:
+            return
         gone, self._instances[name] = (
             (self._instances[name][:1], self._instances[name][1:]) if oldest_only else (self._instances[name], [])
         )

@@ -13,7 +13,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.plan import low_mark
-from mssql_cdc.capture.snapshot.read import read_groups, read_locked_tables
+from mssql_cdc.capture.snapshot.read import locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.run import Progress
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
@@ -83,7 +83,8 @@ def capture_snapshot(
         run = begin(database, session, survey, wanted)
         try:
             read_locked_tables(run)
-            read_groups(run, GROUP_CHUNKS, progress)
+            with locked_if_exclusive(run):
+                read_groups(run, GROUP_CHUNKS, progress)
         finally:
             run.notifier.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from mssql_cdc.capture.snapshot.finish import end_table
 from mssql_cdc.capture.snapshot.plan import GroupDone, low_mark, next_group, remaining
@@ -48,11 +49,32 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
             progress(progress_of(run))
 
 
+@contextmanager
+def locked_if_exclusive(run: Run) -> Generator[None]:
+    """Keep writers away from every table that is read by chunks, when `snapshot.isolation.mode=exclusive` asks for it.
+
+    Marks and positions are those of case B all the same, so that a lock that is lost costs a group and no row.
+    """
+    wanted = [run.schemas[t.table] for t in run.plan.tables if not t.locked and t.table in run.tables]
+    if run.database.connector.snapshot.isolation != "exclusive" or not wanted:
+        yield
+        return
+    run.database.spark()  # Before the lock: writers would wait for Spark to start.
+    with run.database.source.locked(run.database.catalog, wanted) as run.lock:
+        yield
+
+
 def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> None:
     """Read the chunks in one job and make one commit per table; L was taken before (rule C18, case B)."""
     lows = {t: low_mark(captured, run.tables[t].captured.newest.start_lsn) for t, _ in group}
-    tasks = [_task(run, table, chunk, position=lows[table], captured=lows[table]) for table, chunk in group]
-    results = run_tasks(run.database.spark(), tasks, write)
+    locked = run.lock is not None
+    tasks = [
+        _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
+        for table, chunk in group
+    ]
+    results = run_tasks(run.database.spark(), tasks, write, most=run.database.connector.snapshot.max_threads)
+    if run.lock is not None:
+        run.lock.require_held("making sure that the snapshot's tables are still locked")
     for table in dict.fromkeys(t for t, _ in group):
         own = [(c, r) for (t, c), r in zip(group, results, strict=True) if t == table]
         try:
@@ -74,7 +96,7 @@ def read_locked_tables(run: Run) -> None:
         try:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
-                task = _task(run, table, chunk, position=end, captured=None)
+                task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
                 result = run_tasks(spark, [task], write)[0]
                 # A lost connection is a lost lock: what was read without it must not be committed.
                 lock.require_held(f"making sure that {table} is still locked")
@@ -83,7 +105,9 @@ def read_locked_tables(run: Run) -> None:
             fail(run, table, error)
 
 
-def _task(run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None) -> WriteTask:
+def _task(
+    run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None, under_lock: bool
+) -> WriteTask:
     state, schema = run.states[table], run.schemas[table]
     wanted = ChunkRead(
         schema=schema,
@@ -95,7 +119,7 @@ def _task(run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Ls
         commit_lsn=run.plan.of(table).begun,
         read_at=run.read_at[table],
         statement=run.plan.of(table).select,
-        under_lock=captured is None,
+        under_lock=under_lock,
     )
     reader = run.database.source.chunk_reader(run.database.catalog, wanted)
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))

@@ -17,7 +17,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.protocol import SourceSession, TableLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,10 @@ class Progress:
 
 @dataclass
 class Run:
-    """One run at a snapshot: what was loaded, and what has been done so far."""
+    """One run at a snapshot: what was loaded, and what has been done so far.
+
+    `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it.
+    """
 
     database: Database
     session: SourceSession
@@ -64,6 +67,7 @@ class Run:
     rows: dict[TableId, int]
     read_at: dict[TableId, datetime]
     failed: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    lock: TableLock | None = None
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:

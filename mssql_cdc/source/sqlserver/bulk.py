@@ -48,28 +48,31 @@ class Bulk(Protocol):
 
 
 @contextmanager
-def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Generator[Bulk, None, None]:
+def open_bulk(
+    connection: Connection, catalog: str, *, by_rows: bool, fetch_rows: int | None = None
+) -> Generator[Bulk, None, None]:
     """A bulk connection, closed and rolled back at the end of the block.
 
     Args:
         connection: how to connect.
         catalog: the database.
         by_rows: fetch with pyodbc, since a column has no size limit that a columnar buffer could be made for.
+        fetch_rows: the rows of one fetch; None or 0: what measurements recommend.
 
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
     if by_rows:
         with control(connection, catalog, autocommit=False) as opened:
-            yield _RowBulk(opened)
+            yield _RowBulk(opened, fetch_rows or _BY_ROWS_BATCH)
         return
-    with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
+    with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
         raw = arrow_odbc.connect(
             connection_string(connection, catalog),
             login_timeout_sec=connection.login_timeout_s,
             autocommit=False,
         )
-    bulk = _ArrowBulk(raw, connection)
+    bulk = _ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
     bulk.execute(SESSION, doing="preparing the session")
     try:
         yield bulk
@@ -78,8 +81,9 @@ def open_bulk(connection: Connection, catalog: str, *, by_rows: bool) -> Generat
 
 
 class _ArrowBulk:
-    def __init__(self, raw: arrow_odbc.Connection, connection: Connection) -> None:
+    def __init__(self, raw: arrow_odbc.Connection, connection: Connection, fetch_rows: int) -> None:
         self._raw = raw
+        self._fetch_rows = fetch_rows
         self._connection = connection
         self._timeout = -(-connection.query_timeout_ms // 1000)
 
@@ -94,7 +98,7 @@ class _ArrowBulk:
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
                 sql,
-                batch_size=BATCH_ROWS,
+                batch_size=self._fetch_rows,
                 parameters=list(parameters) or None,
                 max_bytes_per_batch=BATCH_BYTES,
                 schema=schema,
@@ -123,8 +127,9 @@ class _ArrowBulk:
 
 
 class _RowBulk:
-    def __init__(self, opened: Control) -> None:
+    def __init__(self, opened: Control, fetch_rows: int) -> None:
         self._control = opened
+        self._fetch_rows = fetch_rows
 
     def execute(self, sql: str, *, doing: str) -> None:
         self._control.execute(sql, doing=doing)
@@ -132,8 +137,8 @@ class _RowBulk:
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
     ) -> Iterator[pa.RecordBatch]:
-        rows = self._control.stream(sql, *parameters, size=_BY_ROWS_BATCH, doing=doing)
-        while page := list(islice(rows, _BY_ROWS_BATCH)):
+        rows = self._control.stream(sql, *parameters, size=self._fetch_rows, doing=doing)
+        while page := list(islice(rows, self._fetch_rows)):
             yield raw_batch(page, fields)
 
     def rollback(self) -> None:

@@ -91,6 +91,13 @@ def captured_tables(
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
 
 
+def captured_names(control: Control) -> list[TableId]:
+    """The tables under CDC, without regard to filters."""
+    catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
+    rows = control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances")
+    return list(dict.fromkeys(TableId(catalog, row.source_schema, row.source_table) for row in rows))
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     captured: Sequence[Any]

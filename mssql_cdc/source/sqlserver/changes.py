@@ -54,7 +54,8 @@ class ChangeReader:
     """The changes of one capture instance with commit LSN in `range`.
 
     `visible` is a commit of the mapping table, not below the range's end, that proves that the connection sees the
-    range (rule A2); None: the range's end itself is one. `page_rows` is the largest page (STR-08).
+    range (rule A2); None: the range's end itself is one. `page_rows` is the largest page (STR-08), `fetch_rows` the
+    rows of one fetch (STR-09).
     """
 
     connection: Connection
@@ -63,6 +64,7 @@ class ChangeReader:
     range: LsnRange
     visible: Lsn | None = None
     page_rows: int = PAGE_ROWS
+    fetch_rows: int | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral batches in order; the last one is held back until the rows are known to be complete.
@@ -75,7 +77,7 @@ class ChangeReader:
         if self.range.is_empty:
             return
         plan = RowPlan.of(self.instance.schema.columns)
-        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
+        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
             bulk.execute(require_visible(self.visible or self.range.to), doing=self._doing)
             self._require_held(bulk)
             times = CommitTimeLoader(bulk, self.connection.server_timezone)

@@ -28,6 +28,8 @@ _RETRIABLE_NUMBERS = frozenset(
         40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
     }
 )  # fmt: skip
+LOGIN_FAILED = {4060, 18456}
+"""A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
 _LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
 _ADVICE = {
     207: "the table's columns changed while it was read; the next try sees the new structure",
@@ -54,6 +56,10 @@ _ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.
 _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
 _OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
 _SCHEMA = re.compile(r"schema '([^']*)'")
+_ROW_VALUE = re.compile(
+    r"(\bvalue:? (?:is )?)('.*'|\(.*\))(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
+    re.IGNORECASE | re.DOTALL,
+)
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -86,7 +92,7 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return error
     found = driver_message(error)
     number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
-    shown = f"{found.text}{number}, while {doing}"
+    shown = f"{_without_values(found.text)}{number}, while {doing}"
     if found.number == STALE_READER:
         return StaleReaderError(
             f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
@@ -96,6 +102,9 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
         return ConfigurationError(f"{shown}. Check database.user, database.password and database.names")
+    remedy = _tls_remedy(found.text)
+    if remedy:
+        return ConfigurationError(f"TLS failed: {shown}. {remedy}")
     if found.number in _GRANTS:
         return ConfigurationError(f"{shown}. Needed: {_grant(found)}")
     if found.state == "IM002" or "Can't open lib" in found.text:
@@ -104,6 +113,30 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return SourceUnavailableError(shown)
     advice = _ADVICE.get(found.number)
     return SourceError(f"{shown}; {advice}" if advice else shown)
+
+
+def _without_values(text: str) -> str:
+    """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
+    return _ROW_VALUE.sub(r"\1***", text)
+
+
+def _tls_remedy(text: str) -> str | None:
+    """What to do about a refused TLS connection; None when the text speaks of something else."""
+    if "Encryption not supported" in text:
+        return (
+            "The server does not encrypt connections: install a certificate on it, or turn encryption off with "
+            "database.encrypt=false"
+        )
+    if "SSL Provider" in text and re.search(r"host ?name|subject name", text, re.IGNORECASE):
+        return "Name the host that the certificate is for with driver.hostNameInCertificate"
+    if "SSL Provider" in text and "certificate" in text:
+        return (
+            "The server's certificate is not trusted: add its authority to the system's certificates, name the "
+            "certificate with odbc.ServerCertificate, or accept any with driver.trustServerCertificate=true"
+        )
+    if "SSL Provider" in text and re.search(r"unsupported protocol|wrong version|no protocols", text):
+        return "The server and this machine share no version of TLS: update the server, or its TLS settings"
+    return None
 
 
 def _grant(found: DriverMessage) -> str:

@@ -9,16 +9,18 @@ import importlib.util
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import arrow_odbc
 import pyodbc
 
-from mssql_cdc.config import Connection
-from mssql_cdc.config.driver import is_freetds
-from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.source.sqlserver.classify import classify
+from mssql_cdc.config import Connection, Secret
+from mssql_cdc.config.driver import DriverSetting, is_freetds
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
+from mssql_cdc.source.sqlserver.reach import require_reachable
 
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
 pyodbc.pooling = False
@@ -89,12 +91,11 @@ def control(connection: Connection, catalog: str, *, autocommit: bool = True) ->
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
-    with translated(connection, f"connecting to database {catalog!r} on {connection.hostname}"):
-        raw = pyodbc.connect(
-            connection_string(connection, catalog),
-            autocommit=autocommit,
-            timeout=connection.login_timeout_s,
-        )
+    require_reachable(connection)
+    try:
+        raw = _connect(connection, catalog, autocommit=autocommit)
+    except pyodbc.Error as error:
+        raise _refused(connection, catalog, error) from None
     opened = Control(raw, connection, catalog)
     try:
         raw.timeout = -(-connection.query_timeout_ms // 1000)
@@ -175,20 +176,72 @@ class Control:
             self.raw.close()
 
 
+def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -> pyodbc.Connection:
+    text, seconds = connection_string(connection, catalog), connection.login_timeout_s
+    return pyodbc.connect(text, autocommit=autocommit, timeout=seconds)
+
+
+def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> MssqlCdcError:
+    """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
+    found = classify(error, f"connecting to database {catalog!r} on {connection.address}")
+    number = driver_message(error).number
+    if number in LOGIN_FAILED and catalog.lower() != "master" and _logs_in(connection):
+        return ConfigurationError(
+            f"The login is known on {connection.address}, but cannot open database {catalog!r} (error {number}): there "
+            "is no such database, or no user for the login in it. Check database.names, or CREATE USER in the database"
+        )
+    if number == 0 and not isinstance(found, ConfigurationError) and _answers_without_tls(connection, catalog):
+        return ConfigurationError(
+            f"{connection.address} does not encrypt connections, and TLS is asked for. Install a certificate on the "
+            "server, or turn encryption off with database.encrypt=false"
+        )
+    return type(found)(without_secrets(connection, str(found)))
+
+
+def _logs_in(connection: Connection) -> bool:
+    """Whether the login is good for `master`, so that only the database can be wrong."""
+    try:
+        _connect(connection, "master").close()
+    except pyodbc.Error:
+        return False
+    return True
+
+
+def _answers_without_tls(connection: Connection, catalog: str) -> bool:
+    """Whether FreeTDS, which does not tell, reaches the server's login without encryption; no secret is sent."""
+    if not is_freetds(find_driver(connection)):
+        return False
+    plain = tuple(one for one in connection.driver_settings if one.name.lower() != "encrypt")
+    stranger = replace(
+        connection,
+        driver_settings=(*plain, DriverSetting("encrypt", "false")),
+        database_settings=tuple(one for one in connection.database_settings if one.name.lower() != "encrypt"),
+        user=Secret("mssql_cdc_encryption_probe"),
+        password=None,
+    )
+    try:
+        _connect(stranger, catalog).close()
+    except pyodbc.Error as error:
+        return driver_message(error).number in LOGIN_FAILED
+    return True
+
+
 @contextmanager
 def translated(connection: Connection, doing: str) -> Generator[None, None, None]:
-    """Turns driver errors into the project's, without the password that a driver may repeat."""
+    """Turns driver errors into the project's, without the secrets that a driver may repeat."""
     try:
         yield
     except (pyodbc.Error, arrow_odbc.Error) as error:
         found = classify(error, doing)
-        raise type(found)(without_secrets(connection, str(found))) from None
+        kind = type(found)
+        if connection.is_retriable(driver_message(error).text):
+            kind = SourceUnavailableError
+        raise kind(without_secrets(connection, str(found))) from None
 
 
 def without_secrets(connection: Connection, text: str) -> str:
-    """The text with the resolved password replaced by `***`."""
-    password = connection.password.read() if connection.password else ""
-    return text.replace(password, "***") if password else text
+    """The text with every secret of the connection replaced by `***`, however the driver has escaped it."""
+    return connection.redact(text)
 
 
 def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, str]]:
@@ -200,9 +253,10 @@ def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, st
 
 
 def _defaults(*, freetds: bool) -> Sequence[tuple[str, str]]:
+    """TLS is on with every driver, as it is with Debezium's; `database.encrypt=false` turns it off."""
     if freetds:
-        return [("TDS_Version", "7.4"), ("ClientCharset", "UTF-8"), ("APP", "mssql_cdc")]
-    return [("APP", "mssql_cdc"), ("ConnectRetryCount", "0")]
+        return [("TDS_Version", "7.4"), ("ClientCharset", "UTF-8"), ("APP", "mssql_cdc"), ("Encryption", "require")]
+    return [("APP", "mssql_cdc"), ("ConnectRetryCount", "0"), ("Encrypt", "yes")]
 
 
 def _value(keyword: str, value: str, *, freetds: bool) -> str:

@@ -57,7 +57,8 @@ class ChunkReader:
     `position` is the commit LSN of the rows' `pos`: the chunk's L in case B, the log end E in case A. `captured`
     is the L that the reader must see captured before it reads; None under case A, where the lock takes its place.
     `commit_lsn` is Debezium's snapshot LSN, `read_at` the server's time when the table's read began.
-    `statement` replaces the table (snapshot.select.statement.overrides), `condition` narrows it.
+    `statement` replaces the table (snapshot.select.statement.overrides), `condition` narrows it. `fetch_rows` are the
+    rows of one fetch (SNP-31).
     """
 
     connection: Connection
@@ -73,6 +74,7 @@ class ChunkReader:
     isolation: Isolation = "READ COMMITTED"
     statement: str | None = None
     condition: str | None = None
+    fetch_rows: int | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral `r` batches, in key order when the chunk has bounds.
@@ -82,7 +84,7 @@ class ChunkReader:
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
         plan = RowPlan.of(self.schema.columns)
-        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
+        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
             begin(bulk, self.isolation, self.captured, doing=self._doing)
             yield from self._rows(bulk, plan)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead, Parts
-from mssql_cdc.source.sqlserver import chunks, log_end, positions, volume
+from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
-from mssql_cdc.source.sqlserver.catalog import captured_tables, database, signal_table
+from mssql_cdc.source.sqlserver.catalog import captured_names, captured_tables, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -36,7 +37,16 @@ class SqlServerSource:
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
     ) -> ChangeReader:
-        """A reader of the changes of one instance in a (sub-)range; see `ChangeReader` for `visible`."""
+        """A reader of the changes of one instance in a (sub-)range; see `ChangeReader` for `visible`.
+
+        Raises:
+            ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
+        """
+        if self.connector.streaming.query_mode == "direct" and instance.change_table is None:
+            raise ConfigurationError(
+                f"data.query.mode=direct: the login may not read the change table of {instance.name!r}. "
+                "GRANT SELECT ON SCHEMA::cdc TO the login's user, or remove the property"
+            )
         return ChangeReader(
             connection=self.connector.connection,
             catalog=catalog,
@@ -44,6 +54,7 @@ class SqlServerSource:
             range=wanted,
             visible=visible,
             page_rows=self.connector.streaming.page_rows or PAGE_ROWS,
+            fetch_rows=self.connector.streaming.fetch_size,
         )
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:
@@ -63,12 +74,23 @@ class SqlServerSource:
             isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
             statement=wanted.statement,
             condition=wanted.condition,
+            fetch_rows=self.connector.snapshot.fetch_size,
         )
 
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Generator[SqlServerLock]:
-        """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says."""
+        """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says.
+
+        Raises:
+            ConfigurationError: `snapshot.locking.mode=none`.
+        """
         settings = self.connector
+        if settings.snapshot.locking == "none":
+            names = ", ".join(schema.table_id.text for schema in schemas)
+            raise ConfigurationError(
+                f"snapshot.locking.mode=none: the rows of {names} can be read exactly only under a lock, because the "
+                "table has no usable key or snapshot.isolation.mode is exclusive. Remove the property, or add a key"
+            )
         with locked(settings.connection, catalog, list(schemas), settings.snapshot.lock_timeout_ms) as holder:
             yield SqlServerLock(holder)
 
@@ -103,11 +125,32 @@ class SqlServerSession:
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
         self.problems.clear()
-        return captured_tables(self.control, self.connector.filters, problems=self.problems)
+        return self._read_as_configured(captured_tables(self.control, self.connector.filters, problems=self.problems))
+
+    def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
+        by_function = self.connector.streaming.query_mode == "function"
+        return [_through_functions(table) for table in tables] if by_function else tables
 
     def unreadable(self) -> Mapping[TableId, str]:
         """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
         return self.problems
+
+    def left_out(self) -> list[str]:
+        """The captured tables that the filters do not let through (`catalog`)."""
+        matches = self.connector.filters.tables.matches
+        return [table.text for table in captured_names(self.control) if not matches(*table.parts)]
+
+    def hidden(self) -> int:
+        """How many capture instances belong to tables that the login cannot see (`health`)."""
+        return health.hidden(self.control)
+
+    def has_table(self, name: str) -> bool:
+        """Whether the login can see a table of this name (`health`)."""
+        return health.has_table(self.control, name)
+
+    def stalled(self) -> str | None:
+        """What to say when capture stands still (`health`)."""
+        return health.stalled(self.control, self.connector.connection)
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
@@ -188,3 +231,8 @@ class SqlServerSession:
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Runs a statement of the user's; errors say what it was for."""
         self.control.execute(statement, doing=doing)
+
+
+def _through_functions(table: CapturedTable) -> CapturedTable:
+    """The table as if its change tables could not be read: then their functions are (`data.query.mode=function`)."""
+    return replace(table, instances=tuple(replace(one, change_table=None) for one in table.instances))

@@ -98,16 +98,6 @@ def test_column_lists_keep_or_drop_columns() -> None:
     assert not excluded.matches("testDB", "dbo", "a", "secret")
 
 
-@pytest.mark.feature("FLT-11", "FLT-12")
-def test_source_types_are_propagated_by_column_or_type() -> None:
-    types = connector(
-        column__propagate__source__type="dbo.a.x", datatype__propagate__source__type="dbo.b.decimal"
-    ).records.source_types
-    assert types.matches("testDB", "dbo", "a", "x", "int")
-    assert types.matches("testDB", "dbo", "b", "y", "decimal")
-    assert not types.matches("testDB", "dbo", "a", "y", "decimal")
-
-
 @pytest.mark.feature("EVT-05")
 def test_message_key_columns_define_the_record_key() -> None:
     keys = connector_with({"message.key.columns": r"dbo.a:y,x;(.*).customers:pk1,PK2;testDB\.dbo\.c:id"}).records.keys

@@ -1,12 +1,17 @@
 """Names from older Debezium versions, properties that are not implemented, and Kafka-only properties."""
 
+import io
+
 import pytest
 
 from mssql_cdc.config import connector_from_mapping
-from mssql_cdc.config.catalogue import ALL, canonical_name
-from mssql_cdc.config.documentation import default_text
-from mssql_cdc.config.property import Effect
+from mssql_cdc.config.catalogue import canonical_name
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.records import JsonLines
+from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.mark.parametrize(
@@ -58,39 +63,69 @@ def test_sanitize_field_names_means_avro() -> None:
         ("snapshot.mode", "custom"),
         ("snapshot.locking.mode", "custom"),
         ("event.processing.failure.handling.mode", "skip"),
-        ("topic.naming.strategy", "my.Strategy"),
+        ("signal.enabled.channels", "source,file"),
+        ("capture.instance.include.list", "dbo_.*"),
     ],
 )
-def test_an_unimplemented_property_that_would_change_rows_is_rejected(name: str, value: str) -> None:
+def test_what_would_change_rows_and_is_not_built_is_refused(name: str, value: str) -> None:
     assert f"{name}: " in problems_of(MINIMAL | {name: value})
-    assert "not implemented yet" in problems_of(MINIMAL | {name: value})
+    assert "not built" in problems_of(MINIMAL | {name: value})
 
 
-def test_an_unimplemented_property_that_changes_no_row_is_reported() -> None:
-    connector = connector_with({"openlineage.integration.enabled": "true", "signal.enabled.channels": "source,jmx"})
-    assert len([one for one in connector.notices if "not implemented yet" in one]) == 2
-    assert connector.signals.channels == ("source", "jmx")
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"transforms": "unwrap", "transforms.unwrap.type": "T"}, "transforms"),
+        ({"converters": "iso", "iso.type": "C"}, "converters"),
+        ({"post.processors": "reselector"}, "post.processors"),
+        ({"topic.naming.strategy": "my.Strategy"}, "topic.naming.strategy"),
+        ({"time.precision.mode": "structured"}, "time.precision.mode=structured"),
+        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter"),
+        ({"key.converter": JSON}, "key.converter.schemas.enable=true (the default)"),
+        ({"key.converter": JSON, "key.converter.schemas.enable": True}, "key.converter.schemas.enable"),
+        (
+            {"notification.enabled.channels": "sink", "notification.sink.topic.name": "n"},
+            "notification.enabled.channels=sink",
+        ),
+    ],
+)
+def test_what_changes_records_and_is_not_built_refuses_their_rendering(
+    properties: dict[str, object], named: str
+) -> None:
+    connector = connector_with(properties)
+    assert connector.unrendered == (named,)
+    assert f"{named}: records are not rendered with these settings; capture works" in connector.notices
+    with pytest.raises(ConfigurationError, match="records are not rendered") as caught:
+        write_records(connector, sink=JsonLines(io.StringIO()))
+    assert named in str(caught.value)
 
 
-def test_not_implemented_property_at_its_default_is_silent() -> None:
-    planned = {one.name: default_text(one) for one in ALL if one.effect is Effect.PLANNED}
-    assert planned
-    assert connector_with(planned).notices == ()
+def test_json_without_schemas_is_what_records_are() -> None:
+    json = {f"{which}.converter": JSON for which in ("key", "value")}
+    connector = connector_with(json | {f"{name}.schemas.enable": "false" for name in json})
+    assert connector.unrendered == connector.notices == ()
+    connector.require_rendered()
 
 
-def test_kafka_only_properties_pass_with_one_notice_each() -> None:
+def test_kafka_only_properties_pass_with_one_notice_for_all() -> None:
     kafka: dict[str, object] = {
-        "connector.class": "x",
         "tasks.max": "3",
-        "transforms": "unwrap",
-        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
         "converters": "iso",
         "iso.type": "my.Converter",
         "iso.format": "x",
-        "key.converter": "x",
         "producer.override.acks": "all",
         "schema.history.internal.consumer.security.protocol": "SSL",
+        "openlineage.integration.enabled": "true",
     }
-    notices = connector_with(kafka).notices
-    assert len(notices) == len(kafka)
-    assert all(any(one.startswith(f"{name}: accepted") for one in notices) for name in kafka)
+    notice, records = connector_with(kafka).notices
+    assert notice == (
+        "6 Kafka and Java settings have no meaning here: tasks.max, iso.type, iso.format, producer.override.acks, "
+        "schema.history.internal.consumer.security.protocol, openlineage.integration.enabled"
+    )
+    assert records.startswith("converters: records are not rendered")
+
+
+def test_a_property_that_cannot_be_turned_off_says_why() -> None:
+    (notice,) = connector_with({"log.position.check.enable": "false"}).notices
+    assert notice.startswith("log.position.check.enable: has no effect here.")
+    assert notice.endswith("Here the check cannot be turned off.")

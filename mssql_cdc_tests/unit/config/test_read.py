@@ -94,7 +94,7 @@ def test_number_may_be_a_string(value: object) -> None:
 
 def test_null_and_blank_values_count_as_not_set() -> None:
     connector = connector_with({"poll.interval.ms": None, "table.include.list": "", "snapshot.mode": " "})
-    assert connector.streaming.poll_interval_ms == 500
+    assert connector.streaming.poll_seconds == 0.5
     assert connector.snapshot.mode == "initial"
     assert connector.filters.tables.matches("testDB", "dbo", "any")
 
@@ -103,7 +103,7 @@ def test_blank_value_of_a_required_property_counts_as_missing(monkeypatch: pytes
     monkeypatch.setenv("CDC_TEST_BLANK", " ")
     assert "topic.prefix: is required" in problems_of(MINIMAL | {"topic.prefix": ""})
     assert "topic.prefix: is required" in problems_of(MINIMAL | {"topic.prefix": "${env:CDC_TEST_BLANK}"})
-    assert connector_with({"poll.interval.ms": "${env:CDC_TEST_BLANK}"}).streaming.poll_interval_ms == 500
+    assert connector_with({"poll.interval.ms": "${env:CDC_TEST_BLANK}"}).streaming.poll_seconds == 0.5
 
 
 def test_salt_and_password_never_show_in_errors() -> None:
@@ -183,7 +183,35 @@ def test_snapshot_overrides_are_found_by_both_names() -> None:
     assert len(connector.notices) == 2, "dbo.c has no statement, dbo.d is not listed"
 
 
-def test_own_properties_have_the_documented_defaults() -> None:
+@pytest.mark.parametrize("value", ["${vault:db:password}", "x${secretsManager:a}", "${dir:/run/secrets:password}"])
+@pytest.mark.parametrize("name", ["database.password", "database.names", "spark.hadoop.fs.s3a.secret.key"])
+def test_reference_to_another_provider_is_refused(name: str, value: str) -> None:
+    text = problems_of(MINIMAL | {name: value})
+    assert f"{name}: ${{{value.split(':', maxsplit=1)[0].split('{')[1]}:…}} belongs to a configuration provider" in text
+
+
+def test_reference_in_a_property_without_meaning_need_not_lead_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CDC_TEST_MISSING", raising=False)
+    kafka = {"producer.sasl.jaas.config": "${vault:kafka:jaas}", "custom.metric.tags": "${env:CDC_TEST_MISSING}"}
+    (notice,) = connector_with(kafka).notices
+    assert notice.startswith("2 Kafka and Java settings have no meaning here")
+
+
+@pytest.mark.parametrize(
+    "name", ["io.debezium.connector.sqlserver.SqlServerConnector", "SqlServerConnector", "SqlServer", None]
+)
+def test_connector_class_is_that_of_sql_server(name: str | None) -> None:
+    assert connector_with({"connector.class": name}).notices == ()
+
+
+def test_foreign_connector_class_is_refused() -> None:
+    text = problems_of(MINIMAL | {"connector.class": "io.debezium.connector.mysql.MySqlConnector"})
+    assert (
+        "connector.class: found 'io.debezium.connector.mysql.MySqlConnector', expected io.debezium.connector.sq" in text
+    )
+
+
+def test_own_properties_have_the_defaults_of_the_architecture() -> None:
     connector = connector_with({})
     assert (connector.delta.current_interval_s, connector.delta.deletion_vectors) == (15, True)
     assert (connector.dagster.range_max_rows, connector.dagster.max_run_seconds) == (5_000_000, 0)

@@ -90,3 +90,40 @@ def test_a_password_that_a_driver_repeats_is_not_shown(monkeypatch: pytest.Monke
 
     assert "hunter-2" not in str(caught.value)
     assert "***" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "shown"),
+    [
+        (245, "Conversion failed when converting the varchar value 'it's 12' to data type int.", "value ***"),
+        (248, "The conversion of the nvarchar value '99999999999' overflowed an int column.", "value ***"),
+        (
+            2628,
+            "String or binary data would be truncated in table 'a'. Truncated value: 'Ada'.",
+            "value: ***",
+        ),
+        (2627, "Violation of PRIMARY KEY constraint 'p'. The duplicate key value is (Ada, 7).", "value is ***"),
+    ],
+)
+def test_values_of_rows_do_not_enter_messages(number: int, text: str, shown: str) -> None:
+    error = pyodbc.Error("22018", f"[22018] [FreeTDS][SQL Server]{text} ({number}) (SQLExecDirectW)")
+    said = str(classify(error, "reading"))
+    assert shown in said
+    assert not any(value in said for value in ("12'", "99999999999", "Ada"))
+
+
+@pytest.mark.parametrize(
+    ("text", "property_"),
+    [
+        ("SSL Provider: [error:0A000086:SSL routines::certificate verify failed:self-signed certificate]", "driver.tr"),
+        ("SSL Provider: [error:0A000086:SSL routines::certificate verify failed:subject name does not match host name]",
+         "driver.hostNameInCertificate"),
+        ("Encryption not supported on SQL Server.", "database.encrypt=false"),
+        ("SSL Provider: [error:0A000102:SSL routines::unsupported protocol]", "no version of TLS"),
+    ],
+)  # fmt: skip
+def test_refused_tls_is_the_configurations_fault_and_names_the_property(text: str, property_: str) -> None:
+    error = pyodbc.Error("08001", f"[08001] [Microsoft][ODBC Driver 18 for SQL Server]{text} (-1) (SQLDriverConnect)")
+    found = classify(error, "connecting")
+    assert isinstance(found, ConfigurationError)
+    assert property_ in str(found)

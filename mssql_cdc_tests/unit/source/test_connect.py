@@ -23,14 +23,14 @@ def parts(connection: Connection, catalog: str = "shop") -> list[str]:
 def test_freetds_gets_its_own_keywords() -> None:
     assert parts(FREETDS) == [
         "DRIVER={FreeTDS}", "SERVER=db.example", "PORT=1444", "DATABASE=shop", "TDS_Version=7.4",
-        "ClientCharset=UTF-8", "APP=mssql_cdc", "UID=sa", "PWD={p w}",
+        "ClientCharset=UTF-8", "APP=mssql_cdc", "Encryption=require", "UID=sa", "PWD={p w}",
     ]  # fmt: skip
 
 
 def test_the_microsoft_driver_gets_its_own_keywords() -> None:
     assert parts(MICROSOFT) == [
         "DRIVER={ODBC Driver 18 for SQL Server}", "SERVER=tcp:db.example,1444", "DATABASE=shop",
-        "APP=mssql_cdc", "ConnectRetryCount=0", "UID=sa", "PWD={p w}",
+        "APP=mssql_cdc", "ConnectRetryCount=0", "Encrypt=yes", "UID=sa", "PWD={p w}",
     ]  # fmt: skip
 
 
@@ -47,6 +47,24 @@ def test_jdbc_settings_appear_as_their_odbc_equivalents() -> None:
     assert {"Encryption=off", "ApplicationIntent=ReadOnly", "APP=mine"} <= set(freetds)
     assert {"Encrypt=no", "ApplicationIntent=ReadOnly", "APP=mine"} <= set(microsoft)
     assert "APP=mssql_cdc" not in freetds + microsoft
+
+
+@pytest.mark.feature("PRE-09")
+@pytest.mark.parametrize(
+    ("driver", "on", "off"),
+    [
+        ("FreeTDS", "Encryption=require", "Encryption=off"),
+        ("ODBC Driver 17 for SQL Server", "Encrypt=yes", "Encrypt=no"),
+        ("ODBC Driver 18 for SQL Server", "Encrypt=yes", "Encrypt=no"),
+    ],
+)
+def test_tls_is_on_with_every_driver_unless_it_is_turned_off(driver: str, on: str, off: str) -> None:
+    connection = replace(FREETDS, odbc_driver=driver)
+    plain = replace(connection, driver_settings=(DriverSetting("encrypt", "false"),))
+
+    assert on in parts(connection)
+    assert off in parts(plain)
+    assert on not in parts(plain)
 
 
 @pytest.mark.feature("HA-06")

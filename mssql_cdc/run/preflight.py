@@ -1,0 +1,125 @@
+"""The faults that keep a connector from its changes, named before anything is read.
+
+`mssql-cdc discover`, `run`, `check` and the sensor ask the same, so that each says the same. Faults of the connection
+are named by `source/`, on the way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.protocol import Source, SourceSession
+from mssql_cdc.source.values import CapturedTable
+
+_WRITES = re.compile(
+    r"\b(?:INSERT(?:\s+INTO)?|UPDATE|MERGE(?:\s+INTO)?)\s+((?:\[(?:[^\]]|\]\])+\]|[\w$#@]+)"
+    r"(?:\s*\.\s*(?:\[(?:[^\]]|\]\])+\]|[\w$#@]+)){0,2})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the source shows: the database's name in its case, and the tables that the filters let through."""
+
+    name: str
+    tables: Sequence[CapturedTable]
+
+
+def preflight(
+    connector: Connector, source: Source, catalog: str, *, warn: Callable[[str], None], begun: bool = False
+) -> Found:
+    """Look at a database, and name what is wrong.
+
+    Args:
+        connector: its configuration.
+        source: where changes come from.
+        catalog: the database.
+        warn: takes a line about what does not keep tables from being read.
+        begun: the lake has tables of the database: that none is captured any more is a loss, which the run finds.
+
+    Raises:
+        ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, the
+            table of `heartbeat.action.query` is missing.
+        SourceUnavailableError: the server cannot be reached.
+    """
+    with source.session(catalog) as session:
+        found = Found(session.require_ready(), session.tables())
+        for table, reason in session.unreadable().items():
+            warn(f"{table} cannot be captured: {reason}")
+        others = session.left_out()
+        if not found.tables:
+            problem = _no_table(connector, session, found.name, others)
+            if not begun:
+                raise ConfigurationError(problem)
+            warn(problem)
+        elif (count := session.hidden()) > 0:
+            warn(f"{found.name}: {_hidden(count)}")
+        _require_signal_table(connector, source, session, catalog, found.tables)
+        _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
+        problem = session.stalled()
+    if problem is not None:
+        warn(f"{found.name}: {problem}")
+    return found
+
+
+def _no_table(connector: Connector, session: SourceSession, name: str, others: Sequence[str]) -> str:
+    """Why no table is left: hidden from the login, left out by the filters, or none under CDC."""
+    if others:
+        shown = ", ".join(others[:10]) + (", …" if len(others) > 10 else "")
+        filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
+        return (
+            f"Database {name!r} captures no table that the filters let through: {' and '.join(filters)} leave out all "
+            f"that are under CDC ({shown})"
+        )
+    count = session.hidden()
+    if count:
+        return f"Database {name!r}: {_hidden(count)}"
+    return f"Database {name!r} has no table under CDC: EXEC sys.sp_cdc_enable_table for each table to capture"
+
+
+def _hidden(count: int) -> str:
+    tables = "1 capture instance belongs to a table" if count == 1 else f"{count} capture instances belong to tables"
+    return f"{tables} that the login cannot see: GRANT SELECT ON its schema TO the login's user"
+
+
+def _require_signal_table(
+    connector: Connector, source: Source, session: SourceSession, catalog: str, tables: Sequence[CapturedTable]
+) -> None:
+    named = connector.signals.table_of(catalog)
+    try:
+        source.signal_table(catalog, tables)
+    except ConfigurationError:
+        if named is None or session.has_table(".".join(_bracketed(part) for part in named)):
+            raise
+        raise ConfigurationError(
+            f"The signal table {catalog}.{'.'.join(named)} does not exist, or the login cannot see it: CREATE TABLE "
+            f"{'.'.join(_bracketed(part) for part in named)} (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, "
+            "data varchar(2048) NULL) and EXEC sys.sp_cdc_enable_table, or correct signal.data.collection"
+        ) from None
+
+
+def _check_heartbeat(
+    connector: Connector, session: SourceSession, captured: Sequence[str], warn: Callable[[str], None]
+) -> None:
+    """The table that `heartbeat.action.query` writes to; a query that none is read from is left alone."""
+    query = connector.streaming.heartbeat_query
+    named = _WRITES.search(query) if query and connector.streaming.heartbeat_interval_ms else None
+    if named is None:
+        return
+    name = re.sub(r"\s+", "", named[1])
+    if not session.has_table(name):
+        raise ConfigurationError(
+            f"heartbeat.action.query writes to {name}, which does not exist or which the login cannot see"
+        )
+    plain = re.sub(r"[\[\]]", "", name).lower()
+    if not any(one.lower().endswith(f".{plain}") or one.lower() == plain for one in captured):
+        warn(f"heartbeat.action.query writes to {name}, which is not under CDC: its heartbeats reach no change log")
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name.replace(']', ']]')}]"

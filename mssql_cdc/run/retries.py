@@ -1,0 +1,36 @@
+"""How a loop goes on after errors that a second try may mend: waits and their number (ERR-02).
+
+`errors.max.retries` counts attempts without a success in between; `retriable.restart.connector.wait.ms` is the pause
+before each. What an attempt does is the loop's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mssql_cdc.config.model import StreamingSettings
+from mssql_cdc.errors import MssqlCdcError
+
+
+@dataclass
+class Retries:
+    """The attempts of one database since its last success."""
+
+    settings: StreamingSettings
+    failed: int = 0
+
+    def succeeded(self) -> None:
+        """Begin to count anew."""
+        self.failed = 0
+
+    def wait_seconds(self, error: MssqlCdcError, log: Callable[[str], None]) -> float:
+        """How long to wait before the next attempt, which `log` is told; raises the error when there is to be none."""
+        self.failed += 1
+        most = self.settings.max_retries
+        if 0 <= most < self.failed:
+            raise type(error)(f"{error}. Given up after {most} retries (errors.max.retries)") from error
+        seconds = self.settings.retry_wait_ms / 1000
+        limit = f" of {most}" if most >= 0 else ""
+        log(f"{error}; retry {self.failed}{limit} in {seconds:g} s")
+        return seconds

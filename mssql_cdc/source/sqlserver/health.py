@@ -1,0 +1,119 @@
+"""What stands between a connector and its changes although the server answers: hidden tables, a capture that stands.
+
+Each function is one or two short statements. Times are compared by the server's own clock, and only ever lead to a
+message: what is captured is decided by positions alone (`positions`, `log_end`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from mssql_cdc.config import Connection
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.sql import MAPPING, quote
+
+PATIENCE = timedelta(minutes=2)
+"""Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
+MAPPING_PATIENCE = timedelta(minutes=15)
+"""The mapping table has an entry every five minutes, even of an idle database."""
+_HIDDEN = """
+SELECT COUNT(*) FROM cdc.change_tables c WHERE NOT EXISTS
+(SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id)"""
+_SCANNED = """
+SELECT MAX(end_time) AS at, DATEDIFF(second, MAX(end_time), GETDATE()) AS ago,
+       COUNT(CASE WHEN end_time IS NULL AND session_id <> 0 THEN 1 END) AS active FROM sys.dm_cdc_log_scan_sessions"""
+_MAPPED = f"SELECT MAX(tran_end_time) AS at, DATEDIFF(second, MAX(tran_end_time), GETDATE()) AS ago FROM {MAPPING}"
+_ENABLED = "SELECT DATEDIFF(second, MIN(create_date), GETDATE()) FROM cdc.change_tables"
+_AGENT = (
+    "SELECT MAX(CASE WHEN status = 4 THEN 1 ELSE 0 END) FROM sys.dm_server_services "
+    "WHERE servicename LIKE N'SQL Server Agent (%'"
+)
+
+
+def hidden(control: Control) -> int:
+    """How many capture instances belong to tables that the login cannot see."""
+    return int(control.value(_HIDDEN, doing="counting tables that the login cannot see"))
+
+
+def has_table(control: Control, name: str) -> bool:
+    """Whether the login can see a table or view of this name, in brackets or not."""
+    return control.value("SELECT OBJECT_ID(?)", name, doing=f"looking for {name}") is not None
+
+
+def stalled(control: Control, connection: Connection) -> str | None:
+    """What to say when capture stands still, or has not begun; None when it works, or that cannot be told."""
+    since = _since(control)
+    if since is None:
+        return None
+    at, patience = since
+    job = _capture_job(control)
+    if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > patience):
+        return None
+    begun = f"capture has not scanned since {_clock(at)}" if at else "capture has not scanned the log yet"
+    return f"{begun}; {_about_agent(agent_runs(control, connection))}"
+
+
+def agent_runs(control: Control, connection: Connection) -> bool | None:
+    """Whether SQL Server Agent runs; None when the login may not know, or there is none (Azure SQL Database)."""
+    own = connection.agent_status_query
+    query = own.replace("[#db]", "#db").replace("#db", quote(control.catalog)) if own else _AGENT
+    try:
+        found = control.value(query, doing="asking whether SQL Server Agent runs")
+    except MssqlCdcError as error:
+        if error.retriable or own:
+            raise
+        return None
+    return None if found is None else int(found) == 1
+
+
+def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the server)
+    match runs:
+        case True:
+            return "SQL Server Agent is running: look at its capture job (EXEC sys.sp_cdc_help_jobs)"
+        case False:
+            return "SQL Server Agent is not running: start it"
+        case None:
+            return "is SQL Server Agent running?"
+
+
+def _since(control: Control) -> tuple[datetime | None, timedelta] | None:
+    """When capture scanned last, and how long ago that is; None when that is recent or unknown."""
+    try:
+        row = control.row(_SCANNED, doing="asking when capture scanned last")
+    except MssqlCdcError as error:
+        if error.retriable:
+            raise
+        row = None  # The login may not see scan sessions.
+    if row is not None and row.active:
+        return None
+    if row is not None and row.at is not None:
+        return _overdue(row, PATIENCE)
+    mapped = control.row(_MAPPED, doing="asking when capture wrote last")
+    if mapped is not None and mapped.at is not None:
+        return _overdue(mapped, MAPPING_PATIENCE)
+    seconds = control.value(_ENABLED, doing="asking since when tables are captured")
+    ago = timedelta(seconds=seconds or 0)
+    return (None, ago) if ago > PATIENCE else None
+
+
+def _overdue(row: Any, patience: timedelta) -> tuple[datetime, timedelta] | None:
+    ago = timedelta(seconds=row.ago)
+    return (row.at, ago) if ago > patience else None
+
+
+def _capture_job(control: Control) -> Any:
+    """The capture job's row of `sp_cdc_help_jobs`; None when the login may not see the jobs."""
+    try:
+        rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing="reading the capture job")
+    except MssqlCdcError as error:
+        if error.retriable:
+            raise
+        return None
+    return next((row for row in rows if row.job_type.strip().lower() == "capture"), None)
+
+
+def _clock(at: datetime) -> str:
+    """The server's time, to the minute."""
+    return f"{at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,212 @@
+"""Mistakes of a configuration or a server: each is named at once, alike by every command and by Dagster's sensor.
+
+At once means: after the first attempt, and without a driver's whole login time-out. How long that takes on a busy
+machine is no rule; that nothing is tried again, and how long a server has to accept a connection, is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from mssql_sandbox.process import SandboxProcess, sandbox_process
+
+from mssql_cdc.cli import main
+from mssql_cdc.config import load_connector
+from mssql_cdc.config.driver import is_freetds
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.run.discover import read_table_list, table_list_path
+from mssql_cdc.source.sqlserver.connect import control, find_driver
+from mssql_cdc.source.sqlserver.reach import probe_seconds
+from mssql_cdc_tests.end_to_end.kit import Place, open_place
+
+_NUMBERS = itertools.count(1)
+PASSWORD = "Reader-of-the-test-1"
+LOGIN = (
+    f"CREATE LOGIN [{{reader}}] WITH PASSWORD = '{PASSWORD}'",
+    "CREATE USER [{reader}] FOR LOGIN [{reader}]",
+)
+STANDS_STILL = ("EXEC sandbox.agent_stop", "EXEC sandbox.capture_pause", "EXEC sandbox.advance_clock @seconds = 300")
+READER = {"database_user": "{reader}", "database_password": PASSWORD}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is set or done, and what every command has to say.
+
+    `code` is the exit code; `discover` that of `mssql-cdc discover`, where it differs. A name in braces is the test's.
+    """
+
+    says: str
+    code: int = 2
+    discover: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    statements: tuple[str, ...] = ()
+
+
+MISTAKES: dict[str, Mistake] = {
+    "unknown host": Mistake(
+        r"The host 'no-such-host\.invalid' is not known \(.*database\.hostname", 3,
+        properties={"database_hostname": "no-such-host.invalid"},
+    ),
+    "closed port": Mistake(
+        r"Nothing accepts connections on 127\.0\.0\.1:1 .*database\.port", 3, properties={"database_port": "1"}
+    ),
+    "wrong password": Mistake(
+        r"Login failed for user 'sa'.*database\.password", properties={"database_password": "wrong"}
+    ),
+    "unknown database": Mistake(
+        r"cannot open database 'nowhere'.*no such database, or no user", properties={"database_names": "nowhere"}
+    ),
+    "login without a user in the database": Mistake(
+        r"cannot open database '{database}'.*CREATE USER", properties=READER, statements=LOGIN[:1]
+    ),
+    "CDC not enabled in the database": Mistake(
+        r"CDC is not enabled in database '{database}': run EXEC sys\.sp_cdc_enable_db",
+        statements=("EXEC sys.sp_cdc_disable_db",),
+    ),
+    "no table under CDC": Mistake(
+        r"Database '{database}' has no table under CDC: EXEC sys\.sp_cdc_enable_table",
+        statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
+    ),
+    "filter that matches nothing": Mistake(
+        r"table\.include\.list leave out all that are under CDC \({database}\.dbo\.orders\)",
+        properties={"table_include_list": "dbo.order"},
+    ),
+    "login that sees the schema cdc only": Mistake(
+        r"1 capture instance belongs to a table that the login cannot see: GRANT SELECT", properties=READER,
+        statements=(*LOGIN, "GRANT SELECT ON SCHEMA::cdc TO [{reader}]", "GRANT VIEW DATABASE STATE TO [{reader}]"),
+    ),
+    "login without rights": Mistake(r"Needed: GRANT SELECT ON", properties=READER, statements=LOGIN),
+    "signal table that does not exist": Mistake(
+        r"The signal table {database}\.dbo\.signals does not exist.*CREATE TABLE \[dbo\]\.\[signals\]",
+        properties={"signal_data_collection": "dbo.signals"},
+    ),
+    "signal table that is not captured": Mistake(
+        r"The signal table {database}\.dbo\.signals is not under CDC: EXEC sys\.sp_cdc_enable_table",
+        properties={"signal_data_collection": "dbo.signals"},
+        statements=("CREATE TABLE dbo.signals (id varchar(42), type varchar(32), data varchar(2048))",),
+    ),
+    "heartbeat table that does not exist": Mistake(
+        r"heartbeat\.action\.query writes to dbo\.\[beat\], which does not exist",
+        properties={"heartbeat_interval_ms": "1000", "heartbeat_action_query": "UPDATE dbo.[beat] SET n = n + 1"},
+    ),
+    "capture that stands still": Mistake(
+        r"capture has not scanned since \d{{4}}-\d\d-\d\d \d\d:\d\d; SQL Server Agent is not running", 3, 0,
+        statements=STANDS_STILL,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
+    """A server whose Agent and clock the tests may stop and move."""
+    with sandbox_process(tmp_path_factory.mktemp("sandbox"), "--capture-interval", "0.2") as process:
+        yield process
+
+
+@pytest.fixture
+def shop(own_server: SandboxProcess, tmp_path: Path) -> Iterator[Place]:
+    with open_place(own_server, tmp_path, f"mistaken{next(_NUMBERS)}") as place:
+        place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+        place.settle()
+        assert main(["discover", "--config", str(place.config)]) == 0
+        yield place
+        place.sql("EXEC sandbox.agent_start", "EXEC sandbox.clear_faults", "EXEC sandbox.resume_clock")
+
+
+def make(mistake: Mistake, place: Place) -> str:
+    """Make the mistake; what has to be said."""
+    names = {"reader": f"{place.database}_reader", "database": place.database}
+    place.sql(*(statement.format(**names) for statement in mistake.statements))
+    place.configure(**{name: value.format(**names) for name, value in mistake.properties.items()})
+    return mistake.says.format(**names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
+@pytest.mark.parametrize("command", ["discover", "run", "check"])
+def test_a_mistake_is_named_after_one_attempt(
+    command: str, mistake: Mistake, shop: Place, capsys: pytest.CaptureFixture[str]
+):
+    says = make(mistake, shop)
+    code = mistake.discover if command == "discover" and mistake.discover is not None else mistake.code
+    options = {"run": ["--until-caught-up"], "check": [], "discover": []}[command]
+    warehouse = [] if command == "discover" else ["--warehouse", str(shop.warehouse)]
+    capsys.readouterr()
+    assert main([command, "--config", str(shop.config), *warehouse, *options]) == code
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(says, said), said
+    assert "retry" not in said
+    assert PASSWORD not in said
+    assert probe_seconds(load_connector(shop.config).connection) <= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name != "capture that stands still"])
+def test_a_mistake_is_named_by_the_sensor(name: str, shop: Place):
+    """Capture that stands still does not keep a first snapshot from being read; `dagster/test_sensor.py` has it."""
+    says = make(MISTAKES[name], shop)
+    said = tick(shop)
+    assert re.search(says, said), said
+    assert PASSWORD not in said
+
+
+def tick(place: Place) -> str:
+    """What the sensor says at the first tick after it was switched on."""
+    tables = [one for listed in read_table_list(place.config).values() for one in listed]
+    with dg.instance_for_test() as instance:
+        found = build_definitions(load_connector(place.config), tables=tables, warehouse=str(place.warehouse))
+        (sensor,) = list(found.sensors or ())
+        context = dg.build_sensor_context(
+            instance=instance, repository_def=found.get_repository_def(), last_sensor_start_time=1.0
+        )
+        try:
+            result = sensor(context)
+        except dg.Failure as failure:
+            return failure.description or ""
+        return str(
+            getattr(result, "skip_message", None)
+            or getattr(getattr(result, "skip_reason", None), "skip_message", result)
+        )
+
+
+@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+@pytest.mark.parametrize(
+    ("encrypt", "says"),
+    [("off", "does not encrypt connections.*database.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
+    ids=["server without TLS", "certificate that nobody knows"],
+)
+def test_refused_tls_names_the_property(
+    encrypt: str, says: str, driver: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with sandbox_process(tmp_path, "--encrypt", encrypt) as server:
+        place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
+        place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
+        connection = load_connector(place.config).connection
+        if encrypt == "login" and is_freetds(find_driver(connection)):
+            pytest.skip("FreeTDS encrypts, and does not verify certificates")
+        assert main(["discover", "--config", str(place.config)]) == 2
+        assert re.search(says, capsys.readouterr().err)
+        place.configure(**{"driver_encrypt": "false"} | ({"odbc_Driver": driver} if driver else {}))
+        with control(load_connector(place.config).connection, "master") as opened:
+            assert opened.value("SELECT 1", doing="testing") == 1
+
+
+def test_the_list_of_tables_is_not_written_over_by_a_mistake(shop: Place):
+    before = table_list_path(shop.config).read_text(encoding="utf-8")
+    shop.configure(table_include_list="dbo.nothing")
+    assert main(["discover", "--config", str(shop.config)]) == 2
+    assert table_list_path(shop.config).read_text(encoding="utf-8") == before
+
+
+def test_a_heartbeat_table_that_is_not_captured_is_a_warning(shop: Place, capsys: pytest.CaptureFixture[str]):
+    shop.sql("CREATE TABLE dbo.beat (n int NOT NULL)")
+    shop.configure(heartbeat_interval_ms="1000", heartbeat_action_query="INSERT INTO dbo.beat VALUES (1)")
+    assert main(["discover", "--config", str(shop.config)]) == 0
+    assert "dbo.beat, which is not under CDC" in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""A loop whose source is down: how often it tries again, and that it pauses in between."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.run.loop import Follower
+from mssql_cdc_tests.unit.config.samples import connector_with
+
+
+@dataclass
+class Down:
+    """A source that nobody answers for."""
+
+    asked: int = 0
+
+    @contextmanager
+    def session(self, _catalog: str) -> Generator[NoReturn]:
+        self.asked += 1
+        raise SourceUnavailableError("nobody answers")
+        yield
+
+
+@dataclass
+class Stand:
+    """A follower of such a source, and what it said."""
+
+    source: Down
+    follower: Follower
+    said: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, folder: Path, **properties: object) -> Stand:
+        made = connector_with(
+            {"delta.warehouse": str(folder), **{n.replace("_", "."): v for n, v in properties.items()}}
+        )
+        source, said = Down(), list[str]()
+        anything: Any = source
+        database = Database.of(made, "testDB", spark=lambda: pytest.fail("no Spark"), source=anything, log=said.append)
+        return cls(source, Follower(database), said)
+
+
+def test_retries_end_with_the_error_after_as_many_as_are_allowed(tmp_path: Path) -> None:
+    stand = Stand.of(tmp_path, errors_max_retries=2, retriable_restart_connector_wait_ms=0)
+    assert stand.follower.attempt() is None
+    assert stand.follower.attempt() is None
+    with pytest.raises(SourceUnavailableError, match=r"nobody answers\. Given up after 2 retries \(errors\.max\.retr"):
+        stand.follower.attempt()
+    assert stand.source.asked == 3
+    assert stand.said == [f"nobody answers; retry {n} of 2 in 0 s" for n in (1, 2)]
+
+
+def test_no_retry_is_made_when_none_is_allowed(tmp_path: Path) -> None:
+    stand = Stand.of(tmp_path, errors_max_retries=0)
+    with pytest.raises(SourceUnavailableError, match="Given up after 0 retries"):
+        stand.follower.attempt()
+
+
+def test_without_a_limit_retries_go_on(tmp_path: Path) -> None:
+    stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=0)
+    assert [stand.follower.attempt() for _ in range(20)] == [None] * 20
+    assert stand.source.asked == 20
+
+
+def test_a_source_that_is_down_is_left_alone_until_the_wait_is_over(tmp_path: Path) -> None:
+    """Whatever the last decision was, a loop never asks without a pause (D2)."""
+    stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=3_600_000)
+    assert [stand.follower.attempt() for _ in range(5)] == [None] * 5
+    assert stand.source.asked == 1
+    assert stand.said == ["nobody answers; retry 1 in 3600 s"]
+
+
+def test_a_problem_of_the_source_makes_a_wait_an_alarm() -> None:
+    wait = Wait("no changes since 7")
+    assert wait.because_of(None) is wait
+    assert wait.because_of("capture stands still") == Wait("no changes since 7; capture stands still", alarm=True)
