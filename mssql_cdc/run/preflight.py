@@ -49,6 +49,8 @@ def preflight(
     """
     with source.session(catalog) as session:
         found = Found(session.require_ready(), session.tables())
+        for table, problem in session.unreadable().items():
+            warn(f"{table} cannot be captured: {problem}")
         others = session.left_out()
         if not found.tables:
             problem = _no_table(connector, session, found.name, others)
@@ -74,6 +76,9 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
             f"Database {name!r} captures no table that the filters let through: {' and '.join(filters)} leave out all "
             f"that are under CDC ({shown})"
         )
+    unreadable = "; ".join(f"{table}: {problem}" for table, problem in session.unreadable().items())
+    if unreadable:
+        return f"Database {name!r} has no table that can be captured: {unreadable}"
     count = session.hidden()
     if count:
         return f"Database {name!r}: {_hidden(count)}"

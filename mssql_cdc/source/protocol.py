@@ -95,6 +95,10 @@ class SourceSession(Protocol):
         """What to say when capture stands still; None when it works, or that cannot be told."""
         ...
 
+    def unreadable(self) -> Mapping[TableId, str]:
+        """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
+        ...
+
     def absences(self, tables: Mapping[TableId, int]) -> Mapping[TableId, Absence]:
         """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...

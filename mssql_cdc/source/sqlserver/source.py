@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
@@ -116,6 +116,7 @@ class SqlServerSession:
 
     control: Control
     connector: Connector
+    problems: dict[TableId, str] = field(default_factory=dict[TableId, str])
 
     def require_ready(self) -> str:
         """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
@@ -123,7 +124,9 @@ class SqlServerSession:
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
-        return self._read_as_configured(captured_tables(self.control, self.connector.filters))
+        self.problems.clear()
+        found = captured_tables(self.control, self.connector.filters, problems=self.problems)
+        return self._read_as_configured(found)
 
     def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
         by_function = self.connector.streaming.query_mode == "function"
@@ -145,6 +148,10 @@ class SqlServerSession:
     def stalled(self) -> str | None:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
+
+    def unreadable(self) -> Mapping[TableId, str]:
+        """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
+        return self.problems
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
