@@ -58,12 +58,20 @@ class InertSettings:
     `schemas.enable=false`."""
     key_schemas: bool | None = _shape("key.converter.schemas.enable", None, rendered=("false",))
     """Adds the schema to each key; Kafka Connect's default is true."""
+    key_nulls: bool | None = _shape("key.converter.replace.null.with.default", None, rendered=("false",))
+    """Replaces null with a column's default in each key. Records are rendered with null."""
+    key_decimals: str | None = _shape("key.converter.decimal.format", None, rendered=("BASE64",))
+    """Selects how JSON shows Connect's decimals. Records are rendered with BASE64."""
     key_converter_settings: Family = _kafka("key.converter.*", ())
     """Sets an option of the key converter."""
     value_converter: str | None = _shape("value.converter", None, rendered=(_JSON,))
     """Names Kafka Connect's converter of values, as `key.converter` that of keys."""
     value_schemas: bool | None = _shape("value.converter.schemas.enable", None, rendered=("false",))
     """Adds the schema to each value; Kafka Connect's default is true."""
+    value_nulls: bool | None = _shape("value.converter.replace.null.with.default", None, rendered=("false",))
+    """Replaces null with a column's default in each value. Records are rendered with null."""
+    value_decimals: str | None = _shape("value.converter.decimal.format", None, rendered=("BASE64",))
+    """Selects how JSON shows Connect's decimals. Records are rendered with BASE64."""
     value_converter_settings: Family = _kafka("value.converter.*", ())
     """Sets an option of the value converter."""
     header_converter: str | None = _kafka("header.converter", None)

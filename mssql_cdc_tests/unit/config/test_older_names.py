@@ -82,6 +82,8 @@ def test_what_would_change_rows_and_is_not_built_is_refused(name: str, value: st
         ({"time.precision.mode": "structured"}, "time.precision.mode=structured"),
         ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter"),
         ({"key.converter": JSON}, "key.converter.schemas.enable=true (the default)"),
+        ({"value.converter.replace.null.with.default": "true"}, "value.converter.replace.null.with.default"),
+        ({"key.converter.decimal.format": "NUMERIC"}, "key.converter.decimal.format"),
         ({"key.converter": JSON, "key.converter.schemas.enable": True}, "key.converter.schemas.enable"),
         (
             {"notification.enabled.channels": "sink", "notification.sink.topic.name": "n"},
