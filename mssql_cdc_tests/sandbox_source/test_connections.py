@@ -11,7 +11,7 @@ import pytest
 from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
 from mssql_cdc.source.sqlserver.connect import control
-from mssql_cdc_tests.sandbox_source.kit import Shop, without_login
+from mssql_cdc_tests.sandbox_source.kit import Shop, rows, without_login
 
 FIELDS = [pa.field("n", pa.int32())]
 
@@ -63,3 +63,28 @@ def test_a_server_that_does_not_answer_is_tried_again(shop: Shop, by_rows: bool)
         nobody = replace(shop.connection, port=free.getsockname()[1], login_timeout_s=1)
     with pytest.raises(SourceUnavailableError), open_bulk(nobody, shop.catalog, by_rows=by_rows):
         pass
+
+
+@pytest.mark.parametrize(
+    ("fault", "reading", "column"),
+    [
+        ("cut_connection @when = N'middle',", "changes", "nvarchar(100)"),
+        ("cut_connection @when = N'middle',", "chunk", "nvarchar(100)"),
+        ("cut_connection @when = N'middle',", "chunk", "nvarchar(max)"),
+        ("corrupt_packet", "changes", "nvarchar(max)"),  # Garbage that is no row: the driver gives up.
+    ],
+)
+def test_a_connection_that_breaks_is_told_by_the_read_and_not_by_the_clean_up(
+    shop: Shop, fault: str, reading: str, column: str
+) -> None:
+    """Review, bug 26: the error that was shown came from the rollback behind the one that ended the read."""
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, name {column}")
+    values = ", ".join(f"({number}, REPLICATE(N'x', 100))" for number in range(500))
+    shop.run(f"INSERT dbo.t VALUES {values}")
+    shop.scan()
+    pattern = "dbo_t_CT.*WHERE" if reading == "changes" else "FROM .dbo...t"
+    shop.run(f"EXEC sandbox.{fault} @pattern = N'{pattern}', @packet = 3")
+    reader = shop.changes("t", page_rows=400) if reading == "changes" else shop.chunk("t")
+
+    with pytest.raises((SourceError, SourceUnavailableError), match=r"while reading (changes|chunk)"):
+        rows(reader)

@@ -26,6 +26,7 @@ def test_errors_only_unavailability_is_worth_a_second_try():
         "DeadlockError",
         "SourceUnavailableError",
         "StaleReaderError",
+        "StaleStructureError",
         "InterruptedRunError",
     }
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connection
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceUnavailableError, StaleStructureError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
@@ -25,6 +25,7 @@ from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import lsn, quote, require_visible, text
+from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import CaptureInstance
 
 PAGE_ROWS = 100_000
@@ -69,15 +70,17 @@ class ChangeReader:
 
         Raises:
             StaleReaderError: the connection does not see the end of the range.
+            StaleStructureError: the change table has other columns than the instance's schema.
             DataLostError: rows of the range were cleaned up.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
         if self.range.is_empty:
             return
-        plan = RowPlan.of(self.instance.schema.columns)
+        plan, structure = RowPlan.of(self.instance.schema.columns), Structure.of_instance(self.instance)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
             bulk.execute(require_visible(self.visible or self.range.to), doing=self._doing)
             self._require_held(bulk)
+            structure.require(bulk, doing=self._doing)
             times = CommitTimeLoader(bulk, self.connection.server_timezone)
             decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
             held: pa.RecordBatch | None = None
@@ -86,11 +89,9 @@ class ChangeReader:
                     if held is not None:
                         yield held
                     held = batch
-            except SourceError:
-                # Half an update is what cleanup leaves behind when it overtakes the reader.
-                self._require_still_held(bulk)
-                raise
-            self._require_still_held(bulk)
+            except (SourceError, SourceUnavailableError) as error:
+                raise self._cause(bulk, structure, error) from None
+            self._require_unchanged(bulk, structure)
             if held is not None:
                 yield held
 
@@ -119,10 +120,24 @@ class ChangeReader:
             if sum(raw.num_rows for raw in page) < self.page_rows:
                 return
 
-    def _require_still_held(self, bulk: Bulk) -> None:
+    def _require_unchanged(self, bulk: Bulk, structure: Structure) -> None:
         """The after-check: in a new transaction, so that it sees what happened while this one was read."""
         bulk.rollback()
         self._require_held(bulk)
+        structure.require(bulk, doing=self._doing)
+
+    def _cause(self, bulk: Bulk, structure: Structure, error: MssqlCdcError) -> MssqlCdcError:
+        """What to raise for an error of the read: cleanup leaves half an update behind, DDL values that do not fit.
+
+        When the connection does not answer any more, the error itself says best what happened.
+        """
+        try:
+            self._require_unchanged(bulk, structure)
+        except (DataLostError, StaleStructureError) as cause:
+            return cause
+        except MssqlCdcError:
+            return error
+        return error
 
     def _require_held(self, bulk: Bulk) -> None:
         """The minimum of rule A9, by a statement of its own."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import MssqlCdcError, SourceError, StaleStructureError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
@@ -26,6 +27,7 @@ from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.sql import quote, require_captured
+from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import Chunk
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
@@ -79,12 +81,29 @@ class ChunkReader:
 
         Raises:
             StaleReaderError: this connection does not see `captured` yet.
+            StaleStructureError: the table has other columns than the schema.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
-        plan = RowPlan.of(self.schema.columns)
+        plan, structure = RowPlan.of(self.schema.columns), Structure.of_source(self.schema)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows) as bulk:
             begin(bulk, self.isolation, self.captured, doing=self._doing)
-            yield from self._rows(bulk, plan)
+            structure.require(bulk, doing=self._doing)
+            try:
+                yield from self._rows(bulk, plan)
+            except SourceError as error:
+                raise self._cause(bulk, structure, error) from None
+            structure.require(bulk, doing=self._doing)
+
+    def _cause(self, bulk: Bulk, structure: Structure, error: SourceError) -> MssqlCdcError:
+        """What to raise for an error of the read: DDL may have caused it, unless the connection is gone."""
+        try:
+            bulk.rollback()
+            structure.require(bulk, doing=self._doing)
+        except StaleStructureError as cause:
+            return cause
+        except MssqlCdcError:
+            return error
+        return error
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         sql, parameters = select_statement(self, plan)

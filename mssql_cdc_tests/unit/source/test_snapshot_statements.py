@@ -34,7 +34,7 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
     sql, parameters = select_statement(READER, PLAN)
 
     assert sql == (
-        "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(100)) AS [c1_0] FROM [dbo].[orders] AS t "
+        "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(102)) AS [c1_0] FROM [dbo].[orders] AS t "
         "WHERE (([id] > CAST(? AS int))) AND (([id] < CAST(? AS int)) OR ([id] = CAST(? AS int))) ORDER BY t.[id]"
     )
     assert parameters == ["1", "9", "9"]
