@@ -6,6 +6,7 @@ the checks (`execute`) in the transaction of their reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -20,6 +21,8 @@ from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_stri
 BATCH_ROWS = 32_768
 BATCH_BYTES = 64 * 1024 * 1024
 _BY_ROWS_BATCH = 4_096
+_NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
+_MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
 
 class Bulk(Protocol):
@@ -85,7 +88,7 @@ class _ArrowBulk:
 
     def execute(self, sql: str, *, doing: str) -> None:
         with translated(self._connection, doing):
-            self._raw.execute(sql, query_timeout_sec=self._timeout)
+            self._raw.execute(in_ascii(sql), query_timeout_sec=self._timeout)
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
@@ -93,7 +96,7 @@ class _ArrowBulk:
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
-                sql,
+                in_ascii(sql),
                 batch_size=BATCH_ROWS,
                 parameters=list(parameters) or None,
                 max_bytes_per_batch=BATCH_BYTES,
@@ -145,3 +148,28 @@ def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.R
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
+
+
+def in_ascii(sql: str) -> str:
+    """A statement that means the same and has only ASCII characters.
+
+    arrow-odbc hands statements over as bytes, which a driver reads in the process's code page; Microsoft's
+    driver knows no characters beyond U+FFFF there. Names may have any, so the text travels as a binary literal.
+    """
+    if sql.isascii():
+        return sql
+    names: list[str] = []
+
+    def named(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return found[1]
+        names.append(f"@p{len(names)}")
+        return names[-1]
+
+    inner = _MARKER.sub(named, sql)
+    declared = ", ".join(f"{name} nvarchar(4000)" for name in names)
+    given = f", N'{declared}', {', '.join(f'{name} = ?' for name in names)}" if names else ""
+    return (
+        f"DECLARE @statement nvarchar(max) = CAST(0x{inner.encode('utf-16-le').hex()} AS nvarchar(max)); "
+        f"EXEC sys.sp_executesql @statement{given}"
+    )
