@@ -41,6 +41,7 @@ class Follower:
     """One database being followed: what the planner remembers, and what the last step did.
 
     `snapshots`: take snapshots too; otherwise they are left to another run. `merge`: let current tables follow.
+    `unavailable` and `broken` are the error of the last step, which waiting may end or which somebody has to mend.
     """
 
     database: Database
@@ -50,6 +51,9 @@ class Follower:
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    unavailable: MssqlCdcError | None = None
+    broken: MssqlCdcError | None = None
+    retry_at: float = 0
     _revived: bool = False
     _beaten: datetime | None = None
     _known: set[int] = field(default_factory=set)
@@ -127,44 +131,94 @@ def show(database: Database, done: Done) -> None:
 
 
 def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
-    """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out."""
+    """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out.
+
+    A database that cannot be followed does not hold the others back: it is tried again every minute.
+
+    Raises:
+        MssqlCdcError: none of the databases can be followed, or one could not when the time was up.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     followers = [Follower(database) for database in databases]
-    start(databases)
+    _start(followers, end)
     while end is None or time.monotonic() < end:
         idle = True
         for follower in followers:
-            try:
-                done = follower.step()
-                done.raise_failure()
-                idle = idle and done.idle
-            except (SourceUnavailableError, FencedError) as error:
-                follower.database.log(f"{error}; trying again")
+            idle = _follow(follower) and idle
+        broken = [error for follower in followers if (error := follower.broken) is not None]
+        if followers and len(broken) == len(followers):
+            raise broken[0]
         if idle:
             time.sleep(IDLE_SECONDS)
     for follower in followers:
+        if follower.unavailable is not None or follower.broken is not None:
+            raise follower.unavailable or follower.broken  # type: ignore[misc]
         _raise_findings(follower)
+
+
+def _start(followers: Sequence[Follower], end: float | None) -> None:
+    """Start the connector, as soon as its server answers."""
+    started = False
+    while not started:
+        try:
+            start([follower.database for follower in followers])
+            started = True
+        except SourceUnavailableError as error:
+            if end is not None and time.monotonic() > end:
+                raise
+            followers[0].database.log(f"{error}; trying again")
+            time.sleep(IDLE_SECONDS)
+
+
+def _follow(follower: Follower) -> bool:
+    """One step of one database; whether nothing was to be done. Its errors are kept in the follower."""
+    if follower.broken is not None and time.monotonic() < follower.retry_at:
+        return True
+    follower.unavailable = follower.broken = None
+    try:
+        done = follower.step()
+        done.raise_failure()
+    except (SourceUnavailableError, FencedError) as error:
+        follower.database.log(f"{error}; trying again")
+        follower.unavailable = error if isinstance(error, SourceUnavailableError) else None
+    except MssqlCdcError as error:
+        follower.database.log(f"{follower.database.catalog} is left out for a minute: {error}")
+        follower.broken, follower.retry_at = error, time.monotonic() + LOOK_AGAIN.total_seconds()
+    else:
+        return done.idle
+    return True
 
 
 def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The point is E, the end of the log at the call, and what was captured when a scan had passed E. It is reached when
-    every streaming table has come to it and the current tables stand at a complete cut that holds it.
+    every streaming table has come to it and the current tables stand at a complete cut that holds it. A database that
+    cannot be followed does not hold the others back.
 
     Raises:
         SourceUnavailableError: the time is up; the message says what was waited for.
         DataLostError: changes were lost at the source, of the tables that the message names.
+        MssqlCdcError: one of the databases could not be followed.
     """
     end = time.monotonic() + timeout
     start(databases)
+    errors: list[MssqlCdcError] = []
     for database in databases:
-        _catch_up(database, end, timeout)
+        try:
+            _catch_up(database, end, timeout)
+        except MssqlCdcError as error:
+            errors.append(error)
+            if len(databases) > 1:
+                database.log(f"{database.catalog}: {error}")
+    if errors:
+        raise errors[0]
 
 
 def _catch_up(database: Database, end: float, timeout: float) -> None:
     follower = Follower(database, merge=False)
     with database.session() as session:
+        session.require_ready()
         mark = session.mark()
     goal: Lsn | None = None
     last: MssqlCdcError | None = None
@@ -197,7 +251,7 @@ def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
         if session.passed(mark):
             return session.captured()
         standing = session.standing()
-        # Without the right to see scans, a settled mapping row behind the mark proves the same.
+        # A settled mapping row behind the mark proves the same.
         settled = standing.settled is not None and standing.settled >= mark.lsn
         return standing.captured if settled else None
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
 
@@ -24,15 +24,22 @@ def start(databases: Sequence[Database]) -> None:
 
     Raises:
         ConfigurationError: it has more tables than `guardrail.collections.max` allows.
+        SourceUnavailableError: they could not be counted.
     """
     if databases and databases[0].connector.guardrail.max_tables is not None:
-        tables = 0
-        for database in databases:
-            with database.session() as session:
-                tables += len(session.tables())
-        guard(databases[0].connector, tables, warn=databases[0].log)
+        guard(databases[0].connector, sum(map(_tables, databases)), warn=databases[0].log)
     for database in databases:
         snapshot_at_start(database)
+
+
+def _tables(database: Database) -> int:
+    """How many tables of the database are captured; none in one that cannot be followed, which is told later."""
+    with database.session() as session:
+        try:
+            session.require_ready()
+            return len(session.tables())
+        except (ConfigurationError, SourceError):
+            return 0
 
 
 def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> None:

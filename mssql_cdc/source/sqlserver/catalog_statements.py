@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-DATABASE = "SELECT name, is_cdc_enabled FROM sys.databases WHERE name = ?"
+DATABASE = """
+SELECT name, is_cdc_enabled, CAST(DATABASEPROPERTYEX(name, 'Updateability') AS nvarchar(128)) AS updateability
+FROM sys.databases WHERE name = ?"""
+
+LOG_SCANS = "SELECT TOP (0) session_id FROM sys.dm_cdc_log_scan_sessions"
 
 DATABASE_COLLATION = "SELECT collation_name FROM sys.databases WHERE database_id = DB_ID()"
 
