@@ -20,7 +20,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
-from mssql_cdc.source.sqlserver.chunks import predicate, table_name
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
@@ -43,11 +43,16 @@ reads rows that no event ever corrects (rule C21).
 ISOLATIONS: dict[str, Isolation] = {
     "read_uncommitted": "READ COMMITTED",
     "read_committed": "READ COMMITTED",
-    "repeatable_read": "REPEATABLE READ",
+    "repeatable_read": "READ COMMITTED",
     "snapshot": "SNAPSHOT",
-    "exclusive": "REPEATABLE READ",
+    "exclusive": "READ COMMITTED",
 }
-"""`snapshot.isolation.mode` -> how chunks are read."""
+"""`snapshot.isolation.mode` -> how chunks are read.
+
+A chunk needs no more than READ COMMITTED: whatever changes while it is read comes again in the stream, which is read to
+the end of the snapshot even where `snapshot.mode` does not stream. The locks of a stricter level are held for a whole
+chunk, escalate to the table's and keep writers out.
+"""
 
 _SNAPSHOT_COMMAND = 0xFFFFFFFF
 
@@ -106,12 +111,14 @@ class ChunkReader:
         return error
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
-        sql, parameters = select_statement(self, plan)
         row = 0
-        for raw in bulk.read(sql, plan.raw_fields(), parameters, doing=self._doing):
-            if raw.num_rows:
-                yield self._neutral(inserted_images(plan.columns, plan.decode(raw), raw.num_rows), row, raw.num_rows)
-                row += raw.num_rows
+        for piece in pieces(self.chunk, self.schema.keys):
+            statement = select_statement(self, plan, piece)
+            for raw in bulk.read(statement, plan.raw_fields(), piece.parameters, doing=self._doing):
+                rows = raw.num_rows
+                if rows:
+                    yield self._neutral(inserted_images(plan.columns, plan.decode(raw), rows), row, rows)
+                    row += rows
 
     def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
         """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
@@ -162,21 +169,19 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
         bulk.execute(require_captured(captured), doing=doing)
 
 
-def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]]:
-    """The chunk's SELECT and its parameters."""
-    keys = reader.schema.keys
-    where, parameters = predicate(reader.chunk, keys)
+def select_statement(reader: ChunkReader, plan: RowPlan, piece: Piece) -> str:
+    """The SELECT of one piece of the chunk, which takes the piece's parameters."""
     source = table_name(reader.schema)
     if reader.statement is not None:
         names = ", ".join(quote(column.name) for column in reader.schema.columns)
         source = f"({reader.statement.replace('*', names)})"
-    conditions = [text for text in (where, f"({reader.condition})" if reader.condition else "") if text]
+    conditions = [text for text in (piece.sql, f"({reader.condition})" if reader.condition else "") if text]
     sql = f"SELECT {', '.join(plan.select_list('t'))} FROM {source} AS t"
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
-    if keys and (reader.chunk.lower or reader.chunk.upper):
-        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in keys)}"
-    return sql, parameters
+    if piece.sql:
+        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in reader.schema.keys)}"
+    return sql
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from mssql_cdc.config import Connection
 from mssql_cdc.lsn import snapshot_position_text
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader, begin, select_statement
 from mssql_cdc.source.sqlserver.sql import require_captured
@@ -31,28 +32,27 @@ PLAN = RowPlan.of(ORDERS.columns)
 
 
 def test_a_chunk_reads_its_bounds_in_key_order() -> None:
-    sql, parameters = select_statement(READER, PLAN)
+    (piece,) = pieces(READER.chunk, ORDERS.keys)
 
-    assert sql == (
+    assert select_statement(READER, PLAN, piece) == (
         "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(102)) AS [c1_0] FROM [dbo].[orders] AS t "
-        "WHERE (([id] > CAST(? AS int))) AND (([id] < CAST(? AS int)) OR ([id] = CAST(? AS int))) ORDER BY t.[id]"
+        "WHERE [id] <= CAST(? AS int) AND [id] > CAST(? AS int) ORDER BY t.[id]"
     )
-    assert parameters == ["1", "9", "9"]
+    assert piece.parameters == ("9", "1")
 
 
 def test_a_whole_table_is_read_without_a_sort() -> None:
-    sql, parameters = select_statement(replace(READER, chunk=Chunk(0)), PLAN)
+    (piece,) = pieces(Chunk(0), ORDERS.keys)
 
-    assert sql.endswith("FROM [dbo].[orders] AS t")
-    assert parameters == []
+    assert select_statement(READER, PLAN, piece).endswith("FROM [dbo].[orders] AS t")
+    assert piece.parameters == ()
 
 
 @pytest.mark.feature("SNP-23")
 def test_every_star_of_an_override_becomes_the_columns() -> None:
     reader = replace(READER, chunk=Chunk(0), statement="SELECT * FROM v", condition="id > 5")
-    sql, _ = select_statement(reader, PLAN)
 
-    assert sql.endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
+    assert select_statement(reader, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
 
 def test_positions_are_those_of_the_chunk_row_by_row() -> None:
@@ -65,6 +65,12 @@ def test_positions_are_those_of_the_chunk_row_by_row() -> None:
 def test_uncommitted_rows_are_never_read() -> None:
     assert ISOLATIONS["read_uncommitted"] == "READ COMMITTED"
     assert "READ UNCOMMITTED" not in ISOLATIONS.values()
+
+
+@pytest.mark.feature("SNP-14")
+@pytest.mark.parametrize("mode", ["repeatable_read", "exclusive"])
+def test_no_chunk_holds_locks_on_what_it_has_read(mode: str) -> None:
+    assert ISOLATIONS[mode] == "READ COMMITTED"
 
 
 @pytest.mark.feature("SNP-15")
