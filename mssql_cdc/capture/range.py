@@ -112,13 +112,23 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
 
 
 def _counts(session: SourceSession, survey: Survey, decision: Range) -> dict[TableId, int]:
-    """Change rows of each slice; tables without any are not read (their minimum is checked all the same)."""
-    epoch = decision.range.epoch
-    parts = [
-        (survey.instance(s.table, s.instance.object_id), LsnRange(s.read_from, s.to, epoch)) for s in decision.slices
-    ]
-    counted = session.count_rows(parts)
-    return {s.table: counted.get(s.instance.name, 0) for s in decision.slices}
+    """Change rows of each slice, those that the look has counted not again; tables without any are not read.
+
+    Their minimum is checked all the same.
+    """
+    parts = {
+        s.table: (
+            survey.instance(s.table, s.instance.object_id),
+            LsnRange(s.read_from, s.to, decision.range.epoch),
+        )
+        for s in decision.slices
+    }
+    known = {table: survey.counted.get((instance.object_id, wanted)) for table, (instance, wanted) in parts.items()}
+    counted = session.count_rows([part for table, part in parts.items() if known[table] is None])
+    return {
+        table: counted.get(instance.name, 0) if (rows := known[table]) is None else rows
+        for table, (instance, _) in parts.items()
+    }
 
 
 def _read_and_commit(

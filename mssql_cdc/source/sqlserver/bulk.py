@@ -7,9 +7,8 @@ the checks (`execute`) in the transaction of their reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 import arrow_odbc
@@ -19,8 +18,9 @@ from mssql_cdc.config import Connection
 from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_string, control, translated
 
 BATCH_ROWS = 32_768
-BATCH_BYTES = 64 * 1024 * 1024
-_BY_ROWS_BATCH = 4_096
+BATCH_BYTES = 16 * 1024 * 1024
+_FIRST_ROWS, _MOST_ROWS = 64, 4_096
+_BY_ROWS_BYTES = 8 * 1024 * 1024
 _NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
 _MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
@@ -34,8 +34,8 @@ class Bulk(Protocol):
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement.
+    ) -> Generator[pa.RecordBatch]:
+        """The rows of a statement, which ends when the generator is closed.
 
         Args:
             sql: one SELECT, with `?` for each parameter.
@@ -92,7 +92,7 @@ class _ArrowBulk:
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
@@ -134,10 +134,14 @@ class _RowBulk:
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
-        rows = self._control.stream(sql, *parameters, size=_BY_ROWS_BATCH, doing=doing)
-        while page := list(islice(rows, _BY_ROWS_BATCH)):
-            yield raw_batch(page, fields)
+    ) -> Generator[pa.RecordBatch]:
+        wanted = _FIRST_ROWS
+        with closing(self._control.pages(sql, *parameters, size=lambda: wanted, doing=doing)) as pages:
+            for page in pages:
+                batch = raw_batch(page, fields)
+                # Documents of 100 KB come 80 at a time, numbers by the thousand.
+                wanted = min(_MOST_ROWS, max(1, _BY_ROWS_BYTES * len(page) // max(batch.nbytes, 1)))
+                yield batch
 
     def rollback(self) -> None:
         self._control.rollback()

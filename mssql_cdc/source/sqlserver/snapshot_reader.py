@@ -26,7 +26,7 @@ from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
-from mssql_cdc.source.sqlserver.sql import quote, require_captured
+from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits, quote, stale_reader
 from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import Chunk
 
@@ -166,7 +166,9 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
     bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
     bulk.rollback()
     if captured is not None:
-        bulk.execute(require_captured(captured), doing=doing)
+        rows = bulk.read(IS_CAPTURED, [pa.field("n", pa.int32())], [digits(captured)] * 2, doing=doing)
+        if not any(value for batch in rows for value in batch.column("n").to_pylist()):
+            raise stale_reader(doing)
 
 
 def select_statement(reader: ChunkReader, plan: RowPlan, piece: Piece) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader, begin, select_statement
-from mssql_cdc.source.sqlserver.sql import require_captured
+from mssql_cdc.source.sqlserver.sql import IS_CAPTURED
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import ORDERS, lsn
 
@@ -84,9 +87,14 @@ def test_the_isolation_level_is_set_before_the_transaction_that_checks() -> None
         def rollback(self) -> None:
             done.append("ROLLBACK")
 
-        def read(self, *_: object, **__: object) -> object:
-            raise AssertionError("nothing is read while beginning")
+        def read(self, sql: str, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+            done.append(sql)
+            yield pa.record_batch({"n": [seen]})
 
+    seen = 1
     begin(Recorder(), "SNAPSHOT", lsn(20), doing="testing")  # type: ignore[arg-type]
+    assert done == ["SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "ROLLBACK", IS_CAPTURED]
 
-    assert done == ["SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "ROLLBACK", require_captured(lsn(20))]
+    seen = 0
+    with pytest.raises(StaleReaderError, match="while testing"):
+        begin(Recorder(), "SNAPSHOT", lsn(20), doing="testing")  # type: ignore[arg-type]
