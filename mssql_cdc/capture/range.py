@@ -123,12 +123,13 @@ def _counts(session: SourceSession, survey: Survey, decision: Range) -> dict[Tab
         )
         for s in decision.slices
     }
-    known = {table: survey.counted.get((instance.object_id, wanted)) for table, (instance, wanted) in parts.items()}
-    counted = session.count_rows([part for table, part in parts.items() if known[table] is None])
-    return {
-        table: counted.get(instance.name, 0) if (rows := known[table]) is None else rows
-        for table, (instance, _) in parts.items()
-    }
+    known: dict[TableId, int] = {}
+    for table, (instance, wanted) in parts.items():
+        rows = survey.counted.get((instance.object_id, wanted))
+        if rows is not None:
+            known[table] = rows
+    counted = session.count_rows([part for table, part in parts.items() if table not in known])
+    return {table: counted.get(instance.name, 0) for table, (instance, _) in parts.items()} | known
 
 
 def _read_and_commit(

@@ -248,12 +248,7 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
 def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
     """What was captured once a scan had passed the mark; None as long as none has."""
     with database.session() as session:
-        if session.passed(mark):
-            return session.captured()
-        standing = session.standing()
-        # A settled mapping row behind the mark proves the same.
-        settled = standing.settled is not None and standing.settled >= mark.lsn
-        return standing.captured if settled else None
+        return session.captured() if session.passed(mark) else None
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:

@@ -20,7 +20,7 @@ from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_stri
 BATCH_ROWS = 32_768
 BATCH_BYTES = 16 * 1024 * 1024
 _FIRST_ROWS, _MOST_ROWS = 64, 4_096
-_BY_ROWS_BYTES = 8 * 1024 * 1024
+_BY_ROWS_BYTES = 4 * 1024 * 1024
 _NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
 _MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
@@ -139,7 +139,7 @@ class _RowBulk:
         with closing(self._control.pages(sql, *parameters, size=lambda: wanted, doing=doing)) as pages:
             for page in pages:
                 batch = raw_batch(page, fields)
-                # Documents of 100 KB come 80 at a time, numbers by the thousand.
+                # Documents of 100 KB come 40 at a time, numbers by the thousand.
                 wanted = min(_MOST_ROWS, max(1, _BY_ROWS_BYTES * len(page) // max(batch.nbytes, 1)))
                 yield batch
 

@@ -30,7 +30,7 @@ from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import CaptureInstance
 
 PAGE_ROWS = 100_000
-PAGE_BYTES = 32 * 1024 * 1024
+PAGE_BYTES = 16 * 1024 * 1024
 """A page is kept in memory, while the times of its commits are read."""
 ORDER_WITH_COMMAND = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
 ORDER_WITHOUT_COMMAND = ("__$start_lsn", "__$seqval", "__$operation")
@@ -216,7 +216,7 @@ def conditions(instance: CaptureInstance, after: Place | None) -> list[str]:
     fixed = [f"{quote(name)} = {_VARIABLES[name]}" for name in order]
     if after.command_id is None and _with_command(instance):
         fixed[1] = "[__$command_id] IS NULL"
-    found = []
+    found: list[str] = []
     for depth in range(len(order) - 1, 0, -1):
         if fixed[depth] != "[__$command_id] IS NULL":
             found.append(" AND ".join([*fixed[:depth], f"{quote(order[depth])} > {_VARIABLES[order[depth]]}"]))

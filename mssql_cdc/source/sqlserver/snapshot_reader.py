@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
-from mssql_cdc.errors import MssqlCdcError, SourceError, StaleStructureError
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError, StaleStructureError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
@@ -55,6 +55,7 @@ chunk, escalate to the table's and keep writers out.
 """
 
 _SNAPSHOT_COMMAND = 0xFFFFFFFF
+UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +201,16 @@ def locked(
 
     Raises:
         SourceUnavailableError: a lock was not granted in time.
+        ConfigurationError: the connection reads a secondary, which ignores locks.
     """
     with control(connection, catalog, autocommit=False) as opened:
+        if opened.value(UPDATEABILITY, doing="asking whether the database may be locked") == "READ_ONLY":
+            names = ", ".join(str(schema.table_id) for schema in schemas)
+            raise ConfigurationError(
+                f"{names} cannot be snapshotted from a readable secondary: without a key a table is read under a lock, "
+                "and secondaries ignore locks. Give it a unique index, or take the snapshot on the primary (without "
+                "driver.applicationIntent)"
+            )
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
         for schema in schemas:
             opened.execute(

@@ -58,6 +58,8 @@ def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]],
         limit: change rows over all instances; an update counts twice.
         to: the end of the longest range.
     """
+    if not parts:
+        return Volume(None, {})
     start = reached = min(wanted.from_ for _, wanted in parts)
     counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
     commits = FIRST_COMMITS
@@ -113,7 +115,7 @@ def _between(
     control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], from_: Lsn, to: Lsn
 ) -> dict[str, int]:
     """The change rows of each part in `(from_, to]`."""
-    cut = []
+    cut: list[tuple[CaptureInstance, LsnRange]] = []
     for instance, wanted in parts:
         low, high = max(wanted.from_, from_), min(wanted.to, to)
         cut.append((instance, LsnRange(low, max(low, high), wanted.epoch)))
