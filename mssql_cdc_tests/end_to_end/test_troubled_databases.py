@@ -50,7 +50,7 @@ def test_a_first_connection_that_is_cut_is_made_again(orders: Place, capsys: pyt
     orders.settle()
     orders.sql("EXEC sandbox.cut_connection @pattern = N'SET TEXTSIZE', @when = N'unanswered', @times = 2")
     assert orders.command("run", "--seconds", "8") == 0
-    assert "trying again" in capsys.readouterr().err
+    assert "retrying" in capsys.readouterr().err
     assert orders.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 

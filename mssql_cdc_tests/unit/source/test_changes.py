@@ -1,4 +1,4 @@
-"""One order everywhere, two page predicates, and what function mode cannot order is refused (rule B11)."""
+"""One order everywhere, two page predicates; changes that function mode cannot order are rejected (rule B11)."""
 
 from __future__ import annotations
 
@@ -119,12 +119,12 @@ def change(commit: int, seq: int, operation: int, key: int) -> Row:
     return (commit, None, seq, operation, b"\x03", key, utf16("a"))
 
 
-def test_a_key_deleted_and_inserted_under_two_change_lsns_is_refused() -> None:
+def test_a_key_deleted_and_inserted_at_two_change_lsns_is_rejected() -> None:
     with pytest.raises(SourceError, match="GRANT SELECT"):
         watch([change(20, 11, 2, 2), change(20, 12, 1, 2)])
 
 
-def test_so_it_is_when_a_page_ends_between_the_two() -> None:
+def test_a_key_deleted_and_inserted_on_two_pages_is_rejected() -> None:
     with pytest.raises(SourceError, match="GRANT SELECT"):
         watch([change(20, 11, 2, 2)], [change(20, 12, 1, 2)])
 
@@ -138,5 +138,5 @@ def test_so_it_is_when_a_page_ends_between_the_two() -> None:
         [change(20, 11, 2, 2), change(20, 12, 3, 2), change(20, 12, 4, 2)],
     ],
 )
-def test_what_has_one_order_passes(rows: list[Row]) -> None:
+def test_changes_with_an_unambiguous_order_pass(rows: list[Row]) -> None:
     watch(rows)

@@ -20,7 +20,7 @@ VALUES = st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2)))
 
 
 def holds(sql: str, parameters: list[str], row: tuple[int, int | None]) -> bool:
-    """Evaluates a predicate as T-SQL does: comparisons with NULL are not true."""
+    """Evaluate a predicate like T-SQL: comparisons with NULL are not true."""
     values = iter(parameters)
     python = re.sub(r"CAST\(\? AS int\)", lambda _: next(values), sql)
     python = re.sub(r"\[(\w)\] IS NOT NULL", r"(\1 is not None)", python)
@@ -135,6 +135,6 @@ def test_a_bound_becomes_a_value_of_the_declared_type_and_collation(kind: SqlSer
     assert bound_value(Column("k", kind)) == value
 
 
-def test_a_key_type_that_cannot_bound_says_so() -> None:
+def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:
     with pytest.raises(SchemaError, match="cannot bound a chunk"):
         bound_expression(Column("v", SqlServerType("sql_variant")))

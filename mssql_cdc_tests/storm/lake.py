@@ -1,0 +1,133 @@
+"""The lake's side of the storm: where a run may be killed, and the rows that a change log amounts to."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.steps import SnapshotEnded
+from mssql_cdc.lsn import Lsn, snapshot_position_text
+from mssql_cdc.schema import TableId
+
+WRITES: tuple[str, ...] = (
+    "mssql_cdc.capture.range.commit",
+    "mssql_cdc.capture.range.append_offsets",
+    "mssql_cdc.capture.snapshot.read.commit",
+    "mssql_cdc.capture.snapshot.begin.append_offsets",
+    "mssql_cdc.capture.snapshot.finish.append_offsets",
+    "mssql_cdc.run.loss.append_offsets",
+)
+"""The writes between which a run may end."""
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def connector_for(folder: Path, **properties: str) -> Connector:
+    """A connector that writes below this folder; `properties` win over those of the model."""
+    given = {
+        "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+        "database.hostname": "127.0.0.1",
+        "database.user": "sa",
+        "database.password": "x",
+        "database.names": "shop",
+        "topic.prefix": "server1",
+        "delta.warehouse": str(folder),
+    }
+    return connector_from_mapping("storm", {**given, **properties})
+
+
+@contextmanager
+def killed_at(target: str, call: int, *, after: bool) -> Iterator[None]:
+    """The n-th call of the function ends the process, before or after it has done its work."""
+    module, _, name = target.rpartition(".")
+    real = getattr(__import__(module, fromlist=[name]), name)
+    numbers = itertools.count(1)
+
+    def dying(*arguments: Any, **more: Any) -> Any:
+        fatal = next(numbers) == call
+        if fatal and not after:
+            raise Killed
+        result = real(*arguments, **more)
+        if fatal:
+            raise Killed
+        return result
+
+    with patch(target, dying):
+        yield
+
+
+def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tuple[int, str]]:
+    """The rows that the change log of a table amounts to, from its last snapshot on.
+
+    With a key the newest change of a key counts. Without one every change does, which is exact because such a table is
+    read under a lock; a change that removes what is not there fails.
+    """
+    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name)
+    snapshot, bound = _last_snapshot(offsets, table.text)
+    log = change_log(database, name)
+    told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or c["_snapshot"] == snapshot)]
+    if keyed:
+        rows: dict[int, str] = {}
+        for change in told:
+            if change["before"] is not None:
+                rows.pop(change["before"]["id"], None)
+            if change["after"] is not None:
+                rows[change["after"]["id"]] = change["after"]["name"]
+        return Counter(rows.items())
+    counts: Counter[tuple[int, str]] = Counter()
+    for change in told:
+        for image, count in ((change["before"], -1), (change["after"], 1)):
+            if image is not None:
+                counts[image["id"], image["name"]] += count
+    assert not -counts, f"{name}: the log removes rows that it never had: {-counts}"
+    return +counts
+
+
+def change_log(database: Database, name: str) -> list[dict[str, Any]]:
+    """The rows of a table's change log in the order of their positions."""
+    table = TableId(database.catalog, "dbo", name)
+    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
+    return _read(database.layout.home(table, folder=entry.folder if entry else None).changes)
+
+
+def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
+    """The rows of a current table."""
+    table = TableId(database.catalog, "dbo", name)
+    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
+    uri = database.layout.home(table, folder=entry.folder if entry else None).current
+    return Counter((row["id"], row["name"]) for row in _read(uri))
+
+
+def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
+    """Number of the table's last finished snapshot, and the position below which nothing counts any more."""
+    for row in reversed(offsets.noted):
+        facts = row.facts
+        if isinstance(facts, SnapshotEnded) and facts.table == table:
+            if facts.sweep is None:
+                return str(facts.number), ""
+            return str(facts.number), snapshot_position_text(row.epoch, Lsn.parse(facts.sweep.low), number=facts.number)
+    return None, ""
+
+
+def _read(uri: str) -> list[dict[str, Any]]:
+    try:
+        table = DeltaTable(uri)
+    except TableNotFoundError:
+        return []
+    found: Any = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
+    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+    return sorted(rows, key=lambda row: row["_pos"])
