@@ -75,17 +75,16 @@ def table_name(schema: TableSchema) -> str:
 
 
 def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
-    """Chunks of about `rows_per_chunk` rows in key order; one chunk for a table without a key.
+    """Chunks of about `rows_per_chunk` rows in key order.
+
+    A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), is one chunk.
 
     Args:
         control: a connection to the table's database.
         schema: the table, with its key.
         rows_per_chunk: at least 1.
-
-    Raises:
-        SchemaError: a key column is of a type that cannot bound a chunk.
     """
-    if not schema.keys:
+    if not schema.keys or any(column.type.is_large for column in schema.keys):
         return [Chunk(0)]
     edges: list[Bound | None] = [None]
     while (bound := next_bound(control, schema, rows_per_chunk, edges[-1])) is not None:
