@@ -22,9 +22,14 @@ WIDEN = (
 )
 
 
-def once(then: Callable[[], None]) -> Callable[[], None]:
+def once(then: Callable[[], object]) -> Callable[[], None]:
     left = [then]
-    return lambda: left.pop()() if left else None
+
+    def run() -> None:
+        if left:
+            left.pop()()
+
+    return run
 
 
 def assert_nothing_is_cut(place: Place) -> None:

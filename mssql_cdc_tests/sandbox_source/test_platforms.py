@@ -22,8 +22,13 @@ from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows
 @pytest.fixture(scope="module")
 def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     with sandbox_process(tmp_path_factory.mktemp("azure"), "--server-version", "azure") as process:
-        login = {"host": process.host, "port": process.port, "user": process.user, "password": process.password}
-        yield login | {"numbers": itertools.count(1)}
+        yield {
+            "host": process.host,
+            "port": process.port,
+            "user": process.user,
+            "password": process.password,
+            "numbers": itertools.count(1),
+        }
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ def test_names_and_literals_cannot_break_out() -> None:
     assert text("O'Neil") == "N'O''Neil'"
 
 
-def statements(after: Place | None = None, **more: object) -> list[str]:
+def statements(after: Place | None = None, **more: Any) -> list[str]:
     one = instance(**more)
     return [page_statement(one, PLAN, condition, after) for condition in conditions(one, after)]
 
@@ -98,7 +99,7 @@ def test_the_conditions_of_a_page_are_the_lexicographic_order(place: tuple[int, 
     given_ = dict(zip(names, place, strict=True)) | {"to": 2}
 
     def holds(condition: str, row: tuple[int, ...]) -> bool:
-        values = dict(zip(ORDER_WITH_COMMAND, row, strict=True))
+        values: dict[str, int] = dict(zip(ORDER_WITH_COMMAND, row, strict=True))
         python = re.sub(r"\[([^\]]+)\]", lambda found: str(values[found[1]]), condition)
         python = re.sub(r"@(\w+)", lambda found: str(given_[found[1]]), python)
         return bool(eval(re.sub(r"(?<![<>])=", "==", python).replace("AND", "and")))  # noqa: S307 - this very condition
