@@ -51,6 +51,10 @@ class StaleReaderError(SourceUnavailableError):
     """The connection reads a replica which does not yet see the end of the range (rule A2)."""
 
 
+class StaleStructureError(SourceUnavailableError):
+    """A table's columns are not those that it was read with: it is planned anew from what they are now."""
+
+
 class NotCaughtUpError(MssqlCdcError):
     """The lake does not hold yet what is asked of it: `mssql-cdc run --until-caught-up` brings it there."""
 

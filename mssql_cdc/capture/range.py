@@ -113,13 +113,24 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
 
 
 def _counts(session: SourceSession, survey: Survey, decision: Range) -> dict[TableId, int]:
-    """Change rows of each slice; tables without any are not read (their minimum is checked all the same)."""
-    epoch = decision.range.epoch
-    parts = [
-        (survey.instance(s.table, s.instance.object_id), LsnRange(s.read_from, s.to, epoch)) for s in decision.slices
-    ]
-    counted = session.count_rows(parts)
-    return {s.table: counted.get(s.instance.name, 0) for s in decision.slices}
+    """Change rows of each slice, those that the look has counted not again; tables without any are not read.
+
+    Their minimum is checked all the same.
+    """
+    parts = {
+        s.table: (
+            survey.instance(s.table, s.instance.object_id),
+            LsnRange(s.read_from, s.to, decision.range.epoch),
+        )
+        for s in decision.slices
+    }
+    known: dict[TableId, int] = {}
+    for table, (instance, wanted) in parts.items():
+        rows = survey.counted.get((instance.object_id, wanted))
+        if rows is not None:
+            known[table] = rows
+    counted = session.count_rows([part for table, part in parts.items() if table not in known])
+    return {table: counted.get(instance.name, 0) for table, (instance, _) in parts.items()} | known
 
 
 def _read_and_commit(

@@ -6,7 +6,7 @@ The lake is read first and the source's `captured` last, so that nothing that is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
@@ -33,8 +33,8 @@ LEAST_IDLE = timedelta(minutes=1)
 class Survey:
     """The facts, and what they were made of; a step commits from these states and from no others.
 
-    `requests` are the snapshots that were asked for and have not begun. `stalled` is what is wrong with the source's
-    capture.
+    `requests` are the snapshots that were asked for and have not begun; `stalled` is what is wrong with the source's
+    capture; `counted` the change rows that were counted, by the instance's object id and range.
     """
 
     facts: Facts
@@ -43,6 +43,7 @@ class Survey:
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
     stalled: str | None = None
+    counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict)
 
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
@@ -128,9 +129,9 @@ def survey(
             limits=_limits(database, session.retention() if idle_for >= LEAST_IDLE else None),
             cursor=cursor,
         )
-        facts = _bounded(session, database, facts, tables)
+        facts, counted = _bounded(session, database, facts, tables)
         stalled = session.stalled()
-    return Survey(facts, offsets, history, tables, requests, stalled)
+    return Survey(facts, offsets, history, tables, requests, stalled, counted)
 
 
 def policy(database: Database) -> SnapshotPolicy:
@@ -281,8 +282,10 @@ def _limits(database: Database, retention: timedelta | None) -> Limits:
     )
 
 
-def _bounded(session: SourceSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeTable]) -> Facts:
-    """The facts with the bounds of a range: rows counted first, transactions only when asked for."""
+def _bounded(
+    session: SourceSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeTable]
+) -> tuple[Facts, Mapping[tuple[int, LsnRange], int]]:
+    """The facts with the bounds of a range: rows counted first, transactions only when asked for; and the counts."""
     captured = facts.captured
     behind = [
         m
@@ -290,7 +293,7 @@ def _bounded(session: SourceSession, database: Database, facts: Facts, lake: Map
         if captured is not None and m.status == "streaming" and m.position is not None and m.position < captured
     ]
     if captured is None or not behind:
-        return facts
+        return facts, {}
     parts = []
     for member in behind:
         assert member.position is not None  # chosen so above
@@ -300,8 +303,16 @@ def _bounded(session: SourceSession, database: Database, facts: Facts, lake: Map
             parts.append((chosen, LsnRange(member.position, captured, facts.epoch)))
     lowest = min(m.position for m in behind if m.position is not None)
     most = database.connector.streaming.max_transactions
-    return replace(
+    volume = session.measure(parts, captured)
+    facts = replace(
         facts,
-        row_bound=session.row_bound(parts, captured),
+        row_bound=volume.bound,
         transaction_bound=session.nth_transaction(lowest, most, captured) if most else None,
     )
+    end = volume.bound or captured
+    counted = {
+        (instance.object_id, LsnRange(wanted.from_, end, wanted.epoch)): volume.rows[instance.name]
+        for instance, wanted in parts
+        if wanted.from_ < end
+    }
+    return facts, counted

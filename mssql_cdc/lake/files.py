@@ -19,6 +19,7 @@ from mssql_cdc.lake.statistics import Statistics
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
 ROW_GROUP_ROWS = 250_000
+ROW_GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -88,17 +89,17 @@ def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[D
 
 
 def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches joined up to about `rows` rows: each becomes a row group, and small ones make slow readers."""
+    """Batches joined up to about `rows` rows or `ROW_GROUP_BYTES`: each becomes a row group; small ones read slowly."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         if not batch.num_rows:
             continue
         waiting.append(batch)
-        count += batch.num_rows
-        if count >= rows:
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= rows or size >= ROW_GROUP_BYTES:
             yield _joined(waiting)
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0
     if waiting:
         yield _joined(waiting)
 

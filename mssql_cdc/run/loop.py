@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -28,7 +29,7 @@ from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.standing import standings
-from mssql_cdc.run.start import start
+from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
@@ -40,8 +41,9 @@ LOOK_AGAIN = timedelta(seconds=60)
 class Follower:
     """One followed database: the planner's cursor and the result of the last step.
 
-    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables. `failure`:
-    the error of the last attempt.
+    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables. `failure` is
+    the last attempt's error if waiting may end it, `broken` if an operator has to act. `ready`: `preflight` has found no
+    fault.
     """
 
     database: Database
@@ -51,30 +53,35 @@ class Follower:
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    failure: MssqlCdcError | None = None
+    broken: MssqlCdcError | None = None
+    ready: bool = False
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
-    failure: MssqlCdcError | None = None
     _known: set[int] = field(default_factory=set[int])
     _retries: Retries | None = None
     _due: float = 0.0
     _alarmed: bool = False
 
     def attempt(self) -> Done | None:
-        """A step, unless the last one failed a moment ago; None when none was made or it failed.
+        """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
 
-        Raises:
-            the errors of `step` that a retry would meet again, or that there were too many of.
+        The first attempt begins with `preflight`. Errors that a retry would meet again propagate, and so does the
+        error that exceeds `errors.max.retries`.
         """
         if time.monotonic() < self._due:
             return None
         retries = self._retries = self._retries or Retries(self.database.connector.streaming)
         try:
+            if not self.ready:
+                look(self.database)
+                self.ready = True
             done = self.step()
             if done.error is not None:
                 raise done.error
         except FencedError as error:
-            self.database.log(f"{error}; looking again")
+            self.database.log(f"{error}; surveying again")
             self.failure = error
             return None
         except SourceUnavailableError as error:
@@ -82,12 +89,16 @@ class Follower:
             self.failure = error
             return None
         retries.succeeded()
-        self.failure = None
+        self.failure = self.broken = None
         self._say_alarm()
         return done
 
+    def postpone(self, seconds: float) -> None:
+        """Make no attempt for some time; the next one begins with `preflight` again."""
+        self._due, self.ready = time.monotonic() + seconds, False
+
     def _say_alarm(self) -> None:
-        """A source whose capture stands still is named once, until it goes on."""
+        """Log once that the source's capture stands still, until it continues."""
         alarm = isinstance(self.decision, Wait) and self.decision.alarm
         if alarm and not self._alarmed:
             self.database.log(f"{self.database.catalog}: {getattr(self.decision, 'reason', '')}")
@@ -174,6 +185,8 @@ def show(database: Database, done: Done) -> None:
 def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
+    A database that cannot be followed does not stop the others; it is retried every minute.
+
     Args:
         databases: The databases.
         seconds: How long; None: until interrupted.
@@ -181,23 +194,60 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
         NotCaughtUpError: Tables failed too often.
+        MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
     followers = [Follower(database) for database in databases]
-    start(databases)
+    _start(followers, end)
     while end is None or time.monotonic() < end:
-        done = [follower.attempt() for follower in followers]
-        if all(one is None or one.idle or one.failed for one in done):
+        idle = [_follow(follower) for follower in followers]
+        broken = [follower.broken for follower in followers if follower.broken is not None]
+        if followers and len(broken) == len(followers):
+            raise broken[0]
+        if all(idle):
             time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
     for follower in followers:
+        error = follower.broken or follower.failure
+        if error is not None and not isinstance(error, FencedError):
+            raise error
         _raise_findings(follower)
+
+
+def _start(followers: Sequence[Follower], end: float | None) -> None:
+    """Start the connector as soon as its server answers."""
+    if not followers:
+        return
+    database = followers[0].database
+    retries = Retries(database.connector.streaming)
+    while True:
+        try:
+            start([follower.database for follower in followers])
+        except SourceUnavailableError as error:
+            if end is not None and time.monotonic() > end:
+                raise
+            time.sleep(retries.wait_seconds(error, database.log))
+        else:
+            return
+
+
+def _follow(follower: Follower) -> bool:
+    """Attempt one step of one database; return whether there was nothing to do. The follower keeps its error."""
+    try:
+        done = follower.attempt()
+    except MssqlCdcError as error:
+        follower.broken = error
+        follower.postpone(LOOK_AGAIN.total_seconds())
+        follower.database.log(f"{follower.database.catalog} is left out for a minute: {error}")
+        return True
+    return done is None or done.idle or bool(done.failed)
 
 
 def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
-    reached when every streaming table has reached it and the current tables are at a complete cut that contains it.
+    reached when every streaming table has reached it and the current tables are at a complete cut that contains it. A
+    database that cannot be followed does not stop the others.
 
     Args:
         databases: The databases.
@@ -207,21 +257,32 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
         SourceUnavailableError: The time ran out; the message says what was missing.
         DataLostError: The tables in the message lost changes at the source.
         NotCaughtUpError: Tables failed too often.
+        MssqlCdcError: One of the databases could not be followed.
     """
     end = time.monotonic() + timeout
     start(databases)
+    errors: list[MssqlCdcError] = []
     for database in databases:
-        _catch_up(database, end, timeout)
+        try:
+            _catch_up(database, end, timeout)
+        except MssqlCdcError as error:
+            errors.append(error)
+            if len(databases) > 1:
+                database.log(f"{database.catalog}: {error}")
+    if errors:
+        raise errors[0]
 
 
 def _catch_up(database: Database, end: float, timeout: float) -> None:
-    follower = Follower(database, merge=False)
+    look(database)
+    follower = Follower(database, merge=False, ready=True)
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
     while True:
         if goal is None:
-            goal = goal_behind(database, mark)
+            with suppress(SourceUnavailableError):
+                goal = goal_behind(database, mark)
         done = follower.attempt()
         if done and _give_up(follower, done):
             continue
@@ -258,12 +319,7 @@ def _give_up(follower: Follower, done: Done) -> bool:
 def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
     """Return the captured position once a log scan has passed the mark; None until then."""
     with database.session() as session:
-        if session.passed(mark):
-            return session.captured()
-        standing = session.standing()
-        # Without permission to see the log scans, a settled mapping row after the mark proves the same.
-        settled = standing.settled is not None and standing.settled >= mark.lsn
-        return standing.captured if settled else None
+        return session.captured() if session.passed(mark) else None
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.preflight import Found, preflight
@@ -24,13 +24,11 @@ def start(databases: Sequence[Database]) -> None:
     """Start the connector to which these databases belong.
 
     Raises:
-        ConfigurationError: `preflight` has found a fault, or there are more tables than `guardrail.collections.max`
-            allows.
-        SourceUnavailableError: The source cannot be reached.
+        ConfigurationError: It has more tables than `guardrail.collections.max` allows.
+        SourceUnavailableError: The tables could not be counted.
     """
-    tables = sum(len(look(database).tables) for database in databases)
-    if databases:
-        guard(databases[0].connector, tables, warn=databases[0].log)
+    if databases and databases[0].connector.guardrail.max_tables is not None:
+        guard(databases[0].connector, sum(map(_tables, databases)), warn=databases[0].log)
     for database in databases:
         snapshot_at_start(database)
 
@@ -39,6 +37,16 @@ def look(database: Database) -> Found:
     """`preflight` of a database that may have a lake; it raises what `preflight` raises."""
     begun = bool(load_offsets(database.layout, database.storage).entries)
     return preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
+
+
+def _tables(database: Database) -> int:
+    """Return the number of captured tables; 0 for a database that cannot be followed, which is reported later."""
+    with database.session() as session:
+        try:
+            session.require_ready()
+            return len(session.tables())
+        except (ConfigurationError, SourceError):
+            return 0
 
 
 def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> None:

@@ -130,11 +130,11 @@ _ROWS = (
     TypeRow("numeric", Kind.DECIMAL, None, Jdbc(2), "precision and scale"),
     TypeRow(
         "money", Kind.DECIMAL, _MONEY, Jdbc(3, 19, 4),
-        select="CAST({c} AS decimal(19, 4))", style=2, check="CONVERT(varchar(40), {c}, 2)",
+        style=2, check="CONVERT(varchar(40), {c}, 2)",
     ),
     TypeRow(
         "smallmoney", Kind.DECIMAL, _SMALLMONEY, Jdbc(3, 10, 4),
-        select="CAST({c} AS decimal(10, 4))", style=2, check="CONVERT(varchar(40), {c}, 2)",
+        style=2, check="CONVERT(varchar(40), {c}, 2)",
     ),
     TypeRow("real", Kind.FLOAT, pa.float32(), Jdbc(7, 24), style=3),
     TypeRow("float", Kind.FLOAT, pa.float64(), Jdbc(8, 53), style=3),
@@ -172,11 +172,11 @@ _ROWS = (
     TypeRow("time", Kind.TIME, pa.string(), Jdbc(92, 8), "scale", select="CAST({c} AS varchar(16))", style=121),
     TypeRow(
         "smalldatetime", Kind.TIMESTAMP, _MICROSECONDS, Jdbc(93, 16, 0),
-        select="CAST({c} AS datetime2(0))", style=120, bound_style=126, digits=0,
+        style=120, bound_style=126, digits=0,
     ),
     TypeRow(
         "datetime", Kind.TIMESTAMP, _MICROSECONDS, Jdbc(93, 23, 3),
-        select="CAST({c} AS datetime2(3))", style=121, bound_style=126, digits=3,
+        style=121, bound_style=126, digits=3,
     ),
     TypeRow("datetime2", Kind.TIMESTAMP, _MICROSECONDS, Jdbc(93, 19), "scale", style=121, loss="digits"),
     TypeRow("datetimeoffset", Kind.INSTANT, _UTC_MICROSECONDS, Jdbc(-155, 26), "scale", style=121, loss="offset"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
 
 Parts = Sequence[tuple[CaptureInstance, LsnRange]]
 
@@ -151,8 +151,8 @@ class SourceSession(Protocol):
         """Change rows per instance name."""
         ...
 
-    def row_bound(self, parts: Parts, to: Lsn) -> Lsn | None:
-        """The largest commit position below which `dagster.range.max.rows` rows lie; None when all fit."""
+    def measure(self, parts: Parts, to: Lsn) -> Volume:
+        """The rows of these ranges, cut at the commit up to which `dagster.range.max.rows` of them lie."""
         ...
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:

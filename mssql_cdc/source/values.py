@@ -5,6 +5,7 @@ Positions are opaque above `source/` except for their order. How a source finds 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -110,6 +111,14 @@ class LogMark:
     lsn: Lsn
     session_id: int = 0
     empty_scans: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """How much there is to read: rows by instance name up to `bound`; None: up to the end of every range."""
+
+    bound: Lsn | None
+    rows: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

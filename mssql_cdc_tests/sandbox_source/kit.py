@@ -116,7 +116,7 @@ def table_of(reader: ChangeReader | ChunkReader) -> pa.Table:
 
 
 @contextmanager
-def open_shop(server: dict[str, Any]) -> Iterator[Shop]:
+def open_shop(server: dict[str, Any], *, agent: bool = True) -> Iterator[Shop]:
     name = f"shop{next(server['numbers'])}"
     login = Connection(
         hostname=server["host"],
@@ -145,7 +145,7 @@ def open_shop(server: dict[str, Any]) -> Iterator[Shop]:
         shop = Shop(login, name, opened, connector)
         # The capture job starts with the first captured table; it is stopped so that the test controls the scans.
         shop.create("first_table", "id int NOT NULL PRIMARY KEY")
-        shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
+        shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'" if agent else "EXEC sandbox.capture_pause")
         yield shop
 
 

@@ -8,6 +8,9 @@ from dataclasses import replace
 import pytest
 
 from mssql_cdc.errors import DataLostError, SourceError, StaleReaderError
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.source.sqlserver import bulk, changes
+from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.volume import split
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows, table_of
 
@@ -159,3 +162,60 @@ def test_a_range_that_ends_between_two_commits_needs_a_visible_commit(shop: Shop
 
     assert rows(reader) == []
     assert rows(shop.changes("t", from_=reader.range.to, to=to))[0]["after"] == {"id": 1}
+
+
+@pytest.mark.parametrize("more", ["", ", body nvarchar(max) NULL"])
+def test_pages_are_bounded_by_their_bytes(shop: Shop, monkeypatch: pytest.MonkeyPatch, more: str) -> None:
+    """Review, 5.6: a page of 100,000 documents of 100 KB was one list in memory."""
+    sizes: list[int] = []
+    load = CommitTimeLoader.load
+    monkeypatch.setattr(
+        CommitTimeLoader, "load", lambda self, page: [sizes.append(sum(map(len, page))), load(self, page)][1]
+    )
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, a nvarchar(4000) NULL{more}")
+    for first in range(0, 300, 100):
+        values = ", ".join(f"({number}, REPLICATE(N'x', 4000))" for number in range(first, first + 100))
+        shop.run(f"INSERT dbo.t (id, a) VALUES {values}")
+    if more:
+        shop.run("UPDATE dbo.t SET body = REPLICATE(CAST(N'y' AS nvarchar(max)), 30000) WHERE id < 200")
+    monkeypatch.setattr(changes, "PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(bulk, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(bulk, "_BY_ROWS_BYTES", 100_000)
+    found = rows(shop.changes("t"))
+
+    assert len(found) == (500 if more else 300)
+    assert max(sizes) <= 150
+    if more:
+        assert {len(row["after"]["body"]) for row in found if row["op"] == "u"} == {30_000}
+        assert min(sizes) <= 20
+
+
+def test_the_statements_of_one_poll_are_those_of_the_next(shop: Shop) -> None:
+    """Review, 5.8: each text with an LSN in it was compiled anew, and stayed in the plan cache."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    shop.create("other", "id int NOT NULL PRIMARY KEY")
+    known = {name: shop.instance(name) for name in ("t", "other", "first_table")}
+    at, texts = shop.scan(), []
+    for poll in range(3):
+        for number in range(3 + 4 * poll):
+            shop.run(f"INSERT dbo.t VALUES ({100 * poll + number}, N'x'), ({-100 * poll - number - 1}, NULL)")
+        to = shop.scan()
+        shop.run("EXEC sandbox.statement_log")
+        with shop.source().session(shop.catalog) as session:
+            session.require_visible(to)
+            volume = session.measure([(one, LsnRange(at, to)) for one in known.values()], to)
+            witness = session.witness(to)
+            assert witness is not None
+            session.require_witness(witness)
+            session.nth_transaction(at, 5, to)
+        assert volume.rows == {"dbo_t": 6 + 8 * poll, "dbo_other": 0, "dbo_first_table": 0}
+        rows(shop.changes("t", instance=known["t"], from_=at, to=to, page_rows=5))
+        found = shop.control.rows(
+            "SELECT DISTINCT text FROM sandbox.statements WHERE text NOT LIKE N'%sandbox%'", doing="testing"
+        )
+        shop.run("EXEC sandbox.statement_log @on = 0")
+        texts.append({row.text for row in found})
+        at = to
+
+    assert len(texts[0]) > 8
+    assert texts[2] - texts[1] == set()

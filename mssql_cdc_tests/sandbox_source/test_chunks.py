@@ -30,6 +30,9 @@ KEYS = [
     ("k varbinary(8) NOT NULL", "k", [f"(0x{i:02x}ff)" for i in range(11)]),
     ("k float NOT NULL", "k", [f"({i / 10})" for i in range(11)]),
     ("a int NOT NULL, b nvarchar(5) NOT NULL", "a, b", [f"({i}, N'{t}')" for i in range(3) for t in "xyz"]),
+    ("a nvarchar(5) NOT NULL, b int NOT NULL", "a, b", [f"(N'{'aA'[i % 2]}', {i})" for i in range(11)]),
+    ("a int NOT NULL, b int NOT NULL, c int NOT NULL", "a, b, c",
+     [f"({a}, {b}, {c})" for a in range(3) for b in range(2) for c in range(4)]),
 ]  # fmt: skip
 
 

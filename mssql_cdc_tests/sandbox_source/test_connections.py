@@ -11,7 +11,8 @@ import pytest
 from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
 from mssql_cdc.source.sqlserver.connect import control
-from mssql_cdc_tests.sandbox_source.kit import Shop, without_login
+from mssql_cdc.source.values import Chunk
+from mssql_cdc_tests.sandbox_source.kit import Shop, rows, without_login
 
 FIELDS = [pa.field("n", pa.int32())]
 
@@ -31,6 +32,25 @@ def test_parameters_reach_a_bulk_statement(shop: Shop, by_rows: bool) -> None:  
         (batch,) = bulk.read("SELECT CAST(? AS int) + 1 AS n", FIELDS, ["41"], doing="testing")
 
     assert batch.to_pylist() == [{"n": 42}]
+
+
+NAMES = ["a😀b", "zażółć", "what?", "it's", 'quo"te', "a]b", "-- no comment", "/*"]
+
+
+@pytest.mark.parametrize("driver", [None, "FreeTDS"])
+@pytest.mark.parametrize("more", ["", ", body nvarchar(max)"])
+def test_column_names_of_any_character_reach_the_server(shop: Shop, driver: str | None, more: str) -> None:
+    """Review, bug 23: a name with an emoji arrived garbled, and the error spoke of columns that had changed."""
+    columns = ", ".join(f"[{name.replace(']', ']]')}] int" for name in NAMES)
+    shop.run(f"CREATE TABLE dbo.[t😀] (id int NOT NULL PRIMARY KEY, {columns}{more})")
+    shop.enable("t😀")
+    shop.run(f"INSERT dbo.[t😀] VALUES (1, {', '.join(map(str, range(len(NAMES))))}{', NULL' if more else ''})")
+    shop.scan()
+    own = replace(shop, connection=replace(shop.connection, odbc_driver=driver))
+    expected = {"id": 1, **{name: number for number, name in enumerate(NAMES)}, **({"body": None} if more else {})}
+
+    assert [row["after"] for row in rows(own.changes("t😀"))] == [expected]
+    assert [row["after"] for row in rows(own.chunk("t😀", Chunk(0, ("0",), ("5",))))] == [expected]
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
@@ -63,3 +83,28 @@ def test_connecting_to_a_server_that_does_not_answer_is_retried(shop: Shop, by_r
         nobody = replace(shop.connection, port=free.getsockname()[1], login_timeout_s=1)
     with pytest.raises(SourceUnavailableError), open_bulk(nobody, shop.catalog, by_rows=by_rows):
         pass
+
+
+@pytest.mark.parametrize(
+    ("fault", "reading", "column"),
+    [
+        ("cut_connection @when = N'middle',", "changes", "nvarchar(100)"),
+        ("cut_connection @when = N'middle',", "chunk", "nvarchar(100)"),
+        ("cut_connection @when = N'middle',", "chunk", "nvarchar(max)"),
+        ("corrupt_packet", "changes", "nvarchar(max)"),  # Garbage that is no row: the driver gives up.
+    ],
+)
+def test_a_connection_that_breaks_is_told_by_the_read_and_not_by_the_clean_up(
+    shop: Shop, fault: str, reading: str, column: str
+) -> None:
+    """Review, bug 26: the error that was shown came from the rollback behind the one that ended the read."""
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, name {column}")
+    values = ", ".join(f"({number}, REPLICATE(N'x', 100))" for number in range(500))
+    shop.run(f"INSERT dbo.t VALUES {values}")
+    shop.scan()
+    pattern = "dbo_t_CT.*WHERE" if reading == "changes" else "FROM .dbo...t"
+    shop.run(f"EXEC sandbox.{fault} @pattern = N'{pattern}', @packet = 3")
+    reader = shop.changes("t", page_rows=400) if reading == "changes" else shop.chunk("t")
+
+    with pytest.raises((SourceError, SourceUnavailableError), match=r"while reading (changes|chunk)"):
+        rows(reader)

@@ -139,9 +139,37 @@ def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
 def test_a_row_limit_ends_at_a_commit(counted: Shop, limit: int, expected: int | None) -> None:
     lsns = insert(counted, 1, 2, 3, 4)
     wanted = LsnRange(lsns[0].decrement(), lsns[-1])
-    bound = volume.row_bound(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
+    found = volume.measure(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
 
-    assert bound == (None if expected is None else lsns[expected])
+    assert found.bound == (None if expected is None else lsns[expected])
+    assert found.rows == {"dbo_t": 4 if expected is None else expected + 1}
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 6, 7, 12, 13, 99])
+@pytest.mark.parametrize("first", [1, 2, 3, 100])
+def test_a_row_limit_is_found_by_steps_of_any_size(
+    counted: Shop, monkeypatch: pytest.MonkeyPatch, first: int, limit: int
+) -> None:
+    monkeypatch.setattr(volume, "FIRST_COMMITS", first)
+    lsns = []
+    for number, rows in enumerate((1, 5, 1, 1, 4, 1)):
+        values = ", ".join(f"({100 * number + row}, 0)" for row in range(rows))
+        counted.run(f"INSERT dbo.t VALUES {values}", f"INSERT dbo.first_table VALUES ({number})")
+        lsns.append(counted.scan())
+    parts = [
+        (counted.instance("t"), LsnRange(lsns[0].decrement().decrement(), lsns[-1])),
+        (counted.instance("first_table"), LsnRange(lsns[0].decrement(), lsns[-1])),
+    ]
+    found = volume.measure(counted.control, parts, limit, lsns[-1])
+    end = found.bound or lsns[-1]
+    cut = [(instance, LsnRange(wanted.from_, end)) for instance, wanted in parts]
+
+    assert found.rows == volume.count_rows(counted.control, cut)
+    assert (found.bound is None) is (limit >= 19)
+    if found.bound is not None:
+        following = [(instance, LsnRange(wanted.from_, found.bound.increment())) for instance, wanted in parts]
+        assert sum(found.rows.values()) <= max(limit, 1)
+        assert sum(volume.count_rows(counted.control, following).values()) >= sum(found.rows.values())
 
 
 def test_retention_is_that_of_the_cleanup_job_and_unknown_without_one(shop: Shop) -> None:

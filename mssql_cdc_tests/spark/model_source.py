@@ -21,7 +21,7 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
 from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
 
 AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the server's clock has no zone
@@ -301,8 +301,8 @@ class ModelSession:
             for i, wanted in parts
         }
 
-    def row_bound(self, parts: object, to: Lsn) -> Lsn | None:
-        return None
+    def measure(self, parts: Sequence[tuple[CaptureInstance, LsnRange]], to: Lsn) -> Volume:
+        return Volume(None, self.count_rows(parts))
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
         return [wanted]

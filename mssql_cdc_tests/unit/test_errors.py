@@ -26,6 +26,7 @@ def test_only_unavailability_errors_are_retriable():
         "DeadlockError",
         "SourceUnavailableError",
         "StaleReaderError",
+        "StaleStructureError",
         "InterruptedRunError",
     }
 

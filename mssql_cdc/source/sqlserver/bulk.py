@@ -6,9 +6,9 @@ the checks (`execute`) in the transaction of their reads.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+import re
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 import arrow_odbc
@@ -18,8 +18,11 @@ from mssql_cdc.config import Connection
 from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_string, control, translated
 
 BATCH_ROWS = 32_768
-BATCH_BYTES = 64 * 1024 * 1024
-_BY_ROWS_BATCH = 4_096
+BATCH_BYTES = 16 * 1024 * 1024
+_FIRST_ROWS, _MOST_ROWS = 64, 4_096
+_BY_ROWS_BYTES = 4 * 1024 * 1024
+_NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
+_MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
 
 class Bulk(Protocol):
@@ -31,8 +34,8 @@ class Bulk(Protocol):
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement.
+    ) -> Generator[pa.RecordBatch]:
+        """The rows of a statement, which ends when the generator is closed.
 
         Args:
             sql: one SELECT, with `?` for each parameter.
@@ -64,7 +67,7 @@ def open_bulk(
     """
     if by_rows:
         with control(connection, catalog, autocommit=False) as opened:
-            yield _RowBulk(opened, fetch_rows or _BY_ROWS_BATCH)
+            yield _RowBulk(opened, fetch_rows or _MOST_ROWS)
         return
     with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
         raw = arrow_odbc.connect(
@@ -89,15 +92,15 @@ class _ArrowBulk:
 
     def execute(self, sql: str, *, doing: str) -> None:
         with translated(self._connection, doing):
-            self._raw.execute(sql, query_timeout_sec=self._timeout)
+            self._raw.execute(in_ascii(sql), query_timeout_sec=self._timeout)
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
-                sql,
+                in_ascii(sql),
                 batch_size=self._fetch_rows,
                 parameters=list(parameters) or None,
                 max_bytes_per_batch=BATCH_BYTES,
@@ -136,10 +139,15 @@ class _RowBulk:
 
     def read(
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
-    ) -> Iterator[pa.RecordBatch]:
-        rows = self._control.stream(sql, *parameters, size=self._fetch_rows, doing=doing)
-        while page := list(islice(rows, self._fetch_rows)):
-            yield raw_batch(page, fields)
+    ) -> Generator[pa.RecordBatch]:
+        most = self._fetch_rows
+        wanted = min(_FIRST_ROWS, most)
+        with closing(self._control.pages(sql, *parameters, size=lambda: wanted, doing=doing)) as pages:
+            for page in pages:
+                batch = raw_batch(page, fields)
+                # Documents of 100 KB come 40 at a time, numbers by the thousand.
+                wanted = min(most, max(1, _BY_ROWS_BYTES * len(page) // max(batch.nbytes, 1)))
+                yield batch
 
     def rollback(self) -> None:
         self._control.rollback()
@@ -150,3 +158,28 @@ def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.R
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
+
+
+def in_ascii(sql: str) -> str:
+    """A statement that means the same and has only ASCII characters.
+
+    arrow-odbc hands statements over as bytes, which a driver reads in the process's code page; Microsoft's
+    driver knows no characters beyond U+FFFF there. Names may have any, so the text travels as a binary literal.
+    """
+    if sql.isascii():
+        return sql
+    names: list[str] = []
+
+    def named(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return found[1]
+        names.append(f"@p{len(names)}")
+        return names[-1]
+
+    inner = _MARKER.sub(named, sql)
+    declared = ", ".join(f"{name} nvarchar(4000)" for name in names)
+    given = f", N'{declared}', {', '.join(f'{name} = ?' for name in names)}" if names else ""
+    return (
+        f"DECLARE @statement nvarchar(max) = CAST(0x{inner.encode('utf-16-le').hex()} AS nvarchar(max)); "
+        f"EXEC sys.sp_executesql @statement{given}"
+    )

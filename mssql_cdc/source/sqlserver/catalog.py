@@ -30,10 +30,10 @@ class Database:
 
 
 def database(control: Control, name: str) -> Database:
-    """The database of this name, in its real case.
+    """The database of this name, in its real case, once everything is there that capture needs.
 
     Raises:
-        ConfigurationError: there is none, or CDC is not enabled in it.
+        ConfigurationError: there is none, CDC is not enabled in it, or the login may not see the log's scans.
     """
     row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
@@ -43,7 +43,18 @@ def database(control: Control, name: str) -> Database:
             f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
             "sys.sp_cdc_enable_table for each table"
         )
+    _require_state(control, row.name)
     return Database(row.name)
+
+
+def _require_state(control: Control, name: str) -> None:
+    try:
+        control.rows(statements.LOG_SCANS, doing="looking at the log scans")
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"The login may not see how far the log of database {name!r} is captured. In that database: GRANT VIEW "
+            "DATABASE STATE TO <login's user> (since SQL Server 2022 VIEW DATABASE PERFORMANCE STATE is enough)"
+        ) from error
 
 
 def captured_tables(

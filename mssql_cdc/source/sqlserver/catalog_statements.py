@@ -4,7 +4,10 @@ from __future__ import annotations
 
 DATABASE = "SELECT name, is_cdc_enabled FROM sys.databases WHERE name = ?"
 
-DATABASE_COLLATION = "SELECT collation_name FROM sys.databases WHERE database_id = DB_ID()"
+LOG_SCANS = "SELECT TOP (0) session_id FROM sys.dm_cdc_log_scan_sessions"
+
+# In Azure SQL Database DB_ID() is no database_id of sys.databases.
+DATABASE_COLLATION = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Collation') AS nvarchar(128))"
 
 CAPTURE_INSTANCES = """
 SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date,
@@ -14,6 +17,7 @@ JOIN sys.tables st ON st.object_id = ct.source_object_id
 JOIN sys.schemas ss ON ss.schema_id = st.schema_id
 LEFT JOIN sys.tables co ON co.object_id = ct.object_id
 LEFT JOIN sys.schemas cs ON cs.schema_id = co.schema_id
+WHERE ct.start_lsn IS NOT NULL  -- Before that nothing can be read from the instance.
 ORDER BY ct.source_object_id, ct.start_lsn, ct.create_date"""
 
 CAPTURED_COLUMNS = """

@@ -7,7 +7,8 @@ a value that pickles, and secrets are resolved only when it reads.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connection
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceUnavailableError, StaleStructureError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
@@ -24,10 +25,13 @@ from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
 from mssql_cdc.source.sqlserver.positions import require_held
-from mssql_cdc.source.sqlserver.sql import lsn, quote, require_visible, text
+from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, LSN, digits, quote, stale_reader, text
+from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import CaptureInstance
 
 PAGE_ROWS = 100_000
+PAGE_BYTES = 16 * 1024 * 1024
+"""A page is kept in memory, while the times of its commits are read."""
 ORDER_WITH_COMMAND = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
 ORDER_WITHOUT_COMMAND = ("__$start_lsn", "__$seqval", "__$operation")
 _GONE_OR_NEW = pa.array(["c", "d"])
@@ -71,15 +75,17 @@ class ChangeReader:
 
         Raises:
             StaleReaderError: the connection does not see the end of the range.
+            StaleStructureError: the change table has other columns than the instance's schema.
             DataLostError: rows of the range were cleaned up.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
         if self.range.is_empty:
             return
-        plan = RowPlan.of(self.instance.schema.columns)
+        plan, structure = RowPlan.of(self.instance.schema.columns), Structure.of_instance(self.instance)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
-            bulk.execute(require_visible(self.visible or self.range.to), doing=self._doing)
+            self._require_visible(bulk)
             self._require_held(bulk)
+            structure.require(bulk, doing=self._doing)
             times = CommitTimeLoader(bulk, self.connection.server_timezone)
             decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
             held: pa.RecordBatch | None = None
@@ -88,11 +94,9 @@ class ChangeReader:
                     if held is not None:
                         yield held
                     held = batch
-            except SourceError:
-                # Half an update is what cleanup leaves behind when it overtakes the reader.
-                self._require_still_held(bulk)
-                raise
-            self._require_still_held(bulk)
+            except (SourceError, SourceUnavailableError) as error:
+                raise self._cause(bulk, structure, error) from None
+            self._require_unchanged(bulk, structure)
             if held is not None:
                 yield held
 
@@ -110,21 +114,61 @@ class ChangeReader:
         decoder.finish()
 
     def _pages(self, bulk: Bulk, plan: RowPlan) -> Iterator[list[pa.RecordBatch]]:
-        fields = [*RAW_META, *plan.raw_fields()]
         after: Place | None = None
         while True:
-            statement = page_statement(self.instance, plan, self.range, rows=self.page_rows, after=after)
-            page = [raw for raw in bulk.read(statement, fields, doing=self._doing) if raw.num_rows]
+            page, more = self._page(bulk, plan, after)
             if page:
                 after = Place.last_of(page[-1])
                 yield page
-            if sum(raw.num_rows for raw in page) < self.page_rows:
+            if not more:
                 return
 
-    def _require_still_held(self, bulk: Bulk) -> None:
+    def _page(self, bulk: Bulk, plan: RowPlan, after: Place | None) -> tuple[list[pa.RecordBatch], bool]:
+        """The raw rows of the next page, at most `page_rows` and about `PAGE_BYTES`, and whether more follow.
+
+        First what is left of the last row's commit, then the next ones.
+        """
+        fields = [*RAW_META, *plan.raw_fields()]
+        page: list[pa.RecordBatch] = []
+        left, size = self.page_rows, 0
+        for condition in conditions(self.instance, after):
+            sql = page_statement(self.instance, plan, condition, after)
+            given = page_parameters(self.range, left, after)
+            with closing(bulk.read(sql, fields, given, doing=self._doing)) as batches:
+                for raw in batches:
+                    if raw.num_rows:
+                        page.append(raw)
+                    left, size = left - raw.num_rows, size + raw.nbytes
+                    if size >= PAGE_BYTES:
+                        return page, True
+            if left <= 0:
+                return page, True
+        return page, False
+
+    def _require_visible(self, bulk: Bulk) -> None:
+        wanted = self.visible or self.range.to
+        rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)], doing=self._doing)
+        if not any(value for batch in rows for value in batch.column("n").to_pylist()):
+            raise stale_reader(self._doing)
+
+    def _require_unchanged(self, bulk: Bulk, structure: Structure) -> None:
         """The after-check: in a new transaction, so that it sees what happened while this one was read."""
         bulk.rollback()
         self._require_held(bulk)
+        structure.require(bulk, doing=self._doing)
+
+    def _cause(self, bulk: Bulk, structure: Structure, error: MssqlCdcError) -> MssqlCdcError:
+        """What to raise for an error of the read: cleanup leaves half an update behind, DDL values that do not fit.
+
+        When the connection does not answer any more, the error itself says best what happened.
+        """
+        try:
+            self._require_unchanged(bulk, structure)
+        except (DataLostError, StaleStructureError) as cause:
+            return cause
+        except MssqlCdcError:
+            return error
+        return error
 
     def _require_held(self, bulk: Bulk) -> None:
         """The minimum of rule A9, by a statement of its own."""
@@ -143,71 +187,92 @@ class ChangeReader:
 # -- Statements: pages of a change table, in the one order that there is (rule B11) -----------------------
 
 
-def change_source(instance: CaptureInstance, wanted: LsnRange) -> str:
-    """What follows FROM in a statement about an instance's rows in a range: the change table, or its function."""
+def change_source(instance: CaptureInstance, from_: str, to: str) -> str:
+    """What follows FROM in a statement about an instance's rows in a range: the change table, or its function.
+
+    Args:
+        instance: whose rows.
+        from_: T-SQL of the LSN behind which the range begins.
+        to: T-SQL of its last LSN.
+    """
     if instance.change_table is not None:
         schema, name = instance.change_table
         return f"{quote(schema)}.{quote(name)}"
     function = quote(f"fn_cdc_get_all_changes_{instance.name}")
-    return f"[cdc].{function}({lsn(wanted.from_.increment())}, {lsn(wanted.to)}, N'all update old')"
+    return f"[cdc].{function}(sys.fn_cdc_increment_lsn({from_}), {to}, N'all update old')"
 
 
-def between(wanted: LsnRange) -> str:
-    """The T-SQL predicate that holds for a range's rows, `(from, to]` of their commit LSN."""
-    return f"[__$start_lsn] > {lsn(wanted.from_)} AND [__$start_lsn] <= {lsn(wanted.to)}"
+def conditions(instance: CaptureInstance, after: Place | None) -> list[str]:
+    """The conditions of the next page's rows, in order: each fixes a prefix of the order and bounds the next column.
+
+    So the server seeks in the change table's index, also inside one huge transaction, where a single condition with OR
+    would read what is before the page again. Rows of one transaction either all have a command id or all have none.
+
+    Args:
+        instance: tells whether there are command ids.
+        after: the last row of the page before; None for the first page.
+    """
+    if after is None:
+        return ["[__$start_lsn] > @from AND [__$start_lsn] <= @to"]
+    order = ORDER_WITH_COMMAND if _with_command(instance) else ORDER_WITHOUT_COMMAND
+    fixed = [f"{quote(name)} = {_VARIABLES[name]}" for name in order]
+    if after.command_id is None and _with_command(instance):
+        fixed[1] = "[__$command_id] IS NULL"
+    found: list[str] = []
+    for depth in range(len(order) - 1, 0, -1):
+        if fixed[depth] != "[__$command_id] IS NULL":
+            found.append(" AND ".join([*fixed[:depth], f"{quote(order[depth])} > {_VARIABLES[order[depth]]}"]))
+    return [*found, "[__$start_lsn] > @lsn AND [__$start_lsn] <= @to"]
 
 
-def page_statement(
-    instance: CaptureInstance, plan: RowPlan, wanted: LsnRange, *, rows: int, after: Place | None = None
-) -> str:
-    """The SELECT of one page, with the fields of `RAW_META` and of the plan.
+def page_statement(instance: CaptureInstance, plan: RowPlan, condition: str, after: Place | None) -> str:
+    """The SELECT of a part of a page, with the fields of `RAW_META` and of the plan; see `page_parameters`.
 
     Args:
         instance: whose change table, or function where it may not be read, has the rows.
         plan: how the captured columns are fetched.
-        wanted: the commit LSNs, `(from, to]`.
-        rows: how many rows a page has at most.
+        condition: one of `conditions`.
         after: the last row of the page before; None for the first page.
     """
-    with_command = instance.change_table is not None and instance.has_command_id
-    order = ORDER_WITH_COMMAND if with_command else ORDER_WITHOUT_COMMAND
+    order = ORDER_WITH_COMMAND if _with_command(instance) else ORDER_WITHOUT_COMMAND
     select = [
         "[__$start_lsn] AS [lsn]",
-        f"{'[__$command_id]' if with_command else 'CAST(NULL AS int)'} AS [cmd]",
+        f"{'[__$command_id]' if _with_command(instance) else 'CAST(NULL AS int)'} AS [cmd]",
         "[__$seqval] AS [seq]",
         "[__$operation] AS [op]",
         "[__$update_mask] AS [mask]",
         *plan.select_list(),
     ]
-    where = between(wanted)
-    if after is not None:
-        where = f"[__$start_lsn] >= {lsn(after.start_lsn)} AND {where} AND {_after(after)}"
     return (
-        f"SELECT TOP ({int(rows)}) {', '.join(select)} FROM {change_source(instance, wanted)} WHERE {where} "
+        f"{_DECLARE if after is None else _DECLARE_AFTER}; "
+        f"SELECT TOP (@rows) {', '.join(select)} FROM {change_source(instance, '@from', '@to')} WHERE {condition} "
         f"ORDER BY {', '.join(quote(name) for name in order)}"
     )
 
 
-def _after(place: Place) -> str:
-    """The page predicate; rows of one transaction either all have a command id or all have none."""
-    if place.command_id is None:
-        return keyset_after(ORDER_WITHOUT_COMMAND, [lsn(place.start_lsn), lsn(place.seqval), str(int(place.operation))])
-    return keyset_after(
-        ORDER_WITH_COMMAND,
-        [lsn(place.start_lsn), str(int(place.command_id)), lsn(place.seqval), str(int(place.operation))],
-    )
+def page_parameters(wanted: LsnRange, rows: int, after: Place | None) -> list[str | None]:
+    """The parameters of `page_statement`; each has always the same length, so that the server sees one declaration."""
+    given: list[str | None] = [digits(wanted.from_), digits(wanted.to), f"{rows:010d}"]
+    if after is None:
+        return given
+    command = f"{after.command_id or 0:010d}"
+    return [*given, digits(after.start_lsn), command, digits(after.seqval), f"{after.operation:010d}"]
 
 
-def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
-    """The T-SQL predicate of rows behind a given one in the order of NOT NULL columns (rule B11).
+_VARIABLES = {
+    "__$start_lsn": "@lsn",
+    "__$command_id": "@command",
+    "__$seqval": "@sequence",
+    "__$operation": "@operation",
+}
+_DECLARE = f"DECLARE @from binary(10) = {LSN}, @to binary(10) = {LSN}, @rows bigint = ?"
+_DECLARE_AFTER = (
+    f"{_DECLARE}, @lsn binary(10) = {LSN}, @command int = ?, @sequence binary(10) = {LSN}, @operation int = ?"
+)
 
-    `literals` are the given row's values as T-SQL writes them, one per column.
-    """
-    alternatives: list[str] = []
-    for depth in range(len(columns) - 1, -1, -1):
-        equal = [f"{quote(columns[i])} = {literals[i]}" for i in range(depth)]
-        alternatives.append(" AND ".join([*equal, f"{quote(columns[depth])} > {literals[depth]}"]))
-    return "(" + " OR ".join(f"({alternative})" for alternative in alternatives) + ")"
+
+def _with_command(instance: CaptureInstance) -> bool:
+    return instance.change_table is not None and instance.has_command_id
 
 
 # -- Function mode -------------------------------------------------------------------------------------------

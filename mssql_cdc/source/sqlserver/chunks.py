@@ -8,6 +8,8 @@ travels as one ASCII text per key column, made by the server and given back to i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, Kind, SqlServerType, TableSchema
@@ -16,16 +18,55 @@ from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a chunk whose rows lie side by side in the key's index: a T-SQL condition, with its parameters.
+
+    Every condition fixes a prefix of the key by equality and bounds the next column, so that the server seeks. An
+    empty text is the whole table.
+    """
+
+    sql: str
+    parameters: tuple[str, ...] = ()
+
+
+def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
+    """The parts of a chunk, in key order; no row is in two of them.
+
+    For a key (a, b) the rows behind (1, 5) up to (7, 2) are `a = 1 AND b > 5`, `a > 1 AND a < 7` and
+    `a = 7 AND b <= 2`. One condition with OR in it would read every row of the first and the last `a`.
+    """
+    lower, upper = chunk.lower, chunk.upper
+    if lower is None and upper is None:
+        return [Piece("")]
+    same = _common(lower, upper)
+    if lower is not None and same == len(keys):
+        return []
+    found: list[list[_Term]] = []
+    begins: list[_Term] = []
+    fixed: list[_Term] = []
+    if lower is not None:
+        begins, fixed = [_behind(keys[same], lower[same])], _equals(keys[:same], lower)
+        # Texts that differ may be equal under the collation: then these pieces must still end with the chunk.
+        ends = [_Term(*up_to(keys, upper))] if upper is not None else []
+        for depth in range(len(keys) - 1, same, -1):
+            found.append([*_equals(keys[:depth], lower), _behind(keys[depth], lower[depth]), *ends])
+    if upper is None:
+        return [_piece(terms) for terms in [*found, [*fixed, *begins]]]
+    for depth in range(same, len(keys)):
+        before = _before(keys[depth], upper[depth], inclusive=depth == len(keys) - 1)
+        if before is not None:
+            found.append([*_equals(keys[:depth], upper), before, *begins])
+    return [_piece(terms) for terms in found]
+
+
 def predicate(chunk: Chunk, keys: Sequence[Column]) -> tuple[str, list[str]]:
-    """The chunk's T-SQL condition and its parameters, one per `?`; an empty text for the whole table."""
-    parts: list[str] = []
-    parameters: list[str] = []
-    for bound, compare in ((chunk.lower, after), (chunk.upper, up_to)):
-        if bound is not None:
-            sql, values = compare(keys, bound)
-            parts.append(sql)
-            parameters += values
-    return " AND ".join(parts), parameters
+    """The chunk's rows as one T-SQL condition, with its parameters; an empty text for the whole table."""
+    found = pieces(chunk, keys)
+    if any(not piece.sql for piece in found):
+        return "", []
+    sql = " OR ".join(f"({piece.sql})" for piece in found) or "1 = 0"
+    return f"({sql})", [value for piece in found for value in piece.parameters]
 
 
 def table_name(schema: TableSchema) -> str:
@@ -33,9 +74,7 @@ def table_name(schema: TableSchema) -> str:
     return f"{quote(schema.table_id.schema)}.{quote(schema.table_id.name)}"
 
 
-def plan_chunks(
-    control: Control, schema: TableSchema, rows_per_chunk: int, *, condition: str | None = None
-) -> list[Chunk]:
+def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
     """Chunks of about `rows_per_chunk` rows in key order.
 
     A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), is one chunk.
@@ -44,38 +83,14 @@ def plan_chunks(
         control: a connection to the table's database.
         schema: the table, with its key.
         rows_per_chunk: at least 1.
-        condition: an additional T-SQL condition on the rows (INC-*), as the signal gives it.
     """
-    keys = schema.keys
-    if not keys or any(column.type.is_large for column in keys):
+    if not schema.keys or any(column.type.is_large for column in schema.keys):
         return [Chunk(0)]
-    bounds = [
-        tuple(row)
-        for row in control.rows(
-            bounds_statement(schema, rows_per_chunk, condition), doing=f"planning chunks of {schema.table_id}"
-        )
-    ]
-    edges: list[Bound | None] = [None, *bounds, None]
-    return [Chunk(number, edges[number], edges[number + 1]) for number in range(len(edges) - 1)]
-
-
-def bounds_statement(schema: TableSchema, rows_per_chunk: int, condition: str | None = None) -> str:
-    """The SELECT that returns every n-th key of the table as bound texts, in the server's own order.
-
-    Args:
-        schema: the table, with its key.
-        rows_per_chunk: the n.
-        condition: only rows for which this T-SQL condition holds are counted.
-    """
-    keys = schema.keys
-    names = ", ".join(quote(column.name) for column in keys)
-    texts = ", ".join(bound_expression(column) for column in keys)
-    where = f" WHERE {condition}" if condition else ""
-    return (
-        f"SELECT {texts} FROM (SELECT {names}, ROW_NUMBER() OVER (ORDER BY {names}) AS [__number] "
-        f"FROM {table_name(schema)}{where}) AS numbered WHERE [__number] % {int(rows_per_chunk)} = 0 "
-        "ORDER BY [__number]"
-    )
+    edges: list[Bound | None] = [None]
+    while (bound := next_bound(control, schema, rows_per_chunk, edges[-1])) is not None:
+        edges.append(bound)
+    edges.append(None)
+    return [Chunk(number, lower, upper) for number, (lower, upper) in enumerate(pairwise(edges))]
 
 
 def next_bound(
@@ -83,8 +98,8 @@ def next_bound(
 ) -> Bound | None:
     """The key that ends the next `rows` rows behind `last`; None when fewer are left.
 
-    It cuts chunks one by one, by steps through the key's index, without numbering the whole table. Rows that share a
-    surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.
+    A step through the key's index: however large the table, each statement reads the keys of one chunk. Rows that
+    share a surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.
 
     Args:
         control: a connection to the table's database.
@@ -96,15 +111,21 @@ def next_bound(
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)
     texts = ", ".join(bound_expression(column) for column in keys)
-    sql, parameters = predicate(Chunk(0, last, until), keys)
-    where = f" WHERE {sql}" if sql else ""
-    found = control.row(
-        f"SELECT {texts} FROM {table_name(schema)}{where} ORDER BY {names} "
-        f"OFFSET {int(rows) - 1} ROWS FETCH NEXT 1 ROWS ONLY",
-        *parameters,
-        doing=f"planning a chunk of {schema.table_id}",
-    )
-    return None if found is None else tuple(found)
+    doing = f"planning a chunk of {schema.table_id}"
+    left, parts = rows, pieces(Chunk(0, last, until), keys)
+    for part in parts:
+        source = f"FROM {table_name(schema)}{f' WHERE {part.sql}' if part.sql else ''}"
+        found = control.row(
+            f"SELECT {texts} {source} ORDER BY {names} OFFSET ? ROWS FETCH NEXT 1 ROWS ONLY",
+            *part.parameters,
+            left - 1,
+            doing=doing,
+        )
+        if found is not None:
+            return tuple(found)
+        if part is not parts[-1]:
+            left -= control.value(f"SELECT COUNT_BIG(*) {source}", *part.parameters, doing=doing)
+    return None
 
 
 # -- Bounds: key values as texts, and predicates over them --------------------------
@@ -149,46 +170,61 @@ def bound_value(column: Column) -> str:
             return f"CAST(? AS {sql_type.declaration})"
 
 
-def after(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
-    """The rows behind a bound in key order, with the parameters (NULL sorts first)."""
-    return _compare(columns, bound, behind=True)
-
-
 def up_to(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
-    """The rows up to and including a bound."""
-    return _compare(columns, bound, behind=False)
-
-
-def _compare(columns: Sequence[Column], bound: Bound, *, behind: bool) -> tuple[str, list[str]]:
-    alternatives: list[str] = []
-    parameters: list[str] = []
+    """The rows up to and including a bound in key order, with the parameters (NULL sorts first)."""
+    alternatives: list[list[_Term]] = []
     for depth, column in enumerate(columns):
-        strict = _strictly(column, bound[depth], behind=behind)
-        if strict is None:
-            continue
-        terms = [_equal(columns[i], bound[i]) for i in range(depth)] + [strict[0]]
-        alternatives.append("(" + " AND ".join(terms) + ")")
-        parameters += [value for value in bound[:depth] if value is not None]
-        parameters += [bound[depth] or ""] * strict[1]
-    if not behind:
-        alternatives.append("(" + " AND ".join(map(_equal, columns, bound)) + ")")
-        parameters += [value for value in bound if value is not None]
-    return ("(" + " OR ".join(alternatives) + ")" if alternatives else "1 = 0"), parameters
+        before = _before(column, bound[depth], inclusive=depth == len(columns) - 1)
+        if before is not None:
+            alternatives.append([*_equals(columns[:depth], bound), before])
+    whole = [_piece(terms) for terms in alternatives]
+    sql = "(" + " OR ".join(f"({piece.sql})" for piece in whole) + ")"
+    return sql, [value for piece in whole for value in piece.parameters]
 
 
-def _strictly(column: Column, value: str | None, *, behind: bool) -> tuple[str, int] | None:
-    """`column` behind (or before) the value, and how many parameters that takes; None: no value can be."""
-    name = quote(column.name)
-    if value is None:
-        return (f"{name} IS NOT NULL", 0) if behind else None
-    if behind:
-        return f"{name} > {bound_value(column)}", 1
-    less = f"{name} < {bound_value(column)}"
-    return (f"({less} OR {name} IS NULL)" if column.nullable else less), 1
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A condition and the values of its parameters."""
+
+    sql: str
+    parameters: Sequence[str] = ()
+
+
+def _piece(terms: Sequence[_Term]) -> Piece:
+    return Piece(" AND ".join(t.sql for t in terms), tuple(value for t in terms for value in t.parameters))
+
+
+def _common(lower: Bound | None, upper: Bound | None) -> int:
+    """How many leading columns have the same text in both bounds."""
+    if lower is None or upper is None:
+        return 0
+    return next((number for number, (a, b) in enumerate(zip(lower, upper, strict=True)) if a != b), len(lower))
+
+
+def _equals(columns: Sequence[Column], bound: Bound) -> list[_Term]:
+    values = bound[: len(columns)]
+    return [
+        _Term(_equal(column, value), () if value is None else (value,))
+        for column, value in zip(columns, values, strict=True)
+    ]
 
 
 def _equal(column: Column, value: str | None) -> str:
     return f"{quote(column.name)} IS NULL" if value is None else f"{quote(column.name)} = {bound_value(column)}"
+
+
+def _behind(column: Column, value: str | None) -> _Term:
+    name = quote(column.name)
+    return _Term(f"{name} IS NOT NULL") if value is None else _Term(f"{name} > {bound_value(column)}", [value])
+
+
+def _before(column: Column, value: str | None, *, inclusive: bool) -> _Term | None:
+    """`column` before the value (or at it); None: no value can be."""
+    name = quote(column.name)
+    if value is None:
+        return _Term(f"{name} IS NULL") if inclusive else None
+    less = f"{name} {'<=' if inclusive else '<'} {bound_value(column)}"
+    return _Term(f"({less} OR {name} IS NULL)" if column.nullable else less, [value])
 
 
 def _units(sql_type: SqlServerType) -> int:

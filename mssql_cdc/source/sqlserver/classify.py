@@ -14,10 +14,8 @@ from mssql_cdc.errors import (
     MssqlCdcError,
     SourceError,
     SourceUnavailableError,
-    StaleReaderError,
 )
 
-STALE_READER = 50001
 DEADLOCK = 1205
 
 _RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
@@ -93,11 +91,6 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
     found = driver_message(error)
     number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
     shown = f"{_without_values(found.text)}{number}, while {doing}"
-    if found.number == STALE_READER:
-        return StaleReaderError(
-            f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
-            "primary. It is tried again later"
-        )
     if found.number == DEADLOCK:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 from mssql_cdc.schema.types import FRACTION_DIGITS
 from mssql_cdc.source.sqlserver.numpy_arrays import numbers
-from mssql_cdc.source.sqlserver.raw_values import decode_utf16, instant, local_time
+from mssql_cdc.source.sqlserver.raw_values import MisfitError, decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
@@ -74,12 +74,18 @@ class RowPlan:
 
         Raises:
             SourceError: a value did not arrive whole; the message names the column.
+            StaleStructureError: a value does not fit the column's declaration.
         """
         decoded: list[Decoded] = []
         for number, (column, way) in enumerate(zip(self.columns, self.fetches, strict=True)):
             parts = [batch.column(f"c{number}_{part}") for part in range(len(way.raw))]
             try:
                 values, exact = way.decode(parts)
+            except MisfitError as error:
+                raise StaleStructureError(
+                    f"A value of column {column.name!r} does not fit {column.type.declaration}, as which it was read: "
+                    f"{error}. The column was altered; it is read again under its new structure"
+                ) from None
             except ValueError as error:
                 raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
             decoded.append((values.cast(column.type.arrow), exact))
@@ -94,16 +100,27 @@ def fetch(sql_type: SqlServerType) -> Fetch:
     """
     select = sql_type.row.select
     match sql_type.kind:
-        case Kind.BOOLEAN | Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT | Kind.UUID | Kind.DATE | Kind.TIME:
+        case Kind.BOOLEAN | Kind.INTEGER | Kind.UUID | Kind.DATE:
             return Fetch((select,), (sql_type.arrow,), _first)
+        case Kind.DECIMAL:
+            return _decimal(sql_type)
+        case Kind.FLOAT:
+            return Fetch((select,), (pa.float64(),), lambda parts: _float(parts[0], sql_type.arrow))
+        case Kind.TIME:
+            longest = 8 + (1 + sql_type.fraction_digits if sql_type.fraction_digits else 0)
+            return Fetch((select,), (pa.string(),), lambda parts: _within(parts[0], longest))
         case Kind.BINARY | Kind.CLR:
-            return _large(select) if sql_type.is_large else Fetch((select,), (sql_type.arrow,), _first)
+            if sql_type.is_large:
+                return _large(select)
+            longest = sql_type.length or 8
+            return Fetch((select,), (sql_type.arrow,), lambda parts: _within(parts[0], longest))
         case Kind.TEXT | Kind.DOCUMENT:
             return _text(sql_type)
         case Kind.TIMESTAMP:
-            if sql_type.loss == "never":
-                return Fetch((select,), (sql_type.arrow,), _first)
-            return Fetch(("CONVERT(varchar(27), {c}, 121)",), (pa.string(),), lambda parts: local_time(parts[0]))
+            # Style 121 shows a smalldatetime with the digits of a datetime.
+            scale = FRACTION_DIGITS if sql_type.scale is None else sql_type.scale
+            scale = scale if sql_type.row.digits is None else 3
+            return Fetch(("CONVERT(varchar(27), {c}, 121)",), (pa.string(),), lambda parts: local_time(parts[0], scale))
         case Kind.INSTANT:
             digits = sql_type.fraction_digits
             return Fetch(("CONVERT(varchar(34), {c}, 121)",), (pa.string(),), lambda parts: instant(parts[0], digits))
@@ -115,23 +132,55 @@ def _first(parts: Sequence[pa.Array]) -> Decoded:
     return parts[0], None
 
 
+def _decimal(sql_type: SqlServerType) -> Fetch:
+    """Numbers as text with all their digits: a driver rounds what a buffer of the declared scale cannot hold."""
+    style = f", {sql_type.row.style}" if sql_type.row.style else ""
+    return Fetch((f"CONVERT(varchar(41), {{c}}{style})",), (pa.string(),), lambda p: _parsed(p[0], sql_type.arrow))
+
+
+def _parsed(texts: pa.Array, stored: pa.DataType) -> Decoded:
+    try:
+        return texts.cast(stored), None
+    except pa.ArrowInvalid:
+        raise MisfitError("it has more digits") from None
+
+
+def _float(values: pa.Array, stored: pa.DataType) -> Decoded:
+    """Values of 64 bits in their declared width; a `real` that became a `float` does not fit."""
+    narrow = values.cast(stored, safe=False)
+    if stored != values.type and not narrow.cast(values.type).equals(values):
+        raise MisfitError("it has more digits")
+    return narrow, None
+
+
+def _within(values: pa.Array, longest: int) -> Decoded:
+    """The values, none of them with more bytes than its declaration allows."""
+    arrived = pc.max(pc.binary_length(values)).as_py() or 0
+    if arrived > longest:
+        raise MisfitError(f"{arrived} bytes instead of at most {longest}")
+    return values, None
+
+
 def _text(sql_type: SqlServerType) -> Fetch:
-    """Text as UTF-16: the server, which alone knows every code page, converts what is not."""
+    """Text as UTF-16: the server, which alone knows every code page, converts what is not.
+
+    One character more than declared is asked for, so that a longer value shows instead of being cut.
+    """
     select, length = sql_type.row.select, sql_type.length or 1
     if sql_type.is_large:
         return _large_text(select.replace("{length}", "max"))
-    if length <= 2 * _PIECE:
-        expression = f"CAST({select.replace('{length}', str(length))} AS varbinary({2 * length}))"
-        return Fetch((expression,), (pa.binary(),), lambda parts: decode_utf16(parts[0]))
+    if length < 2 * _PIECE:
+        expression = f"CAST({select.replace('{length}', str(length + 1))} AS varbinary({2 * length + 2}))"
+        return Fetch((expression,), (pa.binary(),), lambda parts: decode_utf16(_within(parts[0], 2 * length)[0]))
     pieces = tuple(
         f"CAST(CAST(SUBSTRING({{c}}, {start}, {_PIECE}) AS nvarchar({2 * _PIECE})) AS varbinary({4 * _PIECE}))"
-        for start in range(1, length + 1, _PIECE)
+        for start in range(1, length + 2, _PIECE)
     )
-    return Fetch(pieces, (pa.binary(),) * len(pieces), _joined)
+    return Fetch(pieces, (pa.binary(),) * len(pieces), lambda parts: _joined(parts, 2 * length))
 
 
-def _joined(parts: Sequence[pa.Array]) -> Decoded:
-    return decode_utf16(pc.binary_join_element_wise(*parts, pa.scalar(b"")))
+def _joined(parts: Sequence[pa.Array], longest: int) -> Decoded:
+    return decode_utf16(_within(pc.binary_join_element_wise(*parts, pa.scalar(b"")), longest)[0])
 
 
 def _large(expression: str) -> Fetch:

@@ -17,13 +17,16 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
+from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits
 
 Zone = str | int
 """An IANA time zone name, or the server's present offset from UTC in minutes."""
 
 LOCAL = pa.timestamp("us")
 _LISTED = 400  # commit LSNs that are looked up one by one; more of them are fetched as a range
+_LISTS = (4, 40, _LISTED)
+_SPAN = f"start_lsn >= {LSN} AND start_lsn <= {LSN}"
+_WINDOW = "tran_end_time >= CAST(? AS datetime) AND tran_end_time < CAST(? AS datetime)"
 
 
 class CommitTimeLoader:
@@ -46,23 +49,21 @@ class CommitTimeLoader:
         zone = self._zone = self._zone if self._zone is not None else self._server_offset()
         wanted = distinct(pages)
         first, last = (Lsn(wanted[i].tobytes()) for i in (0, -1))
-        if len(wanted) <= _LISTED:
-            where = f"start_lsn IN ({', '.join(lsn(Lsn(one.tobytes())) for one in wanted)})"
-        else:
-            where = f"start_lsn >= {lsn(first)} AND start_lsn <= {lsn(last)}"
-        lsns, local = self._rows(where)
+        where, parameters = listed(wanted) if len(wanted) <= _LISTED else (_SPAN, [digits(first), digits(last)])
+        lsns, local = self._rows(where, parameters)
         window = ambiguous_window(local, zone)
         if window is not None:
-            begin, end = (f"CAST('{edge:%Y-%m-%dT%H:%M:%S}' AS datetime)" for edge in window)
-            lsns, local = self._rows(f"({where}) OR (tran_end_time >= {begin} AND tran_end_time < {end})")
+            edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in window]
+            lsns, local = self._rows(f"({where}) OR ({_WINDOW})", [*parameters, *edges])
         self._known = CommitTimes(lsns, to_instants(local, zone))
 
-    def _rows(self, where: str) -> tuple[pa.Array, pa.Array]:
+    def _rows(self, where: str, parameters: Sequence[str]) -> tuple[pa.Array, pa.Array]:
         fields = [pa.field("l", pa.binary(10)), pa.field("t", LOCAL)]
         batches = self._bulk.read(
             f"SELECT start_lsn AS [l], CAST(tran_end_time AS datetime2(3)) AS [t] FROM {MAPPING} WHERE {where} "
             "ORDER BY start_lsn",
             fields,
+            parameters,
             doing="reading commit times",
         )
         table = pa.Table.from_batches(list(batches), pa.schema(fields)).combine_chunks()
@@ -75,6 +76,17 @@ class CommitTimeLoader:
             doing="reading the server's offset from UTC",
         )
         return int(np.concatenate([batch.column("o").to_numpy() for batch in rows])[0])
+
+
+def listed(lsns: Bytes) -> tuple[str, list[str]]:
+    """The condition of at most `_LISTED` commits, with its parameters.
+
+    Lists have few lengths, so that the server meets few texts; the last commit fills the rest of one.
+    """
+    texts = [one.tobytes().hex() for one in lsns]
+    length = next(length for length in _LISTS if len(texts) <= length)
+    texts += [texts[-1]] * (length - len(texts))
+    return f"start_lsn IN ({', '.join([LSN] * length)})", texts
 
 
 class CommitTimes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -131,13 +131,19 @@ class Control:
         row = self.row(sql, *parameters, doing=doing)
         return None if row is None else row[0]
 
-    def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Iterator[Any]:
-        """The rows of a statement one by one.
+    def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Generator[Any]:
+        """The rows of a statement one by one; `size` of them are fetched at a time."""
+        with closing(self.pages(sql, *parameters, size=lambda: size, doing=doing)) as pages:
+            for page in pages:
+                yield from page
+
+    def pages(self, sql: str, *parameters: Any, size: Callable[[], int], doing: str) -> Generator[list[Any]]:
+        """The rows of a statement, some at a time.
 
         Args:
             sql: one SELECT, with `?` for each parameter.
             *parameters: their values.
-            size: how many rows are fetched at a time.
+            size: how many rows the next fetch takes.
             doing: completes "while …" in the text of an error.
         """
         with translated(self._connection, doing):
@@ -146,10 +152,10 @@ class Control:
         try:
             while True:
                 with translated(self._connection, doing):
-                    rows = cursor.fetchmany(size)
+                    rows = cursor.fetchmany(size())
                 if not rows:
                     return
-                yield from rows
+                yield rows
         finally:
             cursor.close()
 

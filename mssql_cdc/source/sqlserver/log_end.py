@@ -12,6 +12,7 @@ from typing import Any
 from mssql_cdc.errors import SourceError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.positions import standing
 from mssql_cdc.source.values import LogMark
 
 GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
@@ -66,8 +67,14 @@ def mark(control: Control) -> LogMark:
 
 
 def passed(control: Control, known: LogMark) -> bool:
-    """Whether capture has passed the mark: everything that was committed below it is captured."""
-    return proven(known, scans(control))
+    """Whether capture has passed the mark: everything that was committed below it is captured.
+
+    A secondary shows no scans: there a captured transaction behind the mark, or a settled row, is the proof.
+    """
+    if proven(known, scans(control)):
+        return True
+    reached = standing(control)
+    return any(lsn is not None and lsn >= known.lsn for lsn in (reached.captured, reached.settled))
 
 
 def scans(control: Control) -> list[Scan]:

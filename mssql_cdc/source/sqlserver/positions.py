@@ -13,7 +13,7 @@ from typing import Any
 from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceRestoredError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
+from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, lsn
 from mssql_cdc.source.values import Standing, Witness
 
 
@@ -100,7 +100,9 @@ def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | 
     """
     found = control.value(
         f"SELECT MAX(start_lsn) FROM (SELECT TOP ({int(count)}) start_lsn FROM {MAPPING} "
-        f"WHERE start_lsn > {lsn(after)} AND start_lsn <= {lsn(to)} AND tran_id <> 0x00 ORDER BY start_lsn) AS n",
+        f"WHERE start_lsn > {LSN} AND start_lsn <= {LSN} AND tran_id <> 0x00 ORDER BY start_lsn) AS n",
+        digits(after),
+        digits(to),
         doing="counting transactions",
     )
     return _lsn(found)
@@ -147,8 +149,9 @@ _WITNESS = (
 def witness(control: Control, to: Lsn) -> Witness | None:
     """The newest captured transaction at or below `to`; None when there is none to remember."""
     row = control.row(
-        f"SELECT TOP (1) {_WITNESS} FROM {MAPPING} WHERE start_lsn <= {lsn(to)} AND tran_id <> 0x00 "
+        f"SELECT TOP (1) {_WITNESS} FROM {MAPPING} WHERE start_lsn <= {LSN} AND tran_id <> 0x00 "
         "ORDER BY start_lsn DESC",
+        digits(to),
         doing="choosing a witness",
     )
     return None if row is None else _witness(row)
@@ -160,8 +163,11 @@ def require_witness(control: Control, known: Witness) -> None:
     Raises:
         SourceRestoredError: it has another one: it was restored, or a failover lost transactions.
     """
-    at = lsn(known.start_lsn)
-    row = control.row(f"SELECT {_WITNESS} FROM {MAPPING} WHERE start_lsn = {at}", doing="looking for the witness")
+    row = control.row(
+        f"SELECT {_WITNESS} FROM {MAPPING} WHERE start_lsn = {LSN}",
+        digits(known.start_lsn),
+        doing="looking for the witness",
+    )
     if row is not None and _witness(row) == known:
         return
     if row is None:

@@ -24,6 +24,10 @@ _FIRST = "0001-01-01 00:00:00"
 _MINUTE_US = 60_000_000
 
 
+class MisfitError(ValueError):
+    """A value has more than its declared type can hold, or another form: the column was altered."""
+
+
 # -- Text: UTF-16 bytes ------------------------------------------------------------
 
 
@@ -101,14 +105,14 @@ def _swapped(value: bytes) -> bytes:
 # -- Dates and times: style 121 ----------------------------------------------------
 
 
-def local_time(texts: pa.Array) -> tuple[pa.Array, pa.StringArray | None]:
-    """timestamp[us] of `2024-05-06 07:08:09.1234567`, and the texts whose seventh digit is lost.
+def local_time(texts: pa.Array, scale: int) -> tuple[pa.Array, pa.StringArray | None]:
+    """timestamp[us] of `2024-05-06 07:08:09.123` (`scale` digits), and the texts whose seventh digit is lost.
 
     Raises:
-        ValueError: a text has another form.
+        MisfitError: a text has more or fewer digits.
     """
-    valid, digits = _matrix(texts, f"{_FIRST}.0000000")
-    micros, seventh = _local(digits, 7)
+    valid, digits = _matrix(texts, _FIRST + ("." + "0" * scale if scale else ""))
+    micros, seventh = _local(digits, scale)
     return _timestamps(micros, valid, pa.timestamp("us")), _lossy_texts(texts, valid & (seventh != 0))
 
 
@@ -118,7 +122,7 @@ def instant(texts: pa.Array, scale: int) -> tuple[pa.Array, pa.StringArray | Non
     The second part are the texts with an offset other than +00:00 or with a seventh digit.
 
     Raises:
-        ValueError: a text has another form.
+        MisfitError: a text has more or fewer digits.
     """
     fraction = "." + "0" * scale if scale else ""
     valid, digits = _matrix(texts, f"{_FIRST}{fraction} +00:00")
@@ -136,7 +140,7 @@ def _matrix(texts: pa.Array, blank: str) -> tuple[Flags, Bytes]:
     whole = texts.fill_null(blank)
     lengths = pc.unique(pc.binary_length(whole)).to_pylist()
     if lengths not in ([width], []):
-        raise ValueError(f"expected a date and time of {width} characters, found lengths {sorted(lengths)}")
+        raise MisfitError(f"expected a date and time of {width} characters, found lengths {sorted(lengths)}")
     joined = b"" if not len(whole) else _characters(whole)
     return flags(texts), np.frombuffer(joined, dtype=np.uint8).reshape(len(whole), width)
 

@@ -15,17 +15,19 @@ import numpy as np
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError, StaleStructureError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
-from mssql_cdc.source.sqlserver.chunks import predicate, table_name
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
-from mssql_cdc.source.sqlserver.sql import quote, require_captured
+from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits, quote, stale_reader
+from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import Chunk
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
@@ -41,13 +43,19 @@ reads rows that no event ever corrects (rule C21).
 ISOLATIONS: dict[str, Isolation] = {
     "read_uncommitted": "READ COMMITTED",
     "read_committed": "READ COMMITTED",
-    "repeatable_read": "REPEATABLE READ",
+    "repeatable_read": "READ COMMITTED",
     "snapshot": "SNAPSHOT",
-    "exclusive": "REPEATABLE READ",
+    "exclusive": "READ COMMITTED",
 }
-"""`snapshot.isolation.mode` -> how chunks are read."""
+"""`snapshot.isolation.mode` -> how chunks are read.
+
+A chunk needs no more than READ COMMITTED: whatever changes while it is read comes again in the stream, which is read to
+the end of the snapshot even where `snapshot.mode` does not stream. The locks of a stricter level are held for a whole
+chunk, escalate to the table's and keep writers out.
+"""
 
 _SNAPSHOT_COMMAND = 0xFFFFFFFF
+UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,20 +89,39 @@ class ChunkReader:
 
         Raises:
             StaleReaderError: this connection does not see `captured` yet.
+            StaleStructureError: the table has other columns than the schema.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
-        plan = RowPlan.of(self.schema.columns)
+        plan, structure = RowPlan.of(self.schema.columns), Structure.of_source(self.schema)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
             begin(bulk, self.isolation, self.captured, doing=self._doing)
-            yield from self._rows(bulk, plan)
+            structure.require(bulk, doing=self._doing)
+            try:
+                yield from self._rows(bulk, plan)
+            except SourceError as error:
+                raise self._cause(bulk, structure, error) from None
+            structure.require(bulk, doing=self._doing)
+
+    def _cause(self, bulk: Bulk, structure: Structure, error: SourceError) -> MssqlCdcError:
+        """What to raise for an error of the read: DDL may have caused it, unless the connection is gone."""
+        try:
+            bulk.rollback()
+            structure.require(bulk, doing=self._doing)
+        except StaleStructureError as cause:
+            return cause
+        except MssqlCdcError:
+            return error
+        return error
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
-        sql, parameters = select_statement(self, plan)
         row = 0
-        for raw in bulk.read(sql, plan.raw_fields(), parameters, doing=self._doing):
-            if raw.num_rows:
-                yield self._neutral(inserted_images(plan.columns, plan.decode(raw), raw.num_rows), row, raw.num_rows)
-                row += raw.num_rows
+        for piece in pieces(self.chunk, self.schema.keys):
+            statement = select_statement(self, plan, piece)
+            for raw in bulk.read(statement, plan.raw_fields(), piece.parameters, doing=self._doing):
+                rows = raw.num_rows
+                if rows:
+                    yield self._neutral(inserted_images(plan.columns, plan.decode(raw), rows), row, rows)
+                    row += rows
 
     def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
         """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
@@ -142,24 +169,24 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
     bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
     bulk.rollback()
     if captured is not None:
-        bulk.execute(require_captured(captured), doing=doing)
+        rows = bulk.read(IS_CAPTURED, [pa.field("n", pa.int32())], [digits(captured)] * 2, doing=doing)
+        if not any(value for batch in rows for value in batch.column("n").to_pylist()):
+            raise stale_reader(doing)
 
 
-def select_statement(reader: ChunkReader, plan: RowPlan) -> tuple[str, list[str]]:
-    """The chunk's SELECT and its parameters."""
-    keys = reader.schema.keys
-    where, parameters = predicate(reader.chunk, keys)
+def select_statement(reader: ChunkReader, plan: RowPlan, piece: Piece) -> str:
+    """The SELECT of one piece of the chunk, which takes the piece's parameters."""
     source = table_name(reader.schema)
     if reader.statement is not None:
         names = ", ".join(quote(column.name) for column in reader.schema.columns)
         source = f"({reader.statement.replace('*', names)})"
-    conditions = [text for text in (where, f"({reader.condition})" if reader.condition else "") if text]
+    conditions = [text for text in (piece.sql, f"({reader.condition})" if reader.condition else "") if text]
     sql = f"SELECT {', '.join(plan.select_list('t'))} FROM {source} AS t"
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
-    if keys and (reader.chunk.lower or reader.chunk.upper):
-        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in keys)}"
-    return sql, parameters
+    if piece.sql:
+        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in reader.schema.keys)}"
+    return sql
 
 
 @contextmanager
@@ -176,8 +203,16 @@ def locked(
 
     Raises:
         SourceUnavailableError: a lock was not granted in time.
+        ConfigurationError: the connection reads a secondary, which ignores locks.
     """
     with control(connection, catalog, autocommit=False) as opened:
+        if opened.value(UPDATEABILITY, doing="asking whether the database may be locked") == "READ_ONLY":
+            names = ", ".join(str(schema.table_id) for schema in schemas)
+            raise ConfigurationError(
+                f"{names} cannot be snapshotted from a readable secondary: without a key a table is read under a lock, "
+                "and secondaries ignore locks. Give it a unique index, or take the snapshot on the primary (without "
+                "driver.applicationIntent)"
+            )
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
         for schema in schemas:
             opened.execute(

@@ -18,8 +18,8 @@ from mssql_cdc.source.sqlserver.catalog import captured_names, captured_tables, 
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
-from mssql_cdc.source.sqlserver.sql import require_visible
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Witness
+from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,9 @@ class SqlServerSession:
 
     def require_visible(self, to: Lsn) -> None:
         """Raises StaleReaderError unless this connection sees the commit `to` (rule A2)."""
-        self.control.execute(require_visible(to), doing="looking for the end of the range")
+        doing = "looking for the end of the range"
+        if not self.control.value(IS_VISIBLE, digits(to), doing=doing):
+            raise stale_reader(doing)
 
     def witness(self, to: Lsn) -> Witness | None:
         """What to remember with `to` (`positions`, rule A7)."""
@@ -216,9 +218,9 @@ class SqlServerSession:
         """Change rows per instance name (`volume`)."""
         return volume.count_rows(self.control, parts)
 
-    def row_bound(self, parts: Parts, to: Lsn) -> Lsn | None:
-        """The bound of `dagster.range.max.rows`; None when all rows fit (`volume`)."""
-        return volume.row_bound(self.control, parts, self.connector.dagster.range_max_rows, to)
+    def measure(self, parts: Parts, to: Lsn) -> Volume:
+        """The rows up to the bound of `dagster.range.max.rows` (`volume`)."""
+        return volume.measure(self.control, parts, self.connector.dagster.range_max_rows, to)
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
         """Adjoining sub-ranges for parallel readers (`volume`)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import Lsn
 
 MAPPING = "[cdc].[lsn_time_mapping]"
@@ -18,19 +19,32 @@ def text(value: str) -> str:
 
 
 def lsn(value: Lsn) -> str:
-    """An LSN as a binary literal."""
+    """An LSN as a binary literal; only where the text stays the same from poll to poll, or every poll costs a plan."""
     return f"0x{value.raw.hex()}"
 
 
-def require_visible(to: Lsn) -> str:
-    """Fails with 50001 unless this connection already sees the commit `to` (rule A2)."""
-    return f"IF NOT EXISTS (SELECT 1 FROM {MAPPING} WHERE [start_lsn] = {lsn(to)}) THROW 50001, 'stale reader', 1"
+LSN = "CONVERT(binary(10), ?, 2)"
+"""An LSN as a parameter, which is its hexadecimal text (`digits`): both libraries declare that in the same way."""
 
 
-def require_captured(at: Lsn) -> str:
-    """Fails with 50001 unless this connection sees that capture has reached `at` (rule C20, case B)."""
-    return (
-        f"IF NOT EXISTS (SELECT 1 FROM {MAPPING} WHERE [start_lsn] >= {lsn(at)}) "
-        f"AND NOT EXISTS (SELECT 1 FROM [cdc].[change_tables] WHERE [start_lsn] >= {lsn(at)}) "
-        "THROW 50001, 'stale reader', 1"
+def digits(value: Lsn) -> str:
+    """The parameter of `LSN`."""
+    return value.raw.hex()
+
+
+IS_VISIBLE = f"SELECT COUNT(*) AS n FROM {MAPPING} WHERE start_lsn = {LSN}"
+"""1 when the connection sees the commit (rule A2); `digits` of it is the parameter."""
+
+IS_CAPTURED = (
+    f"SELECT CASE WHEN EXISTS (SELECT 1 FROM {MAPPING} WHERE start_lsn >= {LSN}) "
+    f"OR EXISTS (SELECT 1 FROM [cdc].[change_tables] WHERE start_lsn >= {LSN}) THEN 1 ELSE 0 END AS n"
+)
+"""1 when the connection sees that capture has reached the LSN (rule C20, case B); `digits` of it, twice."""
+
+
+def stale_reader(doing: str) -> StaleReaderError:
+    """The error of a connection that does not see what it has to; `doing` completes "while …"."""
+    return StaleReaderError(
+        f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
+        "primary. It is tried again later"
     )

@@ -5,36 +5,52 @@ A range has whole transactions, so every cut is a commit LSN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.source.sqlserver.changes import between, change_source
+from mssql_cdc.source.sqlserver.changes import change_source
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.sql import MAPPING, lsn
-from mssql_cdc.source.values import CaptureInstance
+from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits
+from mssql_cdc.source.values import CaptureInstance, Volume
+
+FIRST_COMMITS = 4_096
+"""The first step of `measure`; a poll is seldom behind more."""
+LSN_DIGITS = 20
 
 
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
-    """Change rows per instance name in each one's own range, by one statement; an update counts twice."""
-    busy = [(instance, wanted) for instance, wanted in parts if not wanted.is_empty]
+    """Change rows per instance name in each one's own range, by one statement; an update counts twice.
+
+    Its text depends on the instances alone: all positions travel in one parameter.
+    """
     counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
-    if not busy:
+    if all(wanted.is_empty for _, wanted in parts):
         return counts
-    selects = [
-        f"SELECT {number}, COUNT_BIG(*) FROM {change_source(instance, wanted)} WHERE {between(wanted)}"
-        for number, (instance, wanted) in enumerate(busy)
-    ]
-    for number, rows in control.rows(" UNION ALL ".join(selects), doing="counting change rows"):
-        counts[busy[int(number)][0].name] = int(rows)
+    # An empty range is asked for all the same, for the text's sake; a function refuses one.
+    asked = sorted(((i, w) for i, w in parts if i.change_table or not w.is_empty), key=lambda part: part[0].name)
+    ranges = "".join(digits(wanted.from_) + digits(wanted.to) for _, wanted in asked)
+    selects = [_count(number, instance) for number, (instance, _) in enumerate(asked)]
+    statement = f"DECLARE @ranges varchar(max) = ?; {' UNION ALL '.join(selects)}"
+    for number, rows in control.rows(statement, ranges, doing="counting change rows"):
+        counts[asked[int(number)][0].name] = int(rows)
     return counts
 
 
-def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Lsn | None:
-    """The largest commit LSN below `to` up to which at most `limit` rows lie; None when all fit.
+def _count(number: int, instance: CaptureInstance) -> str:
+    at = 2 * LSN_DIGITS * number + 1
+    from_, to = (f"CONVERT(binary(10), SUBSTRING(@ranges, {n}, {LSN_DIGITS}), 2)" for n in (at, at + LSN_DIGITS))
+    return (
+        f"SELECT {number}, COUNT_BIG(*) FROM {change_source(instance, from_, to)} "
+        f"WHERE [__$start_lsn] > {from_} AND [__$start_lsn] <= {to}"
+    )
 
-    One transaction is never divided: the first one of the range is always taken. A binary search over the mapping
-    table, two short statements per step.
+
+def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Volume:
+    """The change rows of the range's beginning that has at most `limit` of them.
+
+    It goes on commit by commit, in growing steps, and counts no step twice; only the step that goes beyond the limit is
+    halved until the last commit that fits is found. One transaction is never divided: the first one is always taken.
 
     Args:
         control: a connection to the database.
@@ -42,22 +58,32 @@ def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]
         limit: change rows over all instances; an update counts twice.
         to: the end of the longest range.
     """
-    if sum(count_rows(control, parts).values()) <= limit:
-        return None
-    start = min(wanted.from_ for _, wanted in parts)
-    total = control.value(
-        f"SELECT COUNT(*) FROM {MAPPING} WHERE start_lsn > {lsn(start)} AND start_lsn <= {lsn(to)}",
-        doing="counting commits",
-    )
-    low, high = 0, int(total) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _rows_until(control, parts, _nth_commit(control, start, to, middle)) <= limit:
-            low = middle
+    if not parts:
+        return Volume(None, {})
+    start = reached = min(wanted.from_ for _, wanted in parts)
+    counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
+    commits = FIRST_COMMITS
+    while reached < to:
+        end = _nth_commit(control, reached, to, commits) or to
+        step = _between(control, parts, reached, end)
+        if _total(counts) + _total(step) > limit:
+            break
+        counts, reached, commits = _sum(counts, step), end, 2 * commits
+    else:
+        return Volume(None, counts)
+    # Somewhere in (reached, end] the limit is passed.
+    commits = _commits(control, reached, end)
+    while commits > 1:
+        half = commits // 2
+        middle = _nth_commit(control, reached, end, half) or end
+        part = _between(control, parts, reached, middle)
+        if _total(counts) + _total(part) <= limit:
+            counts, reached, commits = _sum(counts, part), middle, commits - half
         else:
-            high = middle - 1
-    bound = _nth_commit(control, start, to, low)
-    return bound if bound < to else None
+            step, end, commits = part, middle, half
+    if reached > start:
+        return Volume(reached, counts)
+    return Volume(end, step) if end < to else Volume(None, step)
 
 
 def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
@@ -72,8 +98,12 @@ def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: 
     if parts <= 1 or wanted.is_empty:
         return [wanted]
     rows = control.rows(
+        f"DECLARE @from binary(10) = {LSN}, @to binary(10) = {LSN}; "
         f"SELECT MAX(l) FROM (SELECT [__$start_lsn] AS l, NTILE({int(parts)}) OVER (ORDER BY [__$start_lsn]) AS part "
-        f"FROM {change_source(instance, wanted)} WHERE {between(wanted)}) AS tiles GROUP BY part",
+        f"FROM {change_source(instance, '@from', '@to')} "
+        "WHERE [__$start_lsn] > @from AND [__$start_lsn] <= @to) AS tiles GROUP BY part",
+        digits(wanted.from_),
+        digits(wanted.to),
         doing="splitting a range",
     )
     cuts = sorted({Lsn(bytes(row[0])) for row in rows})
@@ -81,18 +111,42 @@ def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: 
     return [LsnRange(a, b, wanted.epoch) for a, b in pairwise(edges)]
 
 
-def _rows_until(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], to: Lsn) -> int:
-    cut = [
-        (instance, LsnRange(wanted.from_, max(wanted.from_, min(wanted.to, to)), wanted.epoch))
-        for instance, wanted in parts
-    ]
-    return sum(count_rows(control, cut).values())
+def _between(
+    control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], from_: Lsn, to: Lsn
+) -> dict[str, int]:
+    """The change rows of each part in `(from_, to]`."""
+    cut: list[tuple[CaptureInstance, LsnRange]] = []
+    for instance, wanted in parts:
+        low, high = max(wanted.from_, from_), min(wanted.to, to)
+        cut.append((instance, LsnRange(low, max(low, high), wanted.epoch)))
+    return count_rows(control, cut)
 
 
-def _nth_commit(control: Control, start: Lsn, to: Lsn, number: int) -> Lsn:
+def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {name: rows + second[name] for name, rows in first.items()}
+
+
+def _total(counts: Mapping[str, int]) -> int:
+    return sum(counts.values())
+
+
+def _nth_commit(control: Control, after: Lsn, to: Lsn, number: int) -> Lsn | None:
+    """The `number`-th commit behind `after`, up to `to`; None when there are fewer."""
     found = control.value(
-        f"SELECT start_lsn FROM {MAPPING} WHERE start_lsn > {lsn(start)} AND start_lsn <= {lsn(to)} "
-        f"ORDER BY start_lsn OFFSET {int(number)} ROWS FETCH NEXT 1 ROWS ONLY",
+        f"SELECT start_lsn FROM {MAPPING} WHERE start_lsn > {LSN} AND start_lsn <= {LSN} "
+        "ORDER BY start_lsn OFFSET ? ROWS FETCH NEXT 1 ROWS ONLY",
+        digits(after),
+        digits(to),
+        number - 1,
         doing="looking for a commit",
     )
-    return Lsn(bytes(found))
+    return None if found is None else Lsn(bytes(found))
+
+
+def _commits(control: Control, after: Lsn, to: Lsn) -> int:
+    return control.value(
+        f"SELECT COUNT_BIG(*) FROM {MAPPING} WHERE start_lsn > {LSN} AND start_lsn <= {LSN}",
+        digits(after),
+        digits(to),
+        doing="counting commits",
+    )

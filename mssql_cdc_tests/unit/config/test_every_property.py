@@ -41,6 +41,7 @@ from mssql_cdc.run.start import guard
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
+from mssql_cdc.source.sqlserver.chunks import Piece
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk
@@ -183,7 +184,7 @@ def chunk_reader(connector: Connector) -> Any:
         read_at=AT, statement=statement,
     )  # fmt: skip
     reader = SqlServerSource(connector).chunk_reader("shop", wanted)
-    sql = snapshot_reader.select_statement(reader, RowPlan.of(THINGS.columns))
+    sql = snapshot_reader.select_statement(reader, RowPlan.of(THINGS.columns), Piece(""))
     return reader.isolation, reader.fetch_rows, sql
 
 
@@ -251,7 +252,7 @@ def beaten(connector: Connector) -> Any:
 def bound(connector: Connector) -> Any:
     recorder = Recorder()
     with suppress(TypeError, ValueError):  # What the recorder answers is no LSN; it has seen enough.
-        SqlServerSession(recorder, connector).row_bound([PART], lsn(9))  # type: ignore[arg-type]
+        SqlServerSession(recorder, connector).measure([PART], lsn(9))  # type: ignore[arg-type]
     return recorder.seen
 
 

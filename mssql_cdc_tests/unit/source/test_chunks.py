@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value, bounds_statement, predicate
+from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value, pieces, predicate
 from mssql_cdc.source.values import Chunk
-from mssql_cdc_tests.unit.source.raw import INT, ORDERS
+from mssql_cdc_tests.unit.source.raw import INT
 
 KEYS = (Column("a", INT, nullable=False), Column("b", INT, nullable=True))
 VALUES = st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2)))
@@ -25,34 +25,91 @@ def holds(sql: str, parameters: list[str], row: tuple[int, int | None]) -> bool:
     python = re.sub(r"CAST\(\? AS int\)", lambda _: next(values), sql)
     python = re.sub(r"\[(\w)\] IS NOT NULL", r"(\1 is not None)", python)
     python = re.sub(r"\[(\w)\] IS NULL", r"(\1 is None)", python)
-    python = re.sub(r"\[(\w)\] (=|<|>) (\d+)", r"compare(\1, '\2', \3)", python)
+    python = re.sub(r"\[(\w)\] (<=|=|<|>) (\d+)", r"compare(\1, '\2', \3)", python)
     python = python.replace("AND", "and").replace("OR", "or").replace("1 = 0", "False")
     names: dict[str, Any] = {"a": row[0], "b": row[1], "compare": compare}
     return bool(eval(python or "True", {}, names))  # noqa: S307 - the predicate of this very test
 
 
 def compare(left: int | None, sign: str, right: int) -> bool:
-    return left is not None and {"=": left == right, "<": left < right, ">": left > right}[sign]
+    return left is not None and {"=": left == right, "<=": left <= right, "<": left < right, ">": left > right}[sign]
 
 
 def order(row: tuple[int, int | None]) -> tuple[int, int]:
     return row[0], -1 if row[1] is None else row[1]
 
 
+def texts(bound: tuple[int | None, ...]) -> tuple[str | None, ...]:
+    return tuple(None if value is None else str(value) for value in bound)
+
+
+def matches(chunk: Chunk, row: tuple[int, int | None]) -> int:
+    """How many pieces of the chunk hold the row."""
+    return sum(holds(piece.sql, list(piece.parameters), row) for piece in pieces(chunk, KEYS))
+
+
 @given(st.lists(VALUES, max_size=4), VALUES)
-def test_every_row_is_in_exactly_one_chunk(bounds: list[tuple[int, int | None]], row: tuple[int, int | None]) -> None:
-    texts = [tuple(None if v is None else str(v) for v in bound) for bound in sorted(bounds, key=order)]
-    edges = [None, *texts, None]
+def test_every_row_is_in_exactly_one_piece_of_one_chunk(
+    bounds: list[tuple[int, int | None]], row: tuple[int, int | None]
+) -> None:
+    edges = [None, *map(texts, sorted(bounds, key=order)), None]
     chunks = [Chunk(i, edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
 
+    assert sum(matches(chunk, row) for chunk in chunks) == 1
     assert sum(holds(*predicate(chunk, KEYS), row) for chunk in chunks) == 1
 
 
 @given(VALUES, VALUES)
 def test_a_chunk_ends_with_its_upper_bound(bound: tuple[int, int | None], row: tuple[int, int | None]) -> None:
-    upper = tuple(None if v is None else str(v) for v in bound)
+    assert matches(Chunk(0, None, texts(bound)), row) == (order(row) <= order(bound))
 
-    assert holds(*predicate(Chunk(0, None, upper), KEYS), row) is (order(row) <= order(bound))
+
+@given(VALUES, VALUES)
+def test_rows_come_in_key_order_piece_by_piece(low: tuple[int, int | None], high: tuple[int, int | None]) -> None:
+    rows = sorted(((a, b) for a in range(3) for b in (None, 0, 1, 2)), key=order)
+    found = [row for piece in pieces(Chunk(0, texts(low), texts(high)), KEYS) for row in rows
+             if holds(piece.sql, list(piece.parameters), row)]  # fmt: skip
+
+    assert found == [row for row in rows if order(low) < order(row) <= order(high)]
+
+
+LOWER, UPPER = ("1", "5"), ("7", "2")
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        (Chunk(0, None, UPPER), ["[a] < 7", "[a] = 7 AND ([b] <= 2 OR [b] IS NULL)"]),
+        (Chunk(0, LOWER, None), ["[a] = 1 AND [b] > 5", "[a] > 1"]),
+        (Chunk(0, ("1", "5"), ("1", "9")), ["[a] = 1 AND ([b] <= 9 OR [b] IS NULL) AND [b] > 5"]),
+        (
+            Chunk(0, LOWER, UPPER),
+            [
+                "[a] = 1 AND [b] > 5 AND (([a] < 7) OR ([a] = 7 AND ([b] <= 2 OR [b] IS NULL)))",
+                "[a] < 7 AND [a] > 1",
+                "[a] = 7 AND ([b] <= 2 OR [b] IS NULL) AND [a] > 1",
+            ],
+        ),
+    ],
+)
+def test_every_piece_of_a_composite_key_is_one_seek(chunk: Chunk, expected: list[str]) -> None:
+    """Review, 5.4 and 5.5: a condition with OR alone reads every row of its first and its last leading value."""
+    shown = []
+    for piece in pieces(chunk, KEYS):
+        values = iter(piece.parameters)
+        shown.append(re.sub(r"CAST\(\? AS int\)", lambda _, values=values: next(values), piece.sql))
+
+    assert shown == expected
+
+
+@pytest.mark.parametrize("upper", [("A", "3"), ("A", "9")])
+def test_bounds_that_only_the_collation_takes_for_equal_divide_no_row_twice(upper: tuple[str, str]) -> None:
+    """`a` and `A` are one value to a case-insensitive server, and two texts here."""
+    keys = (Column("a", SqlServerType("nvarchar", length=5), nullable=False), Column("b", INT, nullable=False))
+    first, *rest = pieces(Chunk(0, ("a", "1"), upper), keys)
+
+    assert first.sql.count(" OR ") == 1  # It ends with the chunk although its `a` is not the upper bound's.
+    assert all(piece.sql.endswith("[a] > " + bound_value(keys[0])) for piece in rest)
 
 
 @pytest.mark.feature("INC-16")
@@ -76,13 +133,6 @@ def test_a_chunk_ends_with_its_upper_bound(bound: tuple[int, int | None], row: t
 )
 def test_a_bound_becomes_a_value_of_the_declared_type_and_collation(kind: SqlServerType, value: str) -> None:
     assert bound_value(Column("k", kind)) == value
-
-
-def test_bounds_are_planned_by_the_server_in_its_own_order() -> None:
-    assert bounds_statement(ORDERS, 1000) == (
-        "SELECT CONVERT(varchar(60), [id]) FROM (SELECT [id], ROW_NUMBER() OVER (ORDER BY [id]) AS [__number] "
-        "FROM [dbo].[orders]) AS numbered WHERE [__number] % 1000 = 0 ORDER BY [__number]"
-    )
 
 
 def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:

@@ -12,7 +12,6 @@ from mssql_cdc.errors import (
     MssqlCdcError,
     SourceError,
     SourceUnavailableError,
-    StaleReaderError,
 )
 from mssql_cdc.source.sqlserver.classify import classify, driver_message
 from mssql_cdc.source.sqlserver.connect import translated
@@ -43,7 +42,6 @@ def arrow(state: str, number: int, text: str) -> Exception:
         ("42000", 3960, SourceUnavailableError),
         ("08S01", 10054, SourceUnavailableError),
         ("42000", 40613, SourceUnavailableError),
-        ("42000", 50001, StaleReaderError),
         ("42000", 18456, ConfigurationError),
         ("28000", 0, ConfigurationError),
         ("42000", 229, ConfigurationError),

@@ -86,7 +86,7 @@ def text(at: datetime, tick: int, scale: int = 7, offset: int | None = None) -> 
 @given(st.lists(st.one_of(st.none(), MOMENTS)))
 def test_datetime2_keeps_every_digit(moments: list[tuple[datetime, int] | None]) -> None:
     texts = [text(*m) if m else None for m in moments]
-    values, exact = local_time(pa.array(texts, pa.string()))
+    values, exact = local_time(pa.array(texts, pa.string()), 7)
     exacts = exact.to_pylist() if exact is not None else [None] * len(moments)
 
     assert values.to_pylist() == [m[0] if m else None for m in moments]
@@ -114,7 +114,7 @@ def test_a_slice_of_times_decodes_like_the_whole(
     start = data.draw(st.integers(0, len(moments) - 1))
     whole = pa.array([text(*m) if m else None for m in moments], pa.string())
 
-    assert local_time(whole.slice(start))[0].to_pylist() == local_time(whole)[0].to_pylist()[start:]
+    assert local_time(whole.slice(start), 7)[0].to_pylist() == local_time(whole, 7)[0].to_pylist()[start:]
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_datetimeoffset_at_the_limits_of_its_range(written: str, micros: int) ->
 @pytest.mark.parametrize("written", ["2024-05-06 07:08:09", "2024-05-06T07:08:09.12345678"])
 def test_a_text_in_another_format_is_rejected(written: str) -> None:
     with pytest.raises(ValueError, match="27 characters"):
-        local_time(pa.array([written]))
+        local_time(pa.array([written]), 7)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader, begin, select_statement
-from mssql_cdc.source.sqlserver.sql import require_captured
+from mssql_cdc.source.sqlserver.sql import IS_CAPTURED
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import ORDERS, lsn
 
@@ -31,28 +35,27 @@ PLAN = RowPlan.of(ORDERS.columns)
 
 
 def test_a_chunk_reads_its_bounds_in_key_order() -> None:
-    sql, parameters = select_statement(READER, PLAN)
+    (piece,) = pieces(READER.chunk, ORDERS.keys)
 
-    assert sql == (
-        "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(100)) AS [c1_0] FROM [dbo].[orders] AS t "
-        "WHERE (([id] > CAST(? AS int))) AND (([id] < CAST(? AS int)) OR ([id] = CAST(? AS int))) ORDER BY t.[id]"
+    assert select_statement(READER, PLAN, piece) == (
+        "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(102)) AS [c1_0] FROM [dbo].[orders] AS t "
+        "WHERE [id] <= CAST(? AS int) AND [id] > CAST(? AS int) ORDER BY t.[id]"
     )
-    assert parameters == ["1", "9", "9"]
+    assert piece.parameters == ("9", "1")
 
 
-def test_an_entire_table_is_read_without_a_sort() -> None:
-    sql, parameters = select_statement(replace(READER, chunk=Chunk(0)), PLAN)
+def test_a_whole_table_is_read_without_a_sort() -> None:
+    (piece,) = pieces(Chunk(0), ORDERS.keys)
 
-    assert sql.endswith("FROM [dbo].[orders] AS t")
-    assert parameters == []
+    assert select_statement(READER, PLAN, piece).endswith("FROM [dbo].[orders] AS t")
+    assert piece.parameters == ()
 
 
 @pytest.mark.feature("SNP-23")
 def test_every_star_of_an_override_becomes_the_columns() -> None:
     reader = replace(READER, chunk=Chunk(0), statement="SELECT * FROM v", condition="id > 5")
-    sql, _ = select_statement(reader, PLAN)
 
-    assert sql.endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
+    assert select_statement(reader, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
 
 def test_positions_number_the_rows_of_the_chunk() -> None:
@@ -67,6 +70,12 @@ def test_uncommitted_rows_are_never_read() -> None:
     assert "READ UNCOMMITTED" not in ISOLATIONS.values()
 
 
+@pytest.mark.feature("SNP-14")
+@pytest.mark.parametrize("mode", ["repeatable_read", "exclusive"])
+def test_no_chunk_holds_locks_on_what_it_has_read(mode: str) -> None:
+    assert ISOLATIONS[mode] == "READ COMMITTED"
+
+
 @pytest.mark.feature("SNP-15")
 def test_the_isolation_level_is_set_before_the_transaction_that_checks() -> None:
     done: list[str] = []
@@ -78,9 +87,14 @@ def test_the_isolation_level_is_set_before_the_transaction_that_checks() -> None
         def rollback(self) -> None:
             done.append("ROLLBACK")
 
-        def read(self, *_: object, **__: object) -> object:
-            raise AssertionError("nothing is read while beginning")
+        def read(self, sql: str, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+            done.append(sql)
+            yield pa.record_batch({"n": [seen]})
 
+    seen = 1
     begin(Recorder(), "SNAPSHOT", lsn(20), doing="testing")  # type: ignore[arg-type]
+    assert done == ["SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "ROLLBACK", IS_CAPTURED]
 
-    assert done == ["SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "ROLLBACK", require_captured(lsn(20))]
+    seen = 0
+    with pytest.raises(StaleReaderError, match="while testing"):
+        begin(Recorder(), "SNAPSHOT", lsn(20), doing="testing")  # type: ignore[arg-type]

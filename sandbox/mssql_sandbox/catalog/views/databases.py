@@ -17,6 +17,7 @@ _ACCESS = {"MULTI_USER": 0, "SINGLE_USER": 1, "RESTRICTED_USER": 2}
 _STATES = {"ONLINE": 0, "RESTORING": 1, "RECOVERING": 2, "EMERGENCY": 5, "OFFLINE": 6}
 _PAGE_VERIFY = {"NONE": 0, "TORN_PAGE_DETECTION": 1, "CHECKSUM": 2}
 _DURABILITY = {"DISABLED": 0, "ALLOWED": 1, "FORCED": 2}
+_AZURE_IDS = 100
 _CONTAINMENT = {"NONE": 0, "PARTIAL": 1}
 _NAMESPACE = uuid.UUID("5e0a2f4c-7f0b-4f2e-9a54-0d7b8c1e6a10")
 _QUERY_STORE_SINCE = 16
@@ -93,7 +94,8 @@ def _databases(scope: Scope) -> Iterator[tuple]:
         owner = scope.server.logins.get(database.owner)
         yield (
             database.name,
-            database.id,
+            # In Azure SQL Database these numbers are the logical server's, DB_ID() is the database's own [doc].
+            database.id + (_AZURE_IDS if scope.server.version.is_azure else 0),
             b"\x01" if owner is None else owner.sid,
             database.create_date,
             database.options.compatibility_level,

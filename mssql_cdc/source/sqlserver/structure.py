@@ -1,0 +1,126 @@
+"""Whether a table still has the columns that it is read with.
+
+A reader asks in its own transaction, before its first row and after its last: DDL that comes between fails the task,
+whatever it wrote. How values are fetched is in `columns`; reading the catalog for a plan is in `catalog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pyarrow as pa
+
+from mssql_cdc.errors import SourceError, StaleStructureError
+from mssql_cdc.schema import Column, SqlServerType, TableSchema
+from mssql_cdc.source.sqlserver.bulk import Bulk
+from mssql_cdc.source.sqlserver.catalog import sql_type
+from mssql_cdc.source.sqlserver.sql import quote, text
+from mssql_cdc.source.values import CaptureInstance
+
+_FIELDS = [
+    pa.field("object_id", pa.int32()),
+    pa.field("name", pa.binary()),
+    pa.field("column_id", pa.int32()),
+    pa.field("type_name", pa.binary()),
+    pa.field("max_length", pa.int32()),
+    pa.field("precision", pa.int32()),
+    pa.field("scale", pa.int32()),
+    pa.field("collation_name", pa.binary()),
+]
+_STRUCTURE = """
+SELECT c.object_id, CAST(c.name AS varbinary(256)) AS name, c.column_id,
+       CAST(COALESCE(b.name, t.name) AS varbinary(256)) AS type_name, CAST(c.max_length AS int) AS max_length,
+       CAST(c.precision AS int) AS precision, CAST(c.scale AS int) AS scale,
+       CAST(CAST(c.collation_name AS nvarchar(128)) AS varbinary(256)) AS collation_name
+FROM sys.columns c
+JOIN sys.types t ON t.user_type_id = c.user_type_id
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+WHERE c.object_id = OBJECT_ID({name})"""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What a table has to look like for rows to be read with a schema.
+
+    Attributes:
+        table: the table's name as errors show it.
+        schema_name: the schema of the table that is read.
+        name: its name.
+        object_id: identifies it: another table may have taken the name; None: it is not known.
+        columns: the columns that are read, with the types that they must have.
+        source: whether this is the source table, whose columns can be dropped, and not its change table.
+    """
+
+    table: str
+    schema_name: str
+    name: str
+    object_id: int | None
+    columns: tuple[Column, ...]
+    source: bool
+
+    @classmethod
+    def of_source(cls, schema: TableSchema) -> Structure:
+        """The source table's."""
+        table = schema.table_id
+        return cls(str(table), table.schema, table.name, schema.object_id, schema.columns, source=True)
+
+    @classmethod
+    def of_instance(cls, instance: CaptureInstance) -> Structure:
+        """The change table's; the source table's where the login may not read the change table."""
+        if instance.change_table is None:
+            return cls.of_source(instance.schema)
+        schema_name, name = instance.change_table
+        shown = f"{instance.schema.table_id} ({schema_name}.{name})"
+        return cls(shown, schema_name, name, instance.object_id, instance.schema.columns, source=False)
+
+    def require(self, bulk: Bulk, *, doing: str) -> None:
+        """Check the structure by one short statement in the transaction of the read.
+
+        Raises:
+            StaleStructureError: the table, or a column's type, is another by now.
+            SourceError: a captured column is gone, or was dropped and added again: only a new capture instance helps.
+        """
+        found = self._read(bulk, doing)
+        for column in self.columns:
+            self._require_column(column, found.get(column.name))
+
+    def _read(self, bulk: Bulk, doing: str) -> Mapping[str, SimpleNamespace]:
+        name = f"{quote(self.schema_name)}.{quote(self.name)}"
+        rows = [
+            SimpleNamespace(**{key: _plain(value) for key, value in row.items()})
+            for batch in bulk.read(_STRUCTURE.format(name=text(name)), _FIELDS, doing=doing)
+            for row in batch.to_pylist()
+        ]
+        if not rows:
+            raise StaleStructureError(f"{self.table} is gone: it was dropped or renamed")
+        if self.object_id is not None and rows[0].object_id != self.object_id:
+            raise StaleStructureError(f"{self.table} is another table by now; it was dropped and created, or renamed")
+        return {row.name: row for row in rows}
+
+    def _require_column(self, column: Column, row: SimpleNamespace | None) -> None:
+        if self.source and (row is None or row.column_id != column.position):
+            what = "was dropped" if row is None else "was dropped and added again"
+            raise SourceError(
+                f"{self.table}: column {column.name!r} {what}, and the capture instance still has the old one; "
+                "enable a new capture instance for the table (sys.sp_cdc_enable_table with another @capture_instance)"
+            )
+        expected, actual = column.type, None if row is None else sql_type(row)
+        if not self.source and expected.name == "timestamp":
+            expected = SqlServerType("binary", length=8)  # Change tables keep a rowversion so.
+        if actual != expected:
+            raise StaleStructureError(
+                f"{self.table}: column {column.name!r} is {_shown(actual)}, it was read as {_shown(expected)}: it was "
+                "altered meanwhile. The table is read again under its new structure, once capture has taken it over"
+            )
+
+
+def _plain(value: object) -> object:
+    return value.decode("utf-16-le") if isinstance(value, bytes) else value
+
+
+def _shown(kind: SqlServerType | None) -> str:
+    if kind is None:
+        return "missing"
+    return f"{kind.declaration} {kind.collation}" if kind.collation else kind.declaration

@@ -1,0 +1,59 @@
+"""One database's trouble is its own, and a server that does not answer at first is waited for (ERR-*)."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def two(orders: Place) -> Place:
+    """A connector of two databases, the second of which has had CDC switched off."""
+    other = f"{orders.database}_b"
+    orders.sql(f"CREATE DATABASE {other}")
+    with control(load_connector(orders.config).connection, other) as opened:
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
+        ):
+            opened.execute(statement, doing="preparing a test")
+    # The troubled one comes first: it must not keep the other waiting.
+    orders.configure(database_names=f"{other},{orders.database}", guardrail_collections_max="100")
+    assert orders.catch_up() == 0
+    with control(load_connector(orders.config).connection, other) as opened:
+        opened.execute("EXEC sys.sp_cdc_disable_db", doing="preparing a test")
+    orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    orders.settle()
+    return orders
+
+
+@pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
+def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
+    two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    """Review, bug 20: error 208, code 3, and the connector's other databases stood still."""
+    assert two.command("run", *options) == 2
+    assert f"CDC is not enabled in database '{two.database}_b'" in capsys.readouterr().err
+    assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+
+
+def test_a_first_connection_that_is_cut_is_made_again(orders: Place, capsys: pytest.CaptureFixture[str]):
+    """Review, bug 24: a run gave up when its very first connection was cut."""
+    orders.configure(guardrail_collections_max="100")
+    orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    orders.settle()
+    orders.sql("EXEC sandbox.cut_connection @pattern = N'SET TEXTSIZE', @when = N'unanswered', @times = 2")
+    assert orders.command("run", "--seconds", "8") == 0
+    assert "retrying" in capsys.readouterr().err
+    assert orders.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+
+
+def test_a_server_that_never_answered_is_code_3(orders: Place):
+    orders.configure(database_port="1")
+    assert orders.command("run", "--seconds", "2") == 3

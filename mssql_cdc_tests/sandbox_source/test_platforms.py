@@ -1,0 +1,136 @@
+"""Azure SQL Database, readable secondaries, and instances that have not begun (PRE-07, HA-01)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from mssql_sandbox.process import sandbox_process
+
+from mssql_cdc.config.driver import DriverSetting
+from mssql_cdc.errors import ConfigurationError, StaleReaderError
+from mssql_cdc.source.sqlserver import log_end, positions
+from mssql_cdc.source.sqlserver.catalog import captured_tables, database
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.snapshot_reader import locked
+from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows
+
+
+@pytest.fixture(scope="module")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
+    with sandbox_process(tmp_path_factory.mktemp("azure"), "--server-version", "azure") as process:
+        yield {
+            "host": process.host,
+            "port": process.port,
+            "user": process.user,
+            "password": process.password,
+            "numbers": itertools.count(1),
+        }
+
+
+@pytest.fixture
+def azure(azure_server: dict[str, object]) -> Iterator[Shop]:
+    with open_shop(azure_server, agent=False) as shop:
+        yield shop
+
+
+@pytest.mark.feature("PRE-07")
+def test_a_varchar_key_is_a_key_in_azure_where_the_databases_id_is_another(azure: Shop) -> None:
+    """Review, 5.2: without the database's collation every varchar column counts as doubtful."""
+    azure.create("t", "code varchar(20) NOT NULL PRIMARY KEY, n int")
+    azure.run("INSERT dbo.t VALUES ('a', 1)")
+    azure.scan()
+
+    assert azure.control.value("SELECT 1 FROM sys.databases WHERE database_id = DB_ID()", doing="testing") is None
+    assert azure.instance("t").schema.key_columns == ("code",)
+    assert azure.instance("t").warnings == ()
+
+
+@pytest.mark.feature("PRE-07")
+def test_azure_without_agent_and_msdb_is_captured_as_any_other(azure: Shop) -> None:
+    azure.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    azure.run("INSERT dbo.t VALUES (1, N'a')", "UPDATE dbo.t SET name = N'b'")
+    known = log_end.mark(azure.control)
+    azure.scan()
+    azure.scan()
+
+    assert database(azure.control, azure.catalog).name == azure.catalog
+    assert log_end.passed(azure.control, known)
+    assert positions.retention(azure.control) == timedelta(days=3)
+    assert [row["op"] for row in rows(azure.changes("t"))] == ["c", "u"]
+    assert [row["after"] for row in rows(azure.chunk("t"))] == [{"id": 1, "name": "b"}]
+
+
+@pytest.fixture
+def secondary(shop: Shop) -> Iterator[Shop]:
+    """The shop as a login sees it that asks for a secondary; `Shop.control` stays on the primary."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'a')", "EXEC sandbox.replica_lag @seconds = 0")
+    shop.scan()
+    settings = (*shop.connection.driver_settings, DriverSetting("applicationIntent", "ReadOnly"))
+    yield replace(shop, connection=replace(shop.connection, driver_settings=settings))
+    shop.run("EXEC sandbox.clear_faults")
+
+
+@pytest.mark.feature("HA-01")
+@pytest.mark.parametrize("isolation", ["READ COMMITTED", "SNAPSHOT"])
+def test_a_secondary_is_read_as_the_primary_is(secondary: Shop, isolation: str) -> None:
+    if isolation == "SNAPSHOT":
+        secondary.run("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+
+    assert [row["after"] for row in rows(secondary.changes("t"))] == [{"id": 1, "name": "a"}]
+    assert [row["after"] for row in rows(secondary.chunk("t", isolation=isolation))] == [{"id": 1, "name": "a"}]
+
+
+@pytest.mark.feature("HA-01")
+def test_a_secondary_that_lags_is_stale(secondary: Shop) -> None:
+    secondary.run("EXEC sandbox.replica_freeze", "INSERT dbo.t VALUES (2, NULL)")
+    to = secondary.scan()
+
+    with pytest.raises(StaleReaderError):
+        rows(secondary.changes("t", to=to))
+    with pytest.raises(StaleReaderError):
+        rows(secondary.chunk("t"))
+
+
+@pytest.mark.feature("HA-01")
+def test_the_end_of_the_log_is_passed_on_a_secondary_that_shows_no_scans(secondary: Shop) -> None:
+    """Review, 5.10: a mark could never be passed there."""
+    with control(secondary.connection, secondary.catalog) as replica:
+        assert database(replica, secondary.catalog).name == secondary.catalog
+        known = log_end.mark(replica)
+        secondary.scan()
+
+        assert log_end.scans(replica) == []
+        assert not log_end.passed(replica, known)
+        secondary.run("INSERT dbo.t VALUES (2, NULL)")
+        secondary.scan()
+        assert log_end.passed(replica, known)
+
+
+@pytest.mark.feature("HA-01")
+def test_a_table_without_a_key_is_refused_on_a_secondary_which_ignores_locks(secondary: Shop) -> None:
+    """Review, 5.10: rows were read later than the position that they were given."""
+    secondary.create("heap", "a int NULL")
+    schema = secondary.instance("heap").schema
+
+    with (
+        pytest.raises(ConfigurationError, match="readable secondary"),
+        locked(secondary.connection, secondary.catalog, [schema], 1000),
+    ):
+        pass
+
+
+def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:
+    """Review, 5.11: NULL sorted as the oldest position, so that a new instance was taken for the old one."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.scan()
+    shop.enable("t", "newer")
+    shop.create("fresh", "id int NOT NULL PRIMARY KEY")
+    shop.run("UPDATE cdc.change_tables SET start_lsn = NULL WHERE capture_instance IN (N'newer', N'dbo_fresh')")
+
+    assert [one.name for one in shop.table("t").instances] == ["dbo_t"]
+    assert "fresh" not in {one.table_id.name for one in captured_tables(shop.control)}
