@@ -25,7 +25,14 @@ def predicate(chunk: Chunk, keys: Sequence[Column]) -> tuple[str, list[str]]:
             sql, values = compare(keys, bound)
             parts.append(sql)
             parameters += values
+    if chunk.keys is not None:
+        parts.append("(" + (" OR ".join(_is_key(keys, bound) for bound in chunk.keys) or "1 = 0") + ")")
+        parameters += [value for bound in chunk.keys for value in bound if value is not None]
     return " AND ".join(parts), parameters
+
+
+def _is_key(columns: Sequence[Column], bound: Bound) -> str:
+    return "(" + " AND ".join(map(_equal, columns, bound)) + ")"
 
 
 def table_name(schema: TableSchema) -> str:
