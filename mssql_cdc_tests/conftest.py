@@ -1,4 +1,4 @@
-"""What holds for every test, and the one Spark session of a worker."""
+"""Settings of all tests, and the Spark session of a worker."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 _LONGEST = ("spark", "end_to_end", "dagster", "conformance")
 _FEW_ROWS = {
-    # For a few rows the Java that Spark generates takes longer to compile than everything else; results are the same.
+    # For a few rows, compiling Spark's generated Java takes longer than everything else; results are the same.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # Room for what each query leaves behind: fewer collections.
+    # Memory for each query's garbage: fewer collections.
     "spark.driver.defaultJavaOptions": "-Xms1g -Xmn512m",
 }
 """What lets a session that lives for hundreds of tests spend its time on them."""
 
-# How long an example takes says how busy the machine is, and is no rule.
+# The duration of an example depends on the machine's load and is not a rule.
 settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The rooms whose modules take minutes come first: at the end they would keep one worker busy and the other idle.
+    """Run the folders with slow modules first: at the end, they would keep one worker busy and the other idle.
 
-    Inside a room the order stays random (pytest-randomly has shuffled before).
+    Within a folder the order stays random (pytest-randomly has already shuffled it).
     """
     items.sort(key=lambda item: item.path.parts[-2] not in _LONGEST)
 
@@ -41,12 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     """A session that everything in this process adopts: starting one costs more than most of its tests.
 
-    Processes that tests start have sessions of their own, with the product's settings alone.
+    Processes started by tests have their own sessions, with the product's settings only.
     """
     from mssql_cdc.spark.session import SparkSettings, start_session
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyspark's own start-up warns about unclosed sockets.
+        warnings.simplefilter("ignore")  # pyspark's own startup warns about unclosed sockets.
         session = start_session(SparkSettings.from_environment(confs=_FEW_ROWS))
     yield session
     session.stop()

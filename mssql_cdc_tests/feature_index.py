@@ -1,4 +1,4 @@
-"""Which tests show which of Debezium's behaviours: reads the `feature` marks, holds them against `docs/features.md`."""
+"""Lists which tests cover which Debezium behaviors: compares the `feature` marks with `docs/features.md`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ DOCUMENT = TESTS.parent / "docs" / "features.md"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One `@pytest.mark.feature(...)`: where it stands and the ids that it names."""
+    """One `@pytest.mark.feature(...)`: its test and its ids."""
 
     test: str
     ids: tuple[str, ...]
 
 
 def known_ids() -> dict[str, str]:
-    """Id -> behaviour, as `docs/features.md` lists them."""
+    """Maps each id to its behavior, as listed in `docs/features.md`."""
     return dict(re.findall(r"^\| ([A-Z]{2,4}-\d\d) \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE))
 
 
 def marks() -> Iterator[Mark]:
-    """Every mark of every test module."""
+    """Yields every mark of every test module."""
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -38,7 +38,7 @@ def marks() -> Iterator[Mark]:
 
 
 def main() -> None:
-    """Prints each id with the tests that show it."""
+    """Prints each id with the tests that cover it."""
     shown: dict[str, list[str]] = {}
     for mark in marks():
         for feature in mark.ids:

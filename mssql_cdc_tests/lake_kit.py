@@ -48,7 +48,7 @@ NAMES = {
 
 
 def column(name: str, kind: str, **more: Any) -> Column:
-    """A column of the SQL Server type `kind`; `length`, `precision`, `scale` belong to the type."""
+    """A column of the SQL Server type `kind`; `length`, `precision` and `scale` are those of the type."""
     of_type = {n: more.pop(n) for n in ("length", "precision", "scale", "collation") if n in more}
     return Column(name, SqlServerType(kind, **of_type), **more)
 
@@ -66,7 +66,7 @@ def lsn(number: int) -> Lsn:
 
 @dataclass(frozen=True)
 class Change:
-    """One neutral change at commit `at`, with images as dicts of the columns that matter."""
+    """One neutral change at commit `at`, with images as dicts of the relevant columns."""
 
     at: int
     op: str
@@ -117,7 +117,7 @@ def home_in(folder: Any) -> TableHome:
 
 
 def change_log(home: TableHome, schema: TableSchema, *, writer: str = "", spark: Any = None) -> TableState:
-    """The state of the change log, which is created when it is not there."""
+    """The state of the change log, which is created if it does not exist."""
     create_table(
         home.changes,
         change_log_schema(schema),
@@ -132,7 +132,7 @@ def change_log(home: TableHome, schema: TableSchema, *, writer: str = "", spark:
 
 
 def append(state: TableState, schema: TableSchema, *changes: Change, spark: Any = None, **metadata: Any) -> TableState:
-    """Commit the changes as one batch; the state after it."""
+    """Commit the changes as one batch and return the new state."""
     rows = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=state.batch + 1, snapshot="1")
     facts = {"to": lsn(max(c.at for c in changes)).text, **metadata}
     return commit(state, write_files([rows], state.target), facts, spark=spark)

@@ -18,13 +18,15 @@ from mssql_cdc.run.loop import IDLE_SECONDS, Follower, goal_behind
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
+PATIENCE = 120.0
+"""Seconds until a mark that capture does not pass is an error."""
+
 
 @dataclass
 class Fence:
     """Brings change logs of a database behind marks of the source's log."""
 
     database: Database
-    timeout: float = 120.0
 
     def mark(self) -> LogMark:
         """The end of the source's log now."""
@@ -38,7 +40,7 @@ class Fence:
             SourceUnavailableError: that took too long.
             DataLostError: the table is not followed any more.
         """
-        end = time.monotonic() + self.timeout
+        end = time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
         follower = Follower(self.database, snapshots=False, merge=False)
 
@@ -69,6 +71,6 @@ class Fence:
                 return found
             if time.monotonic() > end:
                 raise SourceUnavailableError(
-                    f"Within {self.timeout:g} s it could not be seen that {what}; is the capture job running?"
+                    f"Within {PATIENCE:g} s it could not be seen that {what}; is the capture job running?"
                 )
             time.sleep(IDLE_SECONDS)

@@ -21,7 +21,7 @@ from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import cut_text
 from mssql_cdc.source.protocol import CheckSession
-from mssql_cdc.source.values import LogMark, Texts
+from mssql_cdc.source.values import Texts
 
 _COLUMNS = ["_pos", "op", "before", "after", "_snapshot", "_exact"]
 
@@ -59,9 +59,9 @@ def compare_keyless(
     if first.equal:
         return first
     fence.wait(fence.mark(), schema.table_id)
-    with session.held(schema, None) as rows:
+    with fence.database.session() as asked, session.held(schema, None) as rows:
         kept = list(map(_row, fetched.counted(rows)))
-        mark: LogMark = fence.mark()
+        mark = asked.mark()
     fence.wait(mark, schema.table_id)
     return compare(lambda: kept, lambda: log(cut_text(epoch, mark.lsn)), compared.names)
 

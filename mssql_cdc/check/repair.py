@@ -136,9 +136,9 @@ def _stage(
 ) -> Staged:
     """Lock the rows, take the log's end, read them as capture does: nothing of them is uncommitted then."""
     database = looked.database
-    with looked.session.held(compared.schema, keys) as rows:
+    with database.session() as asked, looked.session.held(compared.schema, keys) as rows:
         present = frozenset(compared.key(texts) for texts in rows)
-        mark = looked.fence.mark()
+        mark = asked.mark()
         wanted = ChunkRead(
             schema=schema,
             chunk=looked.session.keyed(compared.schema, keys, number=chunk),

@@ -24,6 +24,7 @@ from mssql_cdc.check.table import Fetched, KeyedTable, first_look
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.registry import open_check_source
 
 Progress = Callable[[TableId, int, int], None]
 """Which table is looked at, how many tables of its database are done, how many there are."""
@@ -43,7 +44,7 @@ def check_databases(
         NotCaughtUpError: nothing was captured yet.
     """
     for database in databases:
-        with database.source.check_session(database.catalog) as session:
+        with open_check_source(database.connector).check_session(database.catalog) as session:
             looked = look_at(database, session)
             wanted = _wanted(looked)
             for number, member in enumerate(wanted):
@@ -146,7 +147,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         storage=looked.database.storage,
         fetched=fetched,
     )
-    notes = ("the table had a key once; its current table is not kept up to date",) if stale else ()
+    frozen = ("current table: the table has no key any more, so that its rows stay as they were; remove the folder",)
     return TableCheck(
         table=member.table,
         status="equal",
@@ -154,8 +155,9 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         lake_rows=result.lake_rows,
         checksum=f"{result.source_sum:032x}",
         differences=result.differences,
+        log=frozen if stale else (),
         left_out=compared.left_out,
-        notes=(*compared.structure, *notes),
+        notes=compared.structure,
         fetched=fetched.rows,
     )
 
@@ -186,6 +188,13 @@ def _wanted(looked: Looked) -> list[LakeTable]:
     return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
 
 
+def _signal_tables(looked: Looked) -> Iterator[str]:
+    compared = {member.table for member in _wanted(looked)}
+    for table in looked.members:
+        if table not in compared:
+            yield f"not compared: {table}, the signal table, whose rows no snapshot reads"
+
+
 def _gone(looked: Looked) -> Iterator[TableCheck]:
     """The tables that the lake has and the source does not show: dropped, hidden, or without CDC."""
     for name, (status, reason) in looked.statuses.items():
@@ -201,5 +210,5 @@ def _not_looked_at(looked: Looked) -> NotLookedAt:
         looked.database.catalog,
         tuple(sorted(one.table_id for one in others if not one.captured)),
         tuple(sorted(one.table_id for one in others if one.captured)),
-        looked.notes,
+        (*looked.notes, *_signal_tables(looked)),
     )

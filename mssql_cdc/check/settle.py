@@ -21,6 +21,7 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import cut_text
+from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import LogMark, Texts
 
 KEYS_TOGETHER = 50
@@ -71,7 +72,8 @@ def settle(
     fence.wait(fence.mark(), table.compared.schema.table_id)
     touched = changes_of(home.changes, table.compared, suspects, after=table.pinned.batch, storage=storage)
     certain = [difference for key, difference in suspects.items() if key not in touched]
-    held = [(group, *_held(table, group, fence)) for group in _groups(list(touched))]
+    with fence.database.session() as asked:
+        held = [(group, *_held(table, group, asked)) for group in _groups(list(touched))]
     if not held:
         return tuple(certain)
     _, _, last = held[-1]
@@ -152,11 +154,11 @@ def _groups(keys: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
         yield keys[start : start + KEYS_TOGETHER]
 
 
-def _held(table: KeyedTable, keys: Sequence[Texts], fence: Fence) -> tuple[dict[Texts, Texts], LogMark]:
+def _held(table: KeyedTable, keys: Sequence[Texts], asked: SourceSession) -> tuple[dict[Texts, Texts], LogMark]:
     """The source's rows of these keys, and the end of the log while nobody could change them."""
     with table.session.held(table.compared.schema, keys) as rows:
         found = {table.compared.key(texts): texts for texts in table.fetched.counted(rows)}
-        return found, fence.mark()
+        return found, asked.mark()
 
 
 def _difference(key: Texts, source: Texts | None, lake: LakeRow | None, compared: Compared) -> Difference | None:

@@ -1,5 +1,5 @@
-"""Everything that imports Dagster: assets, sensors, jobs, resources of a connector, made by `build_definitions`.
+"""Everything that imports Dagster: assets, sensors, jobs and resources of a connector, built by `build_definitions`.
 
-What a range or a snapshot does stands in `run/`; here their results become materializations,
-metadata and checks, and nothing else.
+`run/` implements ranges and snapshots. This package only turns their results into materializations, metadata and
+checks.
 """

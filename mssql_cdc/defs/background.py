@@ -1,4 +1,4 @@
-"""Runs one blocking action beside the main thread, so that log lines appear at once and a termination gets through."""
+"""Runs a blocking action outside the main thread, so that log lines appear immediately and runs can be terminated."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ PROGRESS_TAG = "mssql_cdc/progress"
 
 @dataclass
 class Background:
-    """The run's log lines and actions. Dagster is only ever called from the main thread."""
+    """The run's log lines and actions. Only the main thread ever calls Dagster."""
 
     context: dg.AssetExecutionContext
     spark: SparkResource
-    _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue)
+    _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue[Callable[[], object]])
 
     def log(self, line: str) -> None:
-        """Takes one line from any thread; a line costs Dagster about 25 ms, so one per table or chunk is enough."""
+        """Log a line from any thread. A line costs Dagster about 25 ms, so log at most one per table or chunk."""
         self._posted.put(partial(self.context.log.info, "%s", line))
 
     def post(self, action: Callable[[], object]) -> None:
-        """Takes an action from any thread, for the main thread to do soon."""
+        """Queue an action from any thread for the main thread."""
         self._posted.put(action)
 
     def run(self, action: Callable[[], Result]) -> Result:
-        """The action's result; on a termination Spark's jobs are cancelled and the interruption goes on up."""
+        """Run the action and return its result; a termination cancels the Spark jobs and propagates."""
         with ThreadPoolExecutor(1, thread_name_prefix="capture") as pool:
             future = pool.submit(action)
             try:
                 while not wait([future], timeout=SLICE_SECONDS).done:
                     self._drain()
             except BaseException:
-                # DagsterExecutionInterruptedError arrives in the main thread only; leaving the pool waits for the
-                # action, which ends as soon as its Spark jobs are gone.
+                # DagsterExecutionInterruptedError is raised only in the main thread. Leaving the pool waits for the
+                # action, which ends as soon as its Spark jobs are canceled.
                 self.spark.cancel_jobs()
                 raise
             finally:

@@ -1,4 +1,4 @@
-"""`build_definitions`: one connector as Dagster definitions; the one factory, also for users' own projects."""
+"""`build_definitions`: builds the Dagster definitions of a connector; use it in your own projects, too."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ MAX_RUNTIME_SECONDS = 3600
 def build_definitions(
     connector: Connector, *, tables: Sequence[TableSchema], warehouse: str | None = None
 ) -> dg.Definitions:
-    """Assets, checks, job, sensor and Spark resource of every database of the connector.
+    """Build the assets, checks, job, sensor and Spark resource of every database of the connector.
+
+    The caller provides the executor because `Definitions.merge` rejects two of them. Runs have a single step, so
+    `in_process_executor` starts them fastest.
 
     Args:
-        connector: the configuration (`mssql_cdc.config.load_connector`).
-        tables: the stored table list (`mssql-cdc discover` writes it, `run.discover.read_table_list` reads it).
-        warehouse: wins over `delta.warehouse`.
+        connector: The configuration (`mssql_cdc.config.load_connector`).
+        tables: The stored table list (`mssql-cdc discover` writes it, `run.discover.read_table_list` reads it).
+        warehouse: Overrides `delta.warehouse`.
 
     Raises:
-        ConfigurationError: there are more tables than `guardrail.collections.max` allows, and it is to fail.
-
-    The executor is left to the caller: `Definitions.merge` refuses two of them. A single step needs none but its own
-    process, so `in_process_executor` starts runs fastest.
+        ConfigurationError: There are more tables than `guardrail.collections.max` allows, and the guardrail's action is
+            to fail.
     """
     guard(connector, len(tables), warn=dg.get_dagster_logger().warning)
     spark = SparkResource(settings=connector.spark)
@@ -46,13 +47,13 @@ def build_definitions(
 
 def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
     capture = build_capture(setup)
-    job = dg.define_asset_job(
+    job = dg.define_asset_job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         f"{setup.names.stem}__stream",
         selection=dg.AssetSelection.assets(*capture.keys),
         executor_def=dg.in_process_executor,
         tags={
             "mssql_cdc/connector": setup.connector.topic_prefix,
-            # The sensor asks again for the same range; a retry by Dagster would let a later range overtake it.
+            # The sensor requests the same range again; with a Dagster retry, a later range could overtake it.
             "dagster/max_retries": "0",
             "dagster/max_runtime": str(MAX_RUNTIME_SECONDS + setup.connector.dagster.max_run_seconds),
         },

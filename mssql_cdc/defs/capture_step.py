@@ -1,7 +1,7 @@
 """The capture step of one database: the multi-asset that materializes change logs, current tables and transactions.
 
-One step does a range or a snapshot for all the tables that the run selected (architecture §5). It turns results into
-materializations and checks; what is read and written is decided below.
+One step processes a range or a snapshot for all tables that the run selected (architecture §5). It turns results into
+materializations and checks; `run/` decides what is read and written.
 """
 
 import time
@@ -26,7 +26,7 @@ SIGNAL_TAG = "mssql_cdc/signal"
 
 
 def build_capture(setup: Setup) -> dg.AssetsDefinition:
-    """The multi-asset of one database."""
+    """Build the multi-asset of one database."""
 
     @dg.multi_asset(
         name=f"capture__{setup.names.stem}",
@@ -37,7 +37,7 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={setup.names.spark},
     )
-    def capture(context: dg.AssetExecutionContext):
+    def capture(context: dg.AssetExecutionContext) -> Iterator[StepEvent]:
         yield from _capture(context, setup)
 
     return capture
@@ -85,7 +85,7 @@ def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
 
 
 def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
-    """Current tables to the last cut, and checks that were executed by themselves, from the lake."""
+    """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
     if reporter.selected_currents:
         yield from reporter.currents(work.merge(reporter.selected_currents).merged)
     for table in reporter.selected_checks:
@@ -93,7 +93,7 @@ def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
 
 
 def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[StepEvent]:
-    """Further ranges in the same run while `dagster.max.run.seconds` allows; a failing one ends the loop."""
+    """Process further ranges in the same run while `dagster.max.run.seconds` allows; a failure ends the loop."""
     limit = work.setup.connector.dagster.max_run_seconds
     follower = work.follower() if limit else None
     while follower is not None and time.monotonic() - started < limit and not reporter.failures:
@@ -113,20 +113,25 @@ def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[St
 
 
 def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:
-    """The run's partition keys, snapshots first, ranges in the order of their ends; a run without any merges only."""
+    """Return the run's partition keys: snapshots first, then ranges ordered by their ends.
+
+    A run without partition keys only merges.
+    """
     if context.has_partition_key or context.has_partition_key_range:
         keys = list(context.partition_keys)
         snapshots = [key for key in keys if parse_snapshot_key(key) is not None]
         try:
             return [*sorted(snapshots), *range_keys(key for key in keys if key not in snapshots)]
         except ValueError as error:
-            raise dg.Failure(f"{error}, or of a snapshot: snapshot-20261121T080509", allow_retries=False) from None
+            raise dg.Failure(
+                f"{error}, or the key of a snapshot: snapshot-20261121T080509", allow_retries=False
+            ) from None
     partitioned = {*setup.log_keys, setup.transactions_key} & context.selected_asset_keys
     if partitioned:
         names = ", ".join(sorted(key.to_user_string() for key in partitioned))
         raise dg.Failure(
-            f"{names} were asked for without a partition. Choose a range, or add a partition snapshot-<time>, "
-            "for instance snapshot-20261121T080509; the sensor asks for ranges by itself",
+            f"No partition was selected for {names}. Select a range, or add a partition snapshot-<time>, "
+            "for example snapshot-20261121T080509; the sensor requests ranges automatically",
             allow_retries=False,
         )
     return []

@@ -1,6 +1,6 @@
-"""Names under which a connector appears in Dagster: asset keys, groups, partition sets, pools, jobs.
+"""The names of a connector in Dagster: asset keys, groups, partitions definitions, pools, jobs.
 
-SQL Server allows names which Dagster does not; they are encoded in one place, here.
+SQL Server allows names that Dagster does not; this module encodes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications")
 
 
 def encode(name: str) -> str:
-    """`name` with every character that Dagster refuses as `_xHHHH_` (its code point); unequal names stay unequal."""
+    """Replace every character that Dagster rejects with `_xHHHH_` (its code point); distinct names stay distinct."""
     escaped = name.replace("_x", "_x005f_x")
     return "".join(c if _ALLOWED.match(c) else f"_x{ord(c):04x}_" for c in escaped)
 
@@ -33,9 +33,9 @@ class DatabaseNames:
 
     @property
     def stem(self) -> str:
-        """`<connector>__<database>`: the part that jobs, sensors, pools and partition sets share.
+        """`<connector>__<database>`: the common part of the names of jobs, sensors, pools and partitions definitions.
 
-        Where that could be read in two ways (`a__b` and `c`, `a` and `b__c`) the connector's length is appended.
+        If the name is ambiguous (`a__b` and `c`, `a` and `b__c`), the length of the connector's name is appended.
         """
         connector = encode(self.connector)
         joined = f"{connector}__{encode(self.database)}"
@@ -48,12 +48,12 @@ class DatabaseNames:
 
     @property
     def partitions(self) -> str:
-        """The name of the dynamic partition set."""
+        """The name of the dynamic partitions definition."""
         return f"mssql_cdc__{self.stem}"
 
     @property
     def pool(self) -> str:
-        """The pool that lets one range and one snapshot run at a time."""
+        """The pool that limits runs to one range and one snapshot at a time."""
         return f"mssql_cdc__{self.stem}"
 
     @property
@@ -72,20 +72,20 @@ class DatabaseNames:
         return f"source_{encode(self.database)}"
 
     def log_key(self, table: TableId) -> dg.AssetKey:
-        """The change log's key."""
+        """Return the change log's key."""
         return self._key(table.schema, table.name)
 
     def current_key(self, table: TableId) -> dg.AssetKey:
-        """The current table's key; a real table of the same name pushes it one underscore further."""
+        """Return the current table's key; underscores are appended while a source table has the same name."""
         return self._key(table.schema, _free(f"{table.name}_current", {t.name for t in self._beside(table)}))
 
     def source_key(self, table: TableId) -> dg.AssetKey:
-        """The key of the table in SQL Server; each connector shows its own, since servers may have equal names."""
+        """Return the key of the source table; it includes the connector because several servers may share a name."""
         path = ["sqlserver", self.connector, self.database, table.schema, table.name]
         return dg.AssetKey([encode(part) for part in path])
 
     def extra_key(self, name: str) -> dg.AssetKey:
-        """The key of one of `EXTRA_ASSETS`."""
+        """Return the key of one of `EXTRA_ASSETS`."""
         return dg.AssetKey([encode(self.connector), encode(self.database), name])
 
     def _beside(self, table: TableId) -> list[TableId]:

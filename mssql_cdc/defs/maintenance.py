@@ -1,6 +1,6 @@
-"""The job that keeps a database's tables readable, and a schedule for it, which is off until somebody wants it.
+"""The maintenance job of a database and its schedule, which is off by default.
 
-It may run beside capture; what it does is decided in `run/maintain.py`.
+The job may run while capture runs; `run/maintain.py` implements it.
 """
 
 import dagster as dg
@@ -12,13 +12,13 @@ from mssql_cdc.run.maintain import maintain
 
 
 class Retention(dg.Config):
-    """How much of the past stays readable."""
+    """How long old table versions stay readable."""
 
     retain_hours: int = RETAIN_HOURS
 
 
 def build_maintenance(setup: Setup) -> dg.JobDefinition:
-    """The job of one database: OPTIMIZE and VACUUM of all its tables."""
+    """Build the job that runs OPTIMIZE and VACUUM on all tables of a database."""
     stem = setup.names.stem
 
     @dg.op(name=f"{stem}__join_and_remove_files", required_resource_keys={setup.names.spark})
@@ -31,11 +31,11 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
         except MssqlCdcError as error:
             raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
 
-    @dg.job(
+    @dg.job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{stem}__maintain",
         executor_def=dg.in_process_executor,
         tags={"mssql_cdc/connector": setup.connector.topic_prefix},
-        description=f"Joins small files of {setup.database} and removes those that no version needs any more.",
+        description=f"Compacts small files of {setup.database} and removes files that no retained version needs.",
     )
     def maintenance() -> None:
         join_and_remove_files()
@@ -44,7 +44,7 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
 
 
 def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
-    """Once a night, as soon as somebody switches it on."""
+    """Build the nightly schedule, which is off until an operator turns it on."""
     return dg.ScheduleDefinition(
         name=f"{job.name}__nightly",
         job=job,

@@ -1,4 +1,4 @@
-"""What the sensor keeps in its cursor between two ticks. Hints only: losing them costs time, never a row."""
+"""The state that the sensor keeps in its cursor between ticks. It holds hints: losing it costs time, never a row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mssql_cdc.plan.facts import Cursor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The planner's cursor, and what is the sensor's own.
+    """The planner's cursor and the sensor's own state.
 
-    `looked` is when the source's list of tables was looked at last, `beaten` the last heartbeat, `started` when the
-    sensor was switched on.
+    `looked` is the time of the last full survey, `beaten` that of the last heartbeat, `started` when the sensor was
+    turned on.
     """
 
     v: int = 2
@@ -27,12 +27,12 @@ class Memory:
     started: float | None = None
 
     def to_json(self) -> str:
-        """The text that Dagster keeps."""
+        """Serialize for Dagster's cursor."""
         return _memories().dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str | None) -> Memory:
-        """The memory of this text; an empty, old or unreadable one starts afresh."""
+        """Parse a cursor; an empty, outdated or unreadable one yields a fresh state."""
         try:
             found: Memory = _memories().validate_json(text or "{}")
         except ValidationError:

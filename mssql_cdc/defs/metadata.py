@@ -1,6 +1,6 @@
 """Metadata of assets and materializations: column schemas, column lineage, counts, positions, lag.
 
-Keys of our own begin with `mssql_cdc/`; `dagster/…` keys are the ones that Dagster's UI knows.
+Project-specific keys begin with `mssql_cdc/`; Dagster's UI interprets the `dagster/…` keys.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from mssql_cdc.schema import TableSchema
 from mssql_cdc.schema.arrow import change_log_schema, current_names, current_schema
 
 MEANINGS = {
-    "_pos": "place in the one order of all changes; sorts as text",
-    "_commit_ts": "when the source committed it",
-    "_batch": "number of the Delta commit that brought it",
-    "_schema": "version in schema_history that tells how to read it",
-    "_key": "the row's identity, exact",
+    "_pos": "position in the total order of all changes; sorts as text",
+    "_commit_ts": "commit time at the source",
+    "_batch": "number of the Delta commit that wrote the row",
+    "_schema": "schema version of the row, see schema_history",
+    "_key": "exact identity of the row",
     "op": "r read by a snapshot, c created, u updated, d deleted",
-    "source": "where it stood in SQL Server's log",
+    "source": "position in SQL Server's log",
     "key": "the key columns",
     "before": "the row before the change",
     "after": "the row after the change",
     "_snapshot": "number of the snapshot that wrote it",
-    "_changed": "columns that an update touched",
+    "_changed": "columns that an update set",
     "_unavailable": "columns whose value change data capture did not deliver",
-    "_exact": "exact texts of what Delta's types cannot carry",
+    "_exact": "exact text of values that Delta types cannot represent",
 }
-"""What our own columns mean, in change logs and current tables."""
+"""Descriptions of the project's own columns in change logs and current tables."""
 
 
 def change_log_columns(table: TableSchema) -> dg.TableSchema:
-    """The change log's columns with their Arrow types."""
+    """Return the change log's columns with their Arrow types."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(field.name, str(field.type), description=MEANINGS.get(field.name))
@@ -45,10 +45,10 @@ def change_log_columns(table: TableSchema) -> dg.TableSchema:
 
 
 def current_columns(table: TableSchema) -> dg.TableSchema:
-    """The current table's columns; source columns show SQL Server's declaration beside the stored type."""
+    """Return the current table's columns; source columns show SQL Server's declaration next to the stored type."""
     names = current_names(table)
     declared = {names[column.name]: column for column in table.value_columns}
-    columns = []
+    columns: list[dg.TableColumn] = []
     for field in current_schema(table):
         column = declared.get(field.name)
         columns.append(
@@ -63,7 +63,7 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
 
 
 def change_log_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnLineage:
-    """Which source columns `before`, `after` and `key` are made of."""
+    """Return the source columns from which `before`, `after` and `key` are built."""
     source = names.source_key(table.table_id)
     every = [dg.TableColumnDep(source, column.name) for column in table.value_columns]
     keys = [dg.TableColumnDep(source, column.name) for column in table.keys]
@@ -71,7 +71,7 @@ def change_log_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColu
 
 
 def current_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnLineage:
-    """Each column of the current table comes from the change log's `before` and `after`."""
+    """Return the current table's lineage: each column comes from the change log's `after`."""
     log = names.log_key(table.table_id)
     stored = current_names(table)
     return dg.TableColumnLineage(
@@ -80,7 +80,7 @@ def current_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnL
 
 
 def static_metadata(table_name: str, uri: str, columns: dg.TableSchema) -> dict[str, Any]:
-    """What an asset's definition shows before anything ran."""
+    """Return the metadata of an asset's definition, which is shown before the first run."""
     return {
         "dagster/table_name": table_name,
         "dagster/uri": uri,
@@ -89,7 +89,10 @@ def static_metadata(table_name: str, uri: str, columns: dg.TableSchema) -> dict[
 
 
 def event_metadata(values: Mapping[str, Any]) -> dict[str, dg.MetadataValue]:
-    """Our values as Dagster's: times as timestamps, numbers so that the UI plots them; None is left out."""
+    """Convert values to Dagster's metadata values.
+
+    Times become timestamps, and numbers stay numbers so that the UI can plot them; None is omitted.
+    """
     shown: dict[str, dg.MetadataValue] = {}
     for name, value in values.items():
         key = name if "/" in name else f"mssql_cdc/{name}"

@@ -1,6 +1,6 @@
-"""Which partitions may go: ranges that the source no longer holds, so that nobody can read them again.
+"""Selects partitions to delete: ranges that the source no longer holds, so that they can never be read again.
 
-What was captured of them stays in the lake, and their materializations in Dagster's log; only the lists get shorter.
+The captured rows stay in the lake, and the materializations stay in Dagster's event log; only the lists get shorter.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from mssql_cdc.lsn import Lsn, LsnRange, parse_snapshot_key
 MOST_AT_ONCE = 20
 """Dagster deletes keys one by one, 13 ms each; a tick must stay short."""
 MOST_KEPT = 10_000
-"""So many keys are kept at most, where cleanup is off: beyond that the UI gets slow."""
+"""The maximum number of keys to keep if CDC cleanup is off; with more, the UI gets slow."""
 SNAPSHOTS_KEPT = timedelta(days=3)
 
 
 def stale_keys(
     keys: Sequence[str], *, oldest: Lsn | None, epoch: int, now: datetime, in_use: Collection[str] = ()
 ) -> list[str]:
-    """The keys to delete now, at most `MOST_AT_ONCE`, oldest additions first.
+    """Return the keys to delete now, at most `MOST_AT_ONCE`, oldest first.
 
     Args:
-        keys: all partition keys, in the order in which they were added.
-        oldest: the smallest minimum LSN of the capture instances; None when it is not known.
-        epoch: the present epoch; ranges of earlier ones can never be read again.
-        now: the time.
-        in_use: keys of runs, of open snapshots and of the pending range; never deleted.
+        keys: All partition keys, in the order in which they were added.
+        oldest: The smallest minimum LSN of the capture instances; None if unknown.
+        epoch: The current epoch; ranges of earlier epochs can never be read again.
+        now: The current time.
+        in_use: Keys of runs, of open snapshots and of the pending range; never deleted.
     """
     surplus = max(len(keys) - MOST_KEPT, 0)
-    found = []
+    found: list[str] = []
     for number, key in enumerate(keys):
         if key not in in_use and (number < surplus or _is_past(key, oldest, epoch, now)):
             found.append(key)
@@ -46,5 +46,5 @@ def _is_past(key: str, oldest: Lsn | None, epoch: int, now: datetime) -> bool:
     try:
         known = LsnRange.parse(key)
     except ValueError:
-        return False  # Somebody's own key: not ours to delete.
+        return False  # A user-defined key; do not delete it.
     return known.epoch < epoch or (oldest is not None and known.to < oldest)

@@ -1,6 +1,6 @@
-"""Turns what a step did into Dagster's events: materializations with metadata, one check per table, failures.
+"""Turns the results of a step into Dagster events: materializations with metadata, one check per table, failures.
 
-Nothing is read from the source here, and nothing is written but events.
+This module never reads the source and writes only events.
 """
 
 from __future__ import annotations
@@ -31,27 +31,33 @@ from mssql_cdc.run.metrics import range_metrics
 from mssql_cdc.schema import TableId
 
 SHARES = (25, 50, 75)
-ACKNOWLEDGE = "acknowledge it in the signals asset (action: acknowledge_gaps), or with `mssql-cdc acknowledge`"
-RELOAD = "run `mssql-cdc discover` and reload the code location, so that it appears in the graph"
-StepEvent = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
+ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
+RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
+StepEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult | dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
 @dataclass
 class Reporter:
-    """The events of one step; `failures` are the tables that failed, with their errors, `gaps` the open ones.
+    """The events of one step.
 
-    `by_hand`: the run covers several partitions. Dagster would record all of them as soon as one is yielded, so each
-    is then logged by itself when it is done; so are further ranges of loop mode, and assets that were not selected.
+    Attributes:
+        setup: The database.
+        context: The step's context.
+        by_hand: Whether the run covers several partitions. Dagster would record all of them as soon as the step yields
+            one, so each event is then logged separately when its partition is done. The same applies to further ranges
+            of loop mode, and to assets that were not selected.
+        failures: The tables that failed, with their errors.
+        gaps: The open gaps by table.
     """
 
     setup: Setup
     context: dg.AssetExecutionContext
     by_hand: bool = False
-    failures: dict[TableId, MssqlCdcError] = field(default_factory=dict)
-    gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict)
-    _done: set[object] = field(default_factory=set)
-    _seen_rows: dict[str, int] = field(default_factory=dict)
-    _shown: dict[TableId, int] = field(default_factory=dict)
+    failures: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
+    _done: set[object] = field(default_factory=set[object])
+    _seen_rows: dict[str, int] = field(default_factory=dict[str, int])
+    _shown: dict[TableId, int] = field(default_factory=dict[TableId, int])
 
     @property
     def selected_logs(self) -> list[TableId]:
@@ -72,7 +78,7 @@ class Reporter:
     # -- Ranges --------------------------------------------------------------------------------------------
 
     def range(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
-        """Events of a range: of the tables that were selected, and of others that it carried along."""
+        """Yield the events of a range, for the selected tables and for other tables that it processed."""
         for table in dict.fromkeys([*self.selected_logs, *done.tables]):
             outcome, member = done.outcome(table), done.member(table)
             if outcome is not None and outcome.error is not None:
@@ -87,7 +93,10 @@ class Reporter:
                 yield self._materialize(self.setup.names.log_key(table), key, values)
 
     def further(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
-        """Events of a range that the run went on with: of what changed or failed only, since every event costs time."""
+        """Yield the events of a further range of the run.
+
+        Only tables that changed or failed get an event because every event costs time.
+        """
         self.by_hand = True
         self.context.instance.add_dynamic_partitions(self.setup.names.partitions, [key])
         for table in done.tables:
@@ -99,17 +108,17 @@ class Reporter:
                 yield self._materialize(self.setup.names.log_key(table), key, _read(outcome))
 
     def _say_why_not(self, table: TableId, status: str) -> None:
-        """A table that is held back keeps this partition missing; what comes later holds its changes."""
+        """Log why a table is held back: its partition stays missing, and a later range contains its changes."""
         reasons = {
-            "new": "it waits for its first snapshot",
-            "snapshot": "it is being snapshotted, and its changes follow",
-            "lost": "changes of it were lost; it needs a snapshot (see the signals asset)",
-            "failed": "it was given up; materialize any range of it by hand to try again",
+            "new": "it is waiting for its first snapshot",
+            "snapshot": "it is being snapshotted; a later range contains its changes",
+            "lost": "changes were lost; request a snapshot in the signals asset",
+            "failed": "it failed too often; materialize any range of the table manually to retry it",
         }
-        self.context.log.warning("%s takes no part: %s", table, reasons.get(status, status))
+        self.context.log.warning("%s is not part of this range: %s", table, reasons.get(status, status))
 
     def followed(self, key: str, done: RangeDone) -> Iterator[StepEvent]:
-        """Events of what came after a range."""
+        """Yield the events of the steps that followed a range."""
         own = self.setup.transactions_key
         if done.complete or (not done.read and own in self.context.selected_asset_keys):
             values = {"dagster/partition_row_count": done.transactions, "complete_cut": done.complete}
@@ -124,7 +133,7 @@ class Reporter:
     # -- Snapshots -----------------------------------------------------------------------------------------
 
     def snapshot(self, key: str, result: SnapshotResult) -> Iterator[StepEvent]:
-        """Events of a snapshot."""
+        """Yield the events of a snapshot."""
         for table in dict.fromkeys([*self.selected_logs, *result.rows, *result.failed, *result.notes]):
             log_key = self.setup.names.log_key(table)
             error = result.failed.get(table)
@@ -141,7 +150,7 @@ class Reporter:
                 yield self._materialize(log_key, key, {"dagster/partition_row_count": 0, "note": result.notes[table]})
 
     def progress(self, progress: Progress) -> None:
-        """Shows a snapshot's progress: the run's tag at every group, a table's observation at each quarter."""
+        """Show a snapshot's progress: a tag of the run at every group, an observation of each table at each quarter."""
         total = progress.total
         text = f"{total.percent}% ({total.chunks_done} of {total.chunks} chunks, {total.rows:,} rows)"
         self.context.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
@@ -158,19 +167,19 @@ class Reporter:
     def _partition(self) -> str | None:
         return self.context.partition_key if self.context.has_partition_key else None
 
-    # -- Everything else -----------------------------------------------------------------------------------
+    # -- Other events --------------------------------------------------------------------------------------
 
     def currents(self, merged: Merged) -> Iterator[StepEvent]:
-        """Events of current tables; one whose merge failed fails the step and is tried again by the next range."""
+        """Yield the events of current tables; a failed merge fails the step, and the next range retries it."""
         for table, result in merged.tables.items():
             values = {"merged_rows": result.rows, "delta_version": result.delta_version, "batch": result.batch}
             yield self._materialize(self.setup.names.current_key(table), None, values)
         for table, error in merged.errors.items():
-            self.context.log.error("%s: the current table could not be merged: %s", table, error)
+            self.context.log.error("%s: the merge into the current table failed: %s", table, error)
             self.failures.setdefault(table, error)
 
     def unloaded(self, tables: list[TableId]) -> Iterator[StepEvent]:
-        """A notification about captured tables which the code location does not know: once per step."""
+        """Yield a notification, once per step, about captured tables that the code location does not know."""
         if tables and "unloaded" not in self._done:
             self._done.add("unloaded")
             names = ", ".join(table.text for table in tables)
@@ -179,12 +188,12 @@ class Reporter:
             yield dg.AssetMaterialization(self.setup.names.extra_key("notifications"), metadata=event_metadata(values))
 
     def verdict(self, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:
-        """A check that was executed by itself."""
+        """Return the result of a check that was run on its own."""
         values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
         return self._result(table, passed=not verdict.problems, values=values)
 
     def side_effects(self, work: Work) -> Iterator[StepEvent]:
-        """An event for each of the database's own assets whose table has grown since this step began."""
+        """Yield an event for each of the database's own assets whose table has grown since this step began."""
         for name in ("schema_history", "signals", "notifications"):
             rows = small_table(work.database.layout, name, work.database.storage).rows()
             mine = [row for row in rows if row["_batch"] > self._seen_rows.get(name, 0)]
@@ -195,12 +204,12 @@ class Reporter:
             self._seen_rows[name] = max((row["_batch"] for row in rows), default=0)
 
     def remember(self, work: Work) -> None:
-        """Takes note of what the database's own tables held before the step."""
+        """Record the contents of the database's own tables before the step."""
         for _ in self.side_effects(work):
             pass
 
     def raise_failures(self) -> None:
-        """The step fails at its end when a table failed; the others keep their materializations."""
+        """Fail the step at its end if a table failed; the other tables keep their materializations."""
         if self.failures:
             lines = "; ".join(f"{table}: {error}" for table, error in self.failures.items())
             word = "table" if len(self.failures) == 1 else "tables"
@@ -219,7 +228,7 @@ class Reporter:
     def _check(
         self, table: TableId, partition: str, error: MssqlCdcError | None, values: Mapping[str, Any] | None = None
     ) -> dg.AssetCheckResult | dg.AssetCheckEvaluation:
-        """The table's check: red when it failed, and as long as an open gap is in the ledger (rule A9)."""
+        """Return the table's check: red if the table failed or the ledger contains an open gap (rule A9)."""
         gaps = "; ".join(gap.text for gap in self.gaps.get(table.text, ())) or None
         passed = error is None and gaps is None
         found = {
@@ -245,7 +254,16 @@ class Reporter:
 
 
 def evaluation(setup: Setup, table: TableId, *, passed: bool, metadata: Mapping[str, Any]) -> dg.AssetCheckEvaluation:
-    """A table's check as an event by itself: from the sensor, or where a step's own result was given before."""
+    """Return a table's check as a separate event.
+
+    The sensor uses it, and steps that have already yielded their own result of the check.
+
+    Args:
+        setup: The database.
+        table: The table.
+        passed: Whether the check is green.
+        metadata: The event's metadata.
+    """
     return dg.AssetCheckEvaluation(
         asset_key=setup.names.log_key(table),
         check_name=CHECK,
@@ -256,7 +274,7 @@ def evaluation(setup: Setup, table: TableId, *, passed: bool, metadata: Mapping[
 
 
 def losses(setup: Setup, done: Done) -> Iterator[dg.AssetCheckEvaluation]:
-    """A red check for each table whose loss was found now."""
+    """Yield a red check for each table whose loss was detected now."""
     if isinstance(done.decision, Lost | Restored):
         reason = f"{done.decision.reason}; {loss_advice(done)}"
         for table in done.gaps:
@@ -264,15 +282,15 @@ def losses(setup: Setup, done: Done) -> Iterator[dg.AssetCheckEvaluation]:
 
 
 def loss_advice(done: Done) -> str:
-    """What an operator has to do about a loss."""
+    """Return what an operator must do about a loss."""
     match done.decision:
         case Lost(repaired=True):
             mode = done.seen.facts.policy.mode
             return f"snapshot.mode={mode} repairs them with a snapshot; acknowledge the gap in the signals asset"
         case Lost():
-            return "ask for a snapshot of these tables in the signals asset"
+            return "request a snapshot of these tables in the signals asset"
         case Restored(automatic=True):
-            return "a new epoch begins, in which every table is read again"
+            return "a new epoch begins, in which every table is re-snapshotted"
         case _:
             return RESTORED_ADVICE
 
@@ -283,7 +301,7 @@ def _read(outcome: TableOutcome) -> dict[str, Any]:
 
 
 def _nothing(done: RangeDone, table: TableId) -> dict[str, Any]:
-    there = "nothing to do: the table had been captured to the end of this range before"
+    there = "nothing to do: the table was already captured to the end of this range"
     member = done.member(table)
     return {
         "dagster/partition_row_count": 0,

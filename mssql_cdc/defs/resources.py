@@ -1,4 +1,4 @@
-"""Dagster resources: the Spark session of a run. Connections to the source are opened by `source/`, where needed."""
+"""Dagster resources: the Spark session of a run. `source/` opens the connections to the source where needed."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from mssql_cdc.spark.session import SparkSettings, start_session, verify_session
 
 
 class SparkResource(LazyPySparkResource):
-    """One Spark session per run, started on first use and stopped at the run's end.
+    """One Spark session per run, started on first use and stopped at the end of the run.
 
-    `settings` are the connector's `spark.*` properties; they win over the confs for small work. They are an object,
-    not configuration, so that what they hold (keys of an object store) is never shown by Dagster.
+    `settings` are the connector's `spark.*` properties; they override the confs for small work. They are an object
+    instead of Dagster configuration, so that Dagster never shows their values (such as object store keys).
     """
 
     spark_config: dict[str, Any] = {}  # noqa: RUF012 (a pydantic field)
@@ -24,14 +24,14 @@ class SparkResource(LazyPySparkResource):
     _started: Any = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
-        """Starts nothing; takes note of a session that somebody else has started in this process."""
+        """Start nothing; remember a session that other code has already started in this process."""
         from pyspark.sql import SparkSession
 
         self._found = SparkSession.getActiveSession()
 
     @property
     def spark_session(self) -> Any:
-        """The session; starts it (4-7 s) when this is the run's first use. A session that is there is used."""
+        """The session; the first use in the run starts it (4-7 s), unless the process already has one."""
         if self._found is not None:
             verify_session(self._found)
             return self._found
@@ -41,17 +41,17 @@ class SparkResource(LazyPySparkResource):
         return self._started
 
     def start(self) -> Any:
-        """The session, for code that must not start Spark before it knows that there is work."""
+        """Return the session, for code that must not start Spark before it knows that there is work."""
         return self.spark_session
 
     def cancel_jobs(self) -> None:
-        """Cancels what Spark is working on, from any thread."""
+        """Cancel all Spark jobs, from any thread."""
         session = self._started or self._found
         if session is not None:
             session.sparkContext.cancelAllJobs()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
-        """Stops the session that the run has started: a later run must not inherit its static confs."""
+        """Stop the session if this run started it: a later run must not inherit its static confs."""
         if self._started is not None:
             self._started.stop()
             self._started = None

@@ -1,6 +1,6 @@
-"""What Dagster's run records tell the planner: the runs at work, and how earlier runs fared.
+"""Translates Dagster's run records for the planner: the active runs and the outcomes of earlier runs.
 
-Hints only: deleting every run costs a retry count, never a row.
+These are hints: deleting every run costs a retry count, never a row.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ UNDONE = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 @dataclass(frozen=True, slots=True)
 class RunRecords:
-    """The runs of one database's streaming job, also those that were launched in the UI, which know no job of ours."""
+    """The runs of one database's streaming job, including those launched in the UI, which do not name the job."""
 
     instance: dg.DagsterInstance
     setup: Setup
     job_name: str
 
     def facts(self, keys: Collection[str]) -> planner.Runs:
-        """What the planner wants to know: the runs at work, and how those at these keys fared."""
+        """Return the active runs and the outcomes of the runs for these keys."""
         return planner.Runs(tuple(self.active()), {key: self._outcome(key) for key in keys})
 
     def active(self) -> list[Activity]:
-        """Runs that are queued or at work."""
-        found = []
+        """Return the runs that are queued or running."""
+        found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
             if self._ours(record.dagster_run):
                 tags = record.dagster_run.tags

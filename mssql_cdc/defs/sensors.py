@@ -1,6 +1,7 @@
 """The sensor of one database: translates the planner's decision into run requests.
 
-Nothing here starts Spark or judges. A tick on a quiet database reads `_offsets` and asks the source one question.
+This module neither starts Spark nor makes decisions. A tick on a quiet database reads `_offsets` and sends the source
+one query.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from mssql_cdc.schema import TableId
 POOL_SLOTS = 2
 MAX_SNAPSHOT_SECONDS = 24 * 3600
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
-"""`running` lets the sensors of a new instance start by themselves, as the demo wants it."""
+"""Environment variable; `running` starts the sensors of a new instance automatically, which the demo needs."""
 
 
 def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
-    """The sensor; it targets the streaming job."""
+    """Build the sensor, which targets the streaming job."""
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
 
-    @dg.sensor(
+    @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
         job=job,
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
-        description=f"Asks for the next LSN range of {setup.database} and for snapshots that are due.",
+        description=f"Requests the next LSN range of {setup.database} and snapshots that are due.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         tick = Tick(
@@ -61,8 +62,8 @@ def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.Senso
         except MssqlCdcError as error:
             line = f"{type(error).__name__}: {error}"
             if error.retriable or isinstance(error, FencedError):
-                return dg.SkipReason(line)  # The next tick tries again.
-        # A red tick, where somebody has to do something; the trace would not say more than the message.
+                return dg.SkipReason(line)  # The next tick retries.
+        # Fail the tick because an operator must act. The traceback would add nothing to the message.
         raise dg.Failure(line)
 
     return sensor
@@ -78,13 +79,13 @@ class Tick:
     memory: Memory
 
     def start(self, at: float | None) -> None:
-        """What is due when the sensor was switched on: then, and not when a daemon comes up again."""
+        """Do what is due when the sensor was turned on; a restart of the daemon does not count."""
         if at is not None and at != self.memory.started:
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 
     def result(self) -> dg.SensorResult:
-        """What to ask for now, or why nothing."""
+        """Return the run request of this tick, or the reason to skip it."""
         now = datetime.now(UTC)
         self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
         quiet = self._quiet(now)
@@ -107,7 +108,7 @@ class Tick:
                 return self._loss(execute(self.database, seen, decision))
 
     def _quiet(self, now: datetime) -> Wait | None:
-        """The reason to wait when the source has captured nothing and no current table is behind."""
+        """Return the reason to wait if the source has captured nothing and no current table is behind."""
         looked, merged = self.memory.looked, self.memory.cursor.merged
         if looked is None or now - looked >= LOOK_AGAIN or self.runs.active():
             return None
@@ -120,9 +121,10 @@ class Tick:
     def _range(self, seen: Survey, decision: Range) -> dg.SensorResult:
         events = []
         if decision.give_up:
-            reason = f"given up after {self.setup.connector.dagster.max_attempts} attempts"
+            reason = f"gave up after {self.setup.connector.dagster.max_attempts} attempts"
             mark_status(self.database, seen, dict.fromkeys(decision.give_up, reason), "failed")
-            events = [self._red(table, f"{reason}; materialize any range of it by hand") for table in decision.give_up]
+            advice = "materialize any range of the table manually to retry it"
+            events = [self._red(table, f"{reason}; {advice}") for table in decision.give_up]
         request = dg.RunRequest(
             partition_key=decision.key,
             asset_selection=self._selection(seen.facts, decision),
@@ -134,7 +136,7 @@ class Tick:
         known = [self.setup.names.log_key(table) for table in decision.tables if table in self.setup.names.tables]
         request = dg.RunRequest(
             partition_key=decision.id,
-            # Of tables that the code location does not know yet the step itself takes care.
+            # The step itself adds tables that the code location does not know yet.
             asset_selection=known or [self.setup.transactions_key],
             tags={
                 **_attempt(decision.attempt),
@@ -147,7 +149,7 @@ class Tick:
     def _merge(self, decision: Merge) -> dg.SensorResult:
         keys = [self.setup.names.current_key(table) for table in decision.tables if table in self.setup.names.tables]
         if not keys:
-            # Tables that the code location does not know: their merges come with ranges.
+            # The code location does not know these tables; they are merged together with ranges.
             self.memory = replace(self.memory, cursor=replace(self.memory.cursor, merged=decision.cut))
             return self._skip(decision.reason)
         request = dg.RunRequest(asset_selection=keys, tags={MERGE_TAG: merge_key(decision.cut)})
@@ -157,16 +159,16 @@ class Tick:
         events = list(losses(self.setup, done))
         if done.error is not None:
             for event in events:
-                # A red tick carries no events.
+                # A failed tick carries no events.
                 self.runs.instance.report_runless_asset_event(event)
             raise dg.Failure(f"LOST: {done.error}")
         reason = done.decision.reason if isinstance(done.decision, Lost | Restored) else ""
         return self._skip(f"LOST: {reason}; {loss_advice(done)}", events)
 
-    # -- Pieces --------------------------------------------------------------------------------------------
+    # -- Helpers -------------------------------------------------------------------------------------------
 
     def _selection(self, facts: Facts, decision: Range) -> list[dg.AssetKey]:
-        """Small connectors select everything, so that the grid has no holes; retries only what is unfinished."""
+        """Select everything in small connectors, so that the partition grid has no holes; in retries only the rest."""
         wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
         if decision.attempt == 1 and len(self.setup.tables) <= DENSE_GRID:
             wanted = {member.table for member in facts.members}
@@ -211,12 +213,15 @@ class Tick:
 
 
 def _attempt(number: int) -> dict[str, str]:
-    """The tag of a run that tries again; the UI shows few tags, so that a first attempt has none."""
+    """Return the tag of a retry. A first attempt has none because the UI shows only a few tags."""
     return {ATTEMPT_TAG: str(number)} if number > 1 else {}
 
 
 def _ensure_pool(instance: dg.DagsterInstance, setup: Setup) -> None:
-    """One range and one snapshot at a time. A new pool has no limit in its first burst unless it is made before."""
+    """Limit the pool to one range and one snapshot at a time.
+
+    A new pool has no limit in its first burst of runs unless it is created beforehand.
+    """
     storage = instance.event_log_storage
     if storage.supports_global_concurrency_limits and setup.names.pool not in storage.get_concurrency_keys():
         storage.set_concurrency_slots(setup.names.pool, POOL_SLOTS)

@@ -1,6 +1,6 @@
-"""One captured database of one connector as the code location knows it: configuration, stored table list, names.
+"""One captured database of a connector as the code location knows it: configuration, stored table list, names.
 
-Made without asking a database (the list comes from `mssql-cdc discover`); opening connections is left to runs.
+Building a `Setup` queries no database, because `mssql-cdc discover` writes the table list; runs open the connections.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mssql_cdc.lake.layout import Layout
 from mssql_cdc.schema import TableId, TableSchema
 
 DENSE_GRID = 20
-"""Up to so many tables every range selects all of them, so that "missing" in the UI means missing."""
+"""With up to this many tables, every range selects all of them, so that "missing" in the UI really means missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every definition of a database is built from."""
+    """The input from which all definitions of a database are built."""
 
     connector: Connector
     database: str
@@ -35,34 +35,41 @@ class Setup:
     def of(
         cls, connector: Connector, database: str, tables: tuple[TableSchema, ...], *, warehouse: str | None = None
     ) -> Setup:
-        """The set-up of one database; `tables` are those of the stored list that belong to it."""
+        """Build the setup of one database.
+
+        Args:
+            connector: The configuration.
+            database: One of the connector's databases.
+            tables: The stored table list; tables of other databases are ignored.
+            warehouse: Overrides `delta.warehouse`.
+        """
         own = tuple(t for t in tables if (t.table_id.catalog or "").casefold() == database.casefold())
         names = DatabaseNames(connector.topic_prefix, database, tuple(t.table_id for t in own))
         return cls(connector, database, own, names, warehouse)
 
     @property
     def partitions(self) -> dg.DynamicPartitionsDefinition:
-        """The partition set that all tables of the database share."""
+        """The partitions definition that all tables of the database share."""
         return dg.DynamicPartitionsDefinition(name=self.names.partitions)
 
     @property
     def log_keys(self) -> dict[dg.AssetKey, TableId]:
-        """Asset key of each change log -> table."""
+        """Maps the asset key of each change log to its table."""
         return {self.names.log_key(t.table_id): t.table_id for t in self.tables}
 
     @property
     def current_keys(self) -> dict[dg.AssetKey, TableId]:
-        """Asset key of each current table -> table; tables without a key have none."""
+        """Maps the asset key of each current table to its table; tables without a key have no current table."""
         return {self.names.current_key(t.table_id): t.table_id for t in self.tables if t.key_columns}
 
     @property
     def transactions_key(self) -> dg.AssetKey:
-        """The key of the transaction metadata."""
+        """The asset key of the transaction metadata."""
         return self.names.extra_key("transactions")
 
     @property
     def layout(self) -> Layout:
-        """Where the database's tables are."""
+        """The locations of the database's tables."""
         return Layout(self.warehouse or self.connector.delta.warehouse, self.connector.topic_prefix, self.database)
 
     def open(
@@ -72,7 +79,13 @@ class Setup:
         run_id: str | None = None,
         log: Callable[[str], None] = logger.info,
     ) -> Database:
-        """The database for a run or a look; `spark` is called when the first Spark job is due."""
+        """Open the database for a run or a survey.
+
+        Args:
+            spark: Called to get the session when the first Spark job is due; None where Spark must not start.
+            run_id: The id of the Dagster run.
+            log: Receives the log lines.
+        """
         return Database.of(
             self.connector,
             self.database,
@@ -84,4 +97,6 @@ class Setup:
 
 
 def _no_spark() -> Any:
-    raise dg.DagsterInvariantViolationError("Spark was asked for where none is started: in a sensor or a signal")
+    raise dg.DagsterInvariantViolationError(
+        "A sensor or a signal must not start Spark, but its code requested a session"
+    )

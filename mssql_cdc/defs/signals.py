@@ -1,11 +1,12 @@
-"""The `signals` asset: its launchpad asks for snapshots, acknowledges lost changes, goes on after a restore.
+"""The `signals` asset: request snapshots, acknowledge lost changes, and resume after a restore from its launchpad.
 
-The recommended door for all three (SIG-01, BLK-01, rules A7 and A9).
+This is the recommended way to do all three (SIG-01, BLK-01, rules A7 and A9).
 """
 
 import uuid
 from collections.abc import Iterator
 from enum import Enum
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -23,7 +24,7 @@ from mssql_cdc.schema import TableId
 
 
 class Action(Enum):
-    """What is asked for."""
+    """The requested action."""
 
     snapshot = "snapshot"
     acknowledge_gaps = "acknowledge_gaps"
@@ -31,22 +32,22 @@ class Action(Enum):
 
 
 class SignalRequest(dg.Config):
-    """What the launchpad asks for. The tables are required, so that a click on Materialize opens the launchpad."""
+    """The launchpad's fields. `tables` is required, so that a click on Materialize opens the launchpad."""
 
     tables: list[str] = Field(
-        description="Tables that are meant, for instance dbo.customers. For acknowledge_gaps an empty list means all; "
-        "go_on_after_restore always concerns all."
+        description="The tables, for example dbo.customers. For acknowledge_gaps, an empty list means all tables; "
+        "go_on_after_restore always applies to all tables."
     )
     action: Action = Field(
         default=Action.snapshot,
-        description="snapshot: read the tables again, the others stream on meanwhile. acknowledge_gaps: you know of "
-        "their lost changes, and their checks may be green again. go_on_after_restore: the source went back in time; "
-        "begin a new epoch, in which every table is read again.",
+        description="snapshot: re-snapshot the tables; the other tables keep streaming. acknowledge_gaps: acknowledge "
+        "the lost changes of the tables, so that their checks can turn green again. go_on_after_restore: the source "
+        "went back in time; start a new epoch, in which every table is re-snapshotted.",
     )
 
 
 def build_signals(setup: Setup) -> dg.AssetsDefinition:
-    """The asset of one database."""
+    """Build the `signals` asset of one database."""
     key = setup.names.extra_key("signals")
 
     @dg.multi_asset(
@@ -56,13 +57,15 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                 key,
                 group_name=setup.names.group,
                 kinds={"deltalake"},
-                description="Signals: Materialize opens the launchpad, where a snapshot of tables can be asked for, "
-                "lost changes be acknowledged, and a restored source be gone on with.",
+                description="Signals: click Materialize to open the launchpad, where you can request a snapshot of "
+                "tables, acknowledge lost changes, or resume capture after the source was restored.",
                 metadata={"dagster/uri": setup.layout.own("signals")},
             )
         ],
     )
-    def signals(context: dg.AssetExecutionContext, config: SignalRequest):
+    def signals(
+        context: dg.AssetExecutionContext, config: SignalRequest
+    ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckEvaluation]:
         database = setup.open(run_id=context.run.run_id, log=context.log.info)
         try:
             match config.action:
@@ -84,26 +87,26 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
 def _snapshot(setup: Setup, database: Database, tables: list[str]) -> str:
     names = [".".join(table.parts) for table in _chosen(setup, tables)]
     ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster")
-    return f"a snapshot of {', '.join(names)}; the sensor begins it at its next look"
+    return f"a snapshot of {', '.join(names)}; the sensor starts it at its next tick"
 
 
 def _acknowledge(setup: Setup, database: Database, tables: list[str]) -> str:
     chosen = _chosen(setup, tables) if tables else None
     done = acknowledge(database, chosen, by=f"Dagster run {database.run_id}")
-    said = "; ".join(gap.text for gap in done) or "nothing: no gap is open"
+    said = "; ".join(gap.text for gap in done) or "nothing: there is no open gap"
     note_signal(database, SignalRow(str(uuid.uuid4()), "acknowledge-gaps", None), "dagster", DONE, said)
     return f"acknowledged {said}"
 
 
 def _go_on(database: Database) -> str:
     after = go_on_after_restore(database, by=f"Dagster run {database.run_id}")
-    said = f"epoch {after.epoch} begins; the sensor has every table read again"
+    said = f"epoch {after.epoch} begins; the sensor requests a new snapshot of every table"
     note_signal(database, SignalRow(str(uuid.uuid4()), "go-on-after-restore", None), "dagster", DONE, said)
     return said
 
 
 def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluation]:
-    """The tables' checks, evaluated from the lake: an acknowledged gap no longer makes one red."""
+    """Evaluate the tables' checks from the lake: an acknowledged gap no longer turns a check red."""
     for table in setup.names.tables:
         verdict = judge(database, table)
         values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
@@ -111,10 +114,11 @@ def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluatio
 
 
 def _chosen(setup: Setup, wanted: list[str]) -> list[TableId]:
-    """The captured tables that were asked for; a name that means none is an error, not silence."""
+    """Return the requested tables; a name that matches no captured table is an error."""
     known = {table.parts: table for table in setup.names.tables}
     found, unmatched = expand_collections(wanted, known)
     if unmatched or not found:
         captured = ", ".join(".".join(name) for name in known)
-        raise ConfigurationError(f"{', '.join(unmatched) or 'The empty list'} names no captured table of {captured}")
+        found_none = ", ".join(unmatched) or "The empty list"
+        raise ConfigurationError(f"{found_none} matches no captured table; the captured tables are {captured}")
     return [known[name] for name in found]

@@ -18,7 +18,7 @@ LAKE_KINDS = {"deltalake", "pyspark"}
 
 
 def source_specs(setup: Setup) -> list[dg.AssetSpec]:
-    """The tables in SQL Server, as external assets."""
+    """Return the SQL Server tables as external assets."""
     return [
         dg.AssetSpec(
             setup.names.source_key(table.table_id),
@@ -32,9 +32,9 @@ def source_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
-    """Change logs, current tables and transactions: what the capture step materializes."""
+    """Return the assets that the capture step materializes: change logs, current tables and transactions."""
     layout = setup.layout
-    specs = []
+    specs: list[dg.AssetSpec] = []
     for table in setup.tables:
         home, name = layout.home(table.table_id), table.table_id
         log_key = setup.names.log_key(name)
@@ -84,11 +84,11 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def event_specs(setup: Setup) -> list[dg.AssetSpec]:
-    """`schema_history` and `notifications`: materialized by an event when something happened, never by a run."""
+    """Return `schema_history` and `notifications`, which events materialize when something happens, never a run."""
     layout = setup.layout
     texts = {
-        "schema_history": "Every structure that the captured tables have had; it alone tells how to read old rows.",
-        "notifications": "Debezium's notifications: snapshots begun and ended, capture instances finished.",
+        "schema_history": "Every schema version of the captured tables; required to read old rows.",
+        "notifications": "Debezium's notifications: started and completed snapshots, finished capture instances.",
     }
     return [
         dg.AssetSpec(
@@ -103,12 +103,12 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:
-    """One check per change log, evaluated inside the capture step."""
+    """Return one check per change log, evaluated inside the capture step."""
     return [
         dg.AssetCheckSpec(
             CHECK,
             asset=setup.names.log_key(table.table_id),
-            description="Contract of every batch, continuity of positions, equality of structures.",
+            description="Every batch fulfills the contract, positions are continuous, and schemas are equal.",
         )
         for table in setup.tables
     ]

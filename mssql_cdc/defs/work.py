@@ -1,4 +1,4 @@
-"""What one run does on one database, through `run/`; how results look in Dagster is decided in `report.py`."""
+"""The work of one run on one database, delegated to `run/`; `report.py` decides how Dagster shows the results."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class RangeDone:
-    """A range as one: several results where a table changed its capture instance inside it."""
+    """The combined result of a range; it has several parts if a table switched its capture instance within it."""
 
     results: Sequence[Done]
 
     @property
     def seen(self) -> Survey:
-        """The look before the last part of the range."""
+        """The survey before the last part of the range."""
         return self.results[-1].seen
 
     @property
     def read(self) -> bool:
-        """Whether anything was read or moved."""
+        """Whether anything was read or advanced."""
         return any(done.range is not None for done in self.results)
 
     @property
     def complete(self) -> bool:
-        """Whether the range's end is a complete cut now."""
+        """Whether the range's end is now a complete cut."""
         last = self.results[-1].range
         return last is not None and last.row is not None and last.row.complete
 
     @property
     def transactions(self) -> int:
-        """Transactions that were counted."""
+        """The number of transactions in the range."""
         return sum(done.transactions for done in self.results)
 
     @property
@@ -54,7 +54,7 @@ class RangeDone:
         return list(dict.fromkeys(table for done in self.results if done.range for table in done.range.tables))
 
     def outcome(self, table: TableId) -> TableOutcome | None:
-        """What was done for a table, all parts together; None when nothing was read of it."""
+        """Return the result of a table over all parts, or None if nothing was read from it."""
         parts = [done.range.tables[table] for done in self.results if done.range and table in done.range.tables]
         if not parts:
             return None
@@ -70,21 +70,21 @@ class RangeDone:
         )
 
     def member(self, table: TableId) -> Member | None:
-        """How the table stood before it was read."""
+        """Return the table's state before the read."""
         return self.seen.member(table)
 
     def moved(self, table: TableId) -> bool:
-        """Whether the table had nothing to read and was only moved."""
+        """Whether the table had nothing to read and only its position was advanced."""
         decisions = (done.decision for done in self.results)
         return any(isinstance(decision, Range) and table in decision.idle for decision in decisions)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one run on one database, beside Dagster's main thread.
+    """The work of one run on one database, outside Dagster's main thread.
 
-    `by_sensor` runs also carry tables which the loaded list does not know yet; an operator's run tries again what was
-    given up. `signal` is the signal that asked for the run's snapshot.
+    A run `by_sensor` also processes tables that the loaded table list does not contain yet; an operator's run retries
+    tables with status `failed`. `signal` is the signal that requested the run's snapshot.
     """
 
     setup: Setup
@@ -94,7 +94,7 @@ class Work:
     signal: str | None = None
 
     def range(self, key: str, tables: Collection[TableId]) -> RangeDone:
-        """Read what is left of the range for these tables."""
+        """Read the unread rest of the range for these tables."""
 
         def choose(seen: Survey) -> Collection[TableId]:
             return {*tables, *(self.unloaded(seen) if self.by_sensor else ())}
@@ -103,7 +103,13 @@ class Work:
         return RangeDone(read)
 
     def snapshot(self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None]) -> Done:
-        """Begin the snapshot of these tables, or resume it."""
+        """Start or resume the snapshot of these tables.
+
+        Args:
+            key: The snapshot's partition key.
+            tables: The tables that the run selected.
+            progress: Called with the progress after every group of chunks.
+        """
 
         def take() -> Done:
             seen = survey(self.database, currents=False)
@@ -114,25 +120,25 @@ class Work:
         return self.background.run(take)
 
     def merge(self, tables: Collection[TableId]) -> Done:
-        """Bring these tables' current tables to the last complete cut, due or not."""
+        """Merge these tables' current tables up to the last complete cut, whether due or not."""
 
         def merge() -> Done:
             seen = survey(self.database)
-            return execute(self.database, seen, Merge(tuple(tables), seen.facts.cut_number, "asked for"))
+            return execute(self.database, seen, Merge(tuple(tables), seen.facts.cut_number, "requested"))
 
         return self.background.run(merge)
 
     def follower(self) -> Follower:
-        """Follows the database in this run; snapshots are left to runs of their own."""
+        """Return a follower for this run; separate runs take snapshots."""
         return Follower(self.database, snapshots=False)
 
     def unloaded(self, seen: Survey) -> list[TableId]:
-        """Captured tables that the loaded table list does not know."""
+        """Return the captured tables that the loaded table list does not contain."""
         return [member.table for member in seen.facts.members if member.table not in self.setup.names.tables]
 
 
 def _belongs(seen: Survey, table: TableId, key: str) -> bool:
-    """Whether a table that the code location does not know belongs to the snapshot that the sensor asked for."""
+    """Whether a table that the code location does not know belongs to the snapshot that the sensor requested."""
     member = seen.member(table)
     if member is None:
         return False
@@ -141,5 +147,5 @@ def _belongs(seen: Survey, table: TableId, key: str) -> bool:
 
 
 def range_keys(keys: Iterable[str]) -> list[str]:
-    """Range keys in the order of their ends; the UI lists partitions in insertion order."""
+    """Return the range keys ordered by their ends; the UI lists partitions in insertion order."""
     return sorted(keys, key=lambda key: (LsnRange.parse(key).epoch, LsnRange.parse(key).to))

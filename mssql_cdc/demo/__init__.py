@@ -1,4 +1,4 @@
-"""`make demo`: a sandbox with a sample database, a workload on it, and Dagster bringing it into a lake.
+"""`make demo`: a sandbox with a sample database, a workload on it, and Dagster, which captures it into a lake.
 
-Not part of the connector: it uses the sandbox and the command line as any newcomer would.
+The demo is not part of the connector: it uses the sandbox and the command line like any new user.
 """

@@ -1,7 +1,7 @@
-"""The command `make demo`: puts sandbox, workload, Dagster and the live table together, and takes them down again.
+"""The command `make demo`: starts the sandbox, workload, Dagster and the live table, and stops them at the end.
 
 `--headless --seconds N` runs without the webserver, then stops the workload, waits until the lake has caught up,
-checks every table against the source, and exits 0 only if all agree and every kind of change has arrived.
+compares every table with the source, and exits with 0 only if all match and every kind of change has arrived.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CATCH_UP_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the command line asks for; `seconds` None: until Ctrl-C."""
+    """The parsed arguments; `seconds` None: until Ctrl-C."""
 
     headless: bool
     seconds: float | None
@@ -48,7 +48,7 @@ class Arguments:
 
 
 def parse(arguments: list[str]) -> Arguments:
-    """The command line as values."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="make demo", description=__doc__, epilog='example: make demo ARGS="--headless --seconds 90"'
     )
@@ -60,7 +60,7 @@ def parse(arguments: list[str]) -> Arguments:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the demo; the exit code is 0 when everything that was promised has happened."""
+    """Run the demo and return the exit code, which is 0 if everything expected has happened."""
     wanted = parse(sys.argv[1:] if arguments is None else arguments)
     if importlib.util.find_spec("mssql_sandbox") is None:
         say("The demo needs the sandbox, which is not installed: pip install 'mssql-cdc[sandbox]'")
@@ -88,7 +88,7 @@ def _run(wanted: Arguments, processes: Processes) -> int:
     layout = Layout(str(ROOT.absolute() / "warehouse"), CONNECTOR, DATABASE)
     workload = Workload(odbc(config))
     workload.start()
-    say("Workload started; the initial snapshot comes first.")
+    say("Workload started; the initial snapshot runs first.")
     _watch(wanted, processes, config, workload, layout)
     workload.stop()
     if not wanted.headless:
@@ -100,7 +100,7 @@ def _run(wanted: Arguments, processes: Processes) -> int:
 
 
 def _verify(config: Path, layout: Layout) -> int:
-    say("Checking every table, value by value, as `mssql-cdc check` does …")
+    say("Comparing every table cell by cell with `mssql-cdc check` …")
     checked = _command("check", "--config", str(config), must=False)
     with pyodbc.connect(odbc(config), autocommit=True) as connection:
         say(live.render(live.lines(connection, layout)))
@@ -109,7 +109,7 @@ def _verify(config: Path, layout: Layout) -> int:
         expected = f"at least {finding.wanted:,}" if finding.wanted else "none"
         say(f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.found:,} ({expected} expected)")
     complete = checked == 0 and all(finding.ok for finding in found)
-    say("Everything agrees." if complete else "The demo found a difference; see above.")
+    say("Source and lake match." if complete else "The demo found a difference; see above.")
     return 0 if complete else 5
 
 
@@ -120,7 +120,7 @@ def _watch(
     workload: Workload,
     layout: Layout,
 ) -> None:
-    """Shows the live table, first until the snapshot is over, then until the time is (or for ever)."""
+    """Show the live table until the snapshot has completed, then for the requested time (or forever)."""
     begun = time.monotonic()
     streaming: float | None = None
     with pyodbc.connect(odbc(config), autocommit=True) as connection, live.screen(sys.stdout) as show:
@@ -132,7 +132,7 @@ def _watch(
                 workload.streaming.set()
                 streaming = time.monotonic()
             if streaming is None and time.monotonic() > begun + CATCH_UP_SECONDS:
-                raise TimeoutError(f"The initial snapshot was not over after {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
+                raise TimeoutError(f"The initial snapshot did not complete in {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
             state = "initial snapshot" if streaming is None else "streaming"
             note = f"{workload.transactions:,} transactions; {state}. Ctrl-C stops everything."
             show(live.lines(connection, layout), note)
@@ -158,7 +158,7 @@ def _start_sandbox(processes: Processes) -> dict[str, str]:
 
 
 def _write_connector(server: dict[str, str]) -> Path:
-    """A connector as in Debezium's documentation, with the sandbox's address; the password stays outside the file."""
+    """Write a connector as in Debezium's documentation, with the sandbox's address but without its password."""
     os.environ["DEMO_PASSWORD"] = str(server["password"])
     config = ROOT / "connectors" / f"{CONNECTOR}.json"
     properties = {
@@ -199,12 +199,12 @@ def _start_dagster(processes: Processes, *, headless: bool, port: int) -> None:
 
 
 def odbc(config: Path) -> str:
-    """The connection string of the connector itself: workload and table connect as it does."""
+    """Return the connector's own connection string, which the workload and the live table also use."""
     return connection_string(load_connector(config).connection, DATABASE)
 
 
 def _command(*arguments: str, must: bool = True) -> int:
-    """Runs one `mssql-cdc` command in front of the user; with `must` a failure ends the demo."""
+    """Run one `mssql-cdc` command visibly; with `must`, a failure ends the demo."""
     code = subprocess.run([sys.executable, "-m", "mssql_cdc.cli", *arguments], check=False).returncode
     if code and must:
         raise RuntimeError(f"mssql-cdc {arguments[0]} ended with exit code {code}")
@@ -223,7 +223,7 @@ def _free_port() -> int:
 
 
 def say(text: str) -> None:
-    """One message to the person who watches."""
+    """Print one message to the user."""
     print(text, flush=True)  # noqa: T201 (a command)
 
 

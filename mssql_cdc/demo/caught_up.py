@@ -1,4 +1,4 @@
-"""Waits until the lake holds all that the source holds now, without helping: the sensor and its runs must do it."""
+"""Waits until the lake holds everything that the source holds now; the sensor and its runs do the actual work."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ POLL_SECONDS = 1.0
 
 
 def is_streaming(config: Path) -> bool:
-    """Whether the initial snapshot is over: every captured table streams."""
+    """Whether the initial snapshot has completed, that is, every captured table is streaming."""
     members = survey(_database(config)).facts.members
     return bool(members) and all(member.status == "streaming" for member in members)
 
 
 def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], None]) -> None:
-    """Returns when change logs and current tables are at a complete cut that holds everything of this moment.
+    """Wait until change logs and current tables are at a complete cut that contains the current state of the source.
 
     Args:
-        config: the connector's file.
-        timeout: seconds.
-        check: called at every look; raises when a process that is needed has died.
+        config: The connector's file.
+        timeout: The time limit in seconds.
+        check: Called at every poll; raises an error if a required process has died.
 
     Raises:
-        TimeoutError: the time is up.
+        TimeoutError: The time ran out.
     """
     database = _database(config)
     with database.session() as session:
@@ -62,4 +62,4 @@ def _database(config: Path) -> Database:
 
 
 def _never() -> NoReturn:
-    raise AssertionError("waiting starts no Spark")
+    raise AssertionError("waiting must not start Spark")

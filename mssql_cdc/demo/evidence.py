@@ -1,6 +1,6 @@
-"""What of the workload has reached the lake: read back from the change logs, kind by kind.
+"""Counts the changes of the workload that have reached the lake, by kind.
 
-Reads Delta with `lake/read.py`, so it shows what any reader of the tables sees; the workload's counts are not asked.
+It reads the Delta tables with `lake/read.py` and ignores the workload's own counts, so it sees what any reader sees.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that must have happened: how often it was found, how often it must at least (or `none`: never)."""
+    """One expected fact: how often it was found, and the minimum `wanted` number (0: it must not occur)."""
 
     what: str
     found: int
@@ -36,12 +36,12 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether it was found often enough; a `wanted` of 0 means it must not be found at all."""
+        """Whether it was found often enough; with a `wanted` of 0, whether it was not found at all."""
         return self.found >= self.wanted if self.wanted else self.found == 0
 
 
 def findings(layout: Layout) -> list[Finding]:
-    """Everything that the demo promises to bring into the lake."""
+    """Return the findings for everything that the demo must capture into the lake."""
     products = list(_rows(layout, "dbo", "products", "op", "before", "after", "source"))
     orders = list(_rows(layout, "sales", "orders", "op", "before", "after", "source"))
     lines = list(_rows(layout, "sales", "order_lines", "op", "source"))
@@ -55,7 +55,7 @@ def findings(layout: Layout) -> list[Finding]:
     moved_away = _commits(r for r in products if r["op"] == "d")
     return [
         Finding("transactions", len(transactions), MINIMUM_TRANSACTIONS),
-        Finding("transactions over several tables", len(_commits(orders) & _commits(lines)), 1),
+        Finding("transactions across several tables", len(_commits(orders) & _commits(lines)), 1),
         Finding("primary key changes", len(key_changes & moved_away), 1),
         Finding("deletes", sum(row["op"] == "d" for row in lines), 1),
         Finding(
@@ -63,7 +63,7 @@ def findings(layout: Layout) -> list[Finding]:
         ),
         Finding("values set to NULL", sum(_nulled(row) for row in orders), 1),
         Finding(
-            "rolled back rows", sum(_is(r, "c", lambda row: row["sku"].startswith(ROLLED_BACK)) for r in products), 0
+            "rolled-back rows", sum(_is(r, "c", lambda row: row["sku"].startswith(ROLLED_BACK)) for r in products), 0
         ),
         Finding("capture instances of customers", len(customers), 2),
         Finding("log signals", sum(row["type"] == "log" for row in signals), 1),

@@ -1,6 +1,6 @@
-"""Runs one command and ends its whole process group as soon as the demo itself is gone (`kill -9` included).
+"""Runs one command and ends its entire process group as soon as the demo process is gone (even after `kill -9`).
 
-Not for anything else: it knows neither the demo nor the command.
+It has no other purpose and knows neither the demo nor the command.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ POLL_SECONDS = 0.5
 
 
 def main(arguments: list[str]) -> int:
-    """`arguments`: the demo's process id, then the command. Returns the command's exit code."""
+    """Run the command and return its exit code; `arguments` are the demo's process id and the command."""
     parent = int(arguments[0])
     die_with_parent()
     child: subprocess.Popen[bytes] | None = None
 
     def end(number: int, _frame: object) -> None:
-        # The group holds this process, the command and all that it started; SIGINT lets Dagster clean up.
+        # The group contains this process, the command and everything that it started; SIGINT lets Dagster clean up.
         if number == signal.SIGTERM:
             os.killpg(0, signal.SIGKILL)
 

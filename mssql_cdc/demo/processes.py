@@ -1,7 +1,7 @@
-"""Child processes of the demo: started in sessions of their own, stopped together, and never left behind.
+"""The demo's child processes: each starts in its own session, all stop together, and none is left behind.
 
-A child is told by the kernel when the demo dies (Linux), so that even `kill -9` on the demo leaves nothing running.
-What the children do stands elsewhere.
+On Linux the kernel signals a child when the demo dies, so that even `kill -9` on the demo leaves nothing running.
+This module does not know what the children do.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ STOP_SECONDS = 15
 
 @dataclass
 class Processes:
-    """A group of named children with log files in `folder`; a context manager that stops them all at its end."""
+    """A group of named child processes with log files in `folder`; a context manager that stops them on exit."""
 
     folder: Path
-    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
 
     def start(self, name: str, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
-        """Starts `command`; its output goes to `<folder>/<name>.log`."""
+        """Start `command`; its output goes to `<folder>/<name>.log`.
+
+        Args:
+            name: The child's name.
+            command: The program and its arguments.
+            environment: Added to the environment of this process.
+        """
         with (self.folder / f"{name}.log").open("ab") as log:
             self._children[name] = subprocess.Popen(
                 [sys.executable, "-m", "mssql_cdc.demo.guard", str(os.getpid()), *command],
@@ -41,14 +47,14 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raises with the end of the log when a child has stopped by itself."""
+        """Raise an error with the end of the log if a child has stopped on its own."""
         for name, child in self._children.items():
             if child.poll() is not None:
                 tail = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()[-15:]
                 raise RuntimeError(f"{name} stopped with exit code {child.returncode}:\n" + "\n".join(tail))
 
     def stop(self, name: str) -> None:
-        """Stops one child and everything that it started, politely first."""
+        """Stop one child and everything that it started, gracefully at first."""
         child = self._children.pop(name)
         for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             try:
@@ -76,6 +82,6 @@ class Processes:
 
 
 def die_with_parent() -> None:
-    """Asks the kernel to end this process when its parent ends (Linux; elsewhere the guard's watch must do)."""
+    """Ask the kernel to end this process when its parent ends (on Linux; elsewhere the guard's polling does it)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

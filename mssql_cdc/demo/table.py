@@ -1,4 +1,4 @@
-"""The live table: per source table the rows in the source, in the change log, in the current table, and the lag."""
+"""The live table: for each source table, the rows in the source, change log and current table, and the lag."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SELECT TOP (1) capture_instance FROM cdc.change_tables WHERE source_object_id = 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One table's numbers; None while a Delta table does not exist (keyless tables never get a current one).
+    """One table's numbers; None while a Delta table does not exist (tables without a key have no current table).
 
-    `lag`: for how many seconds the table's oldest captured change has been waiting that its change log does not hold;
-    0 when there is none, None before the table streams.
+    `lag`: the age in seconds of the oldest captured change that the change log does not contain yet; 0 if there is
+    none, None before the table streams.
     """
 
     table: str
@@ -47,7 +47,7 @@ class Line:
 
 
 def lines(connection: pyodbc.Connection, layout: Layout) -> list[Line]:
-    """The numbers as they are now, in the order of `TABLES`."""
+    """Return the current numbers, in the order of `TABLES`."""
     counts = {name: int(rows) for name, rows in connection.execute(COUNT_ROWS).fetchall()}
     offsets = load_offsets(layout)
     return [
@@ -63,7 +63,13 @@ def lines(connection: pyodbc.Connection, layout: Layout) -> list[Line]:
 
 
 def lag(connection: pyodbc.Connection, table_id: TableId, offsets: Offsets) -> float | None:
-    """How far the table's change log is behind its change table, in seconds (`Line.lag`)."""
+    """Return how many seconds the change log lags behind the change table (`Line.lag`).
+
+    Args:
+        connection: To the source.
+        table_id: The table.
+        offsets: The lake's offsets.
+    """
     entry = offsets.entry(table_id.text)
     if entry is None or entry.status != "streaming" or entry.to is None:
         return None
@@ -77,14 +83,14 @@ def lag(connection: pyodbc.Connection, table_id: TableId, offsets: Offsets) -> f
 
 
 def render(found: Sequence[Line], *, note: str = "") -> str:
-    """The numbers as text, one line a table."""
+    """Render the numbers as text, one line per table."""
     text = plain(_table(found))
     return f"{text}\n{note}" if note else text
 
 
 @contextmanager
 def screen(out: TextIO) -> Generator[Callable[[Sequence[Line], str], None]]:
-    """Shows numbers and a note: over those before on a terminal, below them elsewhere."""
+    """Show numbers and a note: a terminal overwrites the previous ones, other outputs append."""
     if not is_terminal(out):
         yield lambda found, note: print(render(found, note=note), file=out, flush=True)
         return

@@ -1,7 +1,7 @@
-"""A workload that keeps changing the sample database through a real ODBC driver.
+"""A workload that continuously changes the sample database through a real ODBC driver.
 
-Every kind of change that a capture has to get right occurs, each recognisable in the lake (`evidence.py`).
-Not here: the sample database itself (`database.sql`).
+It produces every kind of change that a capture must get right, each recognizable in the lake (`evidence.py`).
+`database.sql` defines the sample database itself.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ SNAPSHOT_SIGNAL_AFTER = 300
 
 @dataclass
 class Workload:
-    """Runs transactions in a thread until stopped; `counts` says how many of each kind were committed.
+    """Runs transactions in a thread until stopped; `counts` is the number of commits of each kind.
 
-    Signals and the new column wait until `streaming` is set: a snapshot would swallow them.
+    Signals and the new column wait until `streaming` is set; otherwise the snapshot would hide them.
     """
 
     connection_string: str
     pause_seconds: float = 0.02
     seed: int = 20261121
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter[str])
     error: BaseException | None = None
     streaming: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the thread; an error in it is kept in `error` and raised by `stop`."""
+        """Start the thread; `error` holds an error of the thread, and `stop` raises it."""
         self._thread = threading.Thread(target=self._run, name="workload", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops after the transaction at hand."""
+        """Stop after the current transaction."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(30)
@@ -59,7 +59,7 @@ class Workload:
 
     @property
     def transactions(self) -> int:
-        """Committed transactions so far."""
+        """The number of transactions committed so far."""
         return self.counts.total() - self.counts["rollback"]
 
     def _run(self) -> None:
@@ -112,7 +112,7 @@ class _Shop:
     connection: pyodbc.Connection
     chance: random.Random
     _next: itertools.count[int] = field(default_factory=lambda: itertools.count(1_000_001))
-    _open: list[int] = field(default_factory=list)
+    _open: list[int] = field(default_factory=list[int])
     _has_column: bool = False
 
     def _execute(self, sql: str, *parameters: object) -> None:
@@ -158,7 +158,7 @@ class _Shop:
         self.connection.commit()
 
     def move_product(self) -> None:
-        """A primary key change, in one transaction with an ordinary insert."""
+        """Insert a product, then change its primary key."""
         number = next(self._next)
         self._execute(
             "INSERT INTO dbo.products (sku, title, price, stock) VALUES (?, N'to be moved', 1, 1)",
@@ -181,7 +181,7 @@ class _Shop:
             "INSERT INTO dbo.documents (id, title, body, attachment, remarks) VALUES (?, N'large', ?, ?, 'r')",
             number, "Zeichen " * (LARGE_TEXT // 8 + 1), b"\x00\xff" * 5_000,
         )  # fmt: skip
-        # The large columns stay as they are: change data capture does not say what was in them before.
+        # Leave the large columns unchanged: CDC does not deliver their previous values.
         self._execute("UPDATE dbo.documents SET title = N'large, retitled' WHERE id = ?", number)
         self._execute("UPDATE dbo.documents SET remarks = 'changed' WHERE id = ?", self.chance.randint(1, 1000))
         self.connection.commit()
@@ -211,7 +211,7 @@ class _Shop:
         self.connection.commit()
 
     def change_of_mind(self) -> None:
-        """Rolled back: nothing of it may ever reach the lake."""
+        """Roll back a transaction, of which nothing may ever reach the lake."""
         self._execute(
             "INSERT INTO dbo.products (sku, title, price, stock) VALUES (?, N'never', 1, 1)",
             f"{ROLLED_BACK}{next(self._next)}",
@@ -220,7 +220,7 @@ class _Shop:
         self.connection.rollback()
 
     def add_column(self) -> None:
-        """ADD COLUMN, then a second capture instance that has it: the stream must switch without a gap."""
+        """Add a column, then a second capture instance that contains it: streaming must switch without a gap."""
         self._execute("ALTER TABLE dbo.customers ADD loyalty nvarchar(20) NULL")
         self._execute(
             "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'customers', "

@@ -130,7 +130,7 @@ class Runs:
     """
 
     active: tuple[Activity, ...] = ()
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
 
     def of(self, key: str | None) -> Outcome:
         """How the runs at this key fared."""

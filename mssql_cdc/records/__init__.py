@@ -1,6 +1,6 @@
-"""Debezium records, rendered from the lake up to the last complete cut; nothing here writes to the lake.
+"""Debezium records, rendered from the lake up to the last complete cut; this package never writes to the lake.
 
-`write_records` is the way in. Modes of the configuration shape records here and never a Delta table.
+The entry point is `write_records`. Configuration modes shape only the records here, never a Delta table.
 """
 
 from mssql_cdc.records.sinks import JsonLines, RecordSink, open_sink

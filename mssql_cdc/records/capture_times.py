@@ -1,4 +1,4 @@
-"""When events were captured: the time of the `_offsets` row that holds their batch stands for Debezium's own clock."""
+"""Capture times of events: the time of the `_offsets` row that contains their batch replaces Debezium's own clock."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds(at: datetime) -> int:
-    """Microseconds since 1970, exactly."""
+    """Return exact microseconds since 1970."""
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 def stamps(micros: int | None) -> dict[str, int | None]:
-    """`ts_ms`, `ts_us` and `ts_ns` of one moment."""
+    """Return `ts_ms`, `ts_us` and `ts_ns` of one instant."""
     if micros is None:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
     return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
@@ -25,14 +25,14 @@ def stamps(micros: int | None) -> dict[str, int | None]:
 
 @dataclass(frozen=True)
 class CaptureTimes:
-    """Per table (by `TableId.text`): the batches that its offsets entries name, ascending, and their times."""
+    """For each table (`TableId.text`), the batches in its offsets entries, ascending, and their times."""
 
     batches: dict[str, list[int]]
     times: dict[str, list[int]]
 
     @classmethod
     def of(cls, offsets: Offsets) -> CaptureTimes:
-        """From all offsets rows."""
+        """Build from all offsets rows."""
         found: dict[str, dict[int, int]] = {}
         for row in offsets.rows:
             for table, entry in row.tables.items():
@@ -45,7 +45,7 @@ class CaptureTimes:
         )
 
     def of_batch(self, table: str, batch: int) -> int | None:
-        """Microseconds since 1970 of the first offsets row that holds this batch of the table."""
+        """Return the time in microseconds since 1970 of the first offsets row that contains this batch of the table."""
         batches = self.batches.get(table, [])
         place = bisect.bisect_left(batches, batch)
         return self.times[table][place] if place < len(batches) else None

@@ -1,6 +1,6 @@
-"""Values of the lake as Debezium's JSON shows them, per type and mode (TYP-01 to TYP-05, features §1.9).
+"""Converts the lake's values to Debezium's JSON values, by type and mode (TYP-01 to TYP-05, features §1.9).
 
-One converter per column: Arrow array and exact texts in, JSON values out. Nothing here knows rows.
+There is one converter per column: Arrow array and exact texts in, JSON values out. Converters do not know rows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SURROGATES = "utf16:"
 
 
 def converter(column: Column, settings: RecordSettings) -> Convert | None:
-    """How the column's values become JSON values; None: Debezium leaves the column out (sql_variant).
+    """Return the converter of a column, or None if Debezium omits the column (sql_variant).
 
-    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None for those. A NULL of a
-    NOT NULL column, which CDC did not deliver, becomes the column's default or its type's zero, as Debezium's
-    converters make it.
+    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None without exact texts.
+    Like Debezium's converters, it replaces a NULL of a NOT NULL column, which CDC did not deliver, with the column's
+    default or its type's zero.
 
     Raises:
-        SchemaError: the column's type is unknown.
+        SchemaError: The column's type is unknown.
     """
     convert = _convert(column.type, settings)
     if convert is None or column.nullable:
@@ -74,7 +74,7 @@ def _time_of(sql_type: SqlServerType, mode: TimePrecision) -> Convert:
 
 
 def time_unit(sql_type: SqlServerType, mode: TimePrecision) -> int:
-    """The unit in nanoseconds of a time or timestamp in a `time.precision.mode` that prints numbers."""
+    """Return the unit in nanoseconds of a time or timestamp in a numeric `time.precision.mode`."""
     fixed = {"connect": _MS, "microseconds": _US, "nanoseconds": _NS}.get(mode)
     if fixed is not None:
         return fixed
@@ -101,7 +101,7 @@ def _utf16(text: str) -> str:
 
 
 def _float(values: pa.Array, exact: pa.Array | None) -> Values:
-    """Numbers with the digits that JSON shows: of a 32-bit number its own shortest ones, not its 64-bit neighbour's."""
+    """Convert numbers with the digits that JSON shows: those of a 32-bit float are its own shortest ones."""
     del exact
     if not pa.types.is_float32(values.type):
         return values.to_pylist()

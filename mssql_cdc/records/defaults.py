@@ -1,6 +1,6 @@
-"""What stands for a NULL in a NOT NULL column: the column's literal default, else its type's zero (EVT-20).
+"""The replacement for NULL in a NOT NULL column: the column's literal default, else its type's zero (EVT-20).
 
-CDC does not deliver some values of NOT NULL columns (unchanged large values in before images, for instance), and
+CDC does not deliver some values of NOT NULL columns (for example unchanged large values in before images), and
 Debezium's schemas do not allow NULL there.
 """
 
@@ -17,9 +17,9 @@ Literal = bool | int | float | str | bytes | Decimal
 
 
 def value_of_null(column: Column, settings: RecordSettings) -> bool | int | float | str:
-    """The JSON value for a NULL of this NOT NULL column.
+    """Return the JSON value that replaces NULL in this NOT NULL column.
 
-    Only literal defaults count; those of dates and times, which Debezium lets the server parse, do not.
+    Only literal defaults are used, except those of dates and times, which Debezium lets the server parse.
     """
     literal = literal_default(column)
     value = _zero(column.type.kind, settings) if literal is None else literal
@@ -29,7 +29,7 @@ def value_of_null(column: Column, settings: RecordSettings) -> bool | int | floa
 
 
 def literal_default(column: Column) -> Literal | None:
-    """The value of a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`), read as Debezium reads it; None: none."""
+    """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if there is none."""
     text = column.default_text
     if text is None or text == "(NULL)":
         return None
@@ -53,7 +53,7 @@ def _literal(kind: Kind, text: str) -> Literal | None:
             return bytes.fromhex(_innermost(text).removeprefix("0x"))
         case Kind.TEXT:
             quoted = re.search(r"'(.*)'", text, re.DOTALL)
-            # Doubled quotes stay and parentheses cut, as in Debezium.
+            # As in Debezium, doubled quotes stay doubled and parentheses truncate the text.
             return _innermost(quoted[1]) if quoted else None
         case (
             Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INSTANT | Kind.DOCUMENT | Kind.UUID | Kind.CLR | Kind.VARIANT
@@ -62,7 +62,7 @@ def _literal(kind: Kind, text: str) -> Literal | None:
 
 
 def _innermost(text: str) -> str:
-    """What stands between the last `(` and the first `)` behind it."""
+    """Return the text between the last `(` and the first `)` after it."""
     return text[text.rfind("(") + 1 :].split(")", 1)[0]
 
 

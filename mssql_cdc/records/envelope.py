@@ -1,7 +1,7 @@
-"""Rows to records: envelopes, source blocks, offsets, headers, tombstones, key changes, transaction boundaries.
+"""Turns rows into records: envelopes, source blocks, offsets, headers, tombstones, key changes, transaction boundaries.
 
-`Envelopes` keeps what Debezium keeps while it streams one database: serial numbers, the open transaction, the newest
-position. The shapes are those of features §3; the JSON converter runs without schemas.
+`Envelopes` holds the state that Debezium has while it streams one database: serial numbers, the open transaction, the
+newest position. The formats are those of features §3, as the JSON converter without schemas writes them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mssql_cdc.records.numbering import SerialNumbers, Transaction
 from mssql_cdc.records.rows import Image, Row
 
 VERSION = "3.3.1.Final"
-"""The Debezium version whose records these are."""
+"""The Debezium version that the records match."""
 Record = dict[str, Any]
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
 @dataclass(slots=True)
 class SourceInfo:
-    """What the `source` block says; `ts_us` is the commit's or the table read's time."""
+    """The contents of the `source` block; `ts_us` is the time of the commit or of the table read."""
 
     db: str
     schema: str
@@ -38,7 +38,7 @@ class SourceInfo:
 
 @dataclass
 class Envelopes:
-    """Makes the records of one database, one event after another."""
+    """Builds the records of one database, one event after another."""
 
     connector: Connector
     database: str
@@ -47,24 +47,24 @@ class Envelopes:
     newest: SourceInfo | None = None
 
     def read(self, row: Row, marker: str, captured_us: int | None, *, kind: str, completed: bool) -> Record:
-        """The record of a snapshot row.
+        """Build the record of a snapshot row.
 
         Args:
-            row: a row with op `r`.
+            row: A row with op `r`.
             marker: `source.snapshot`: first, true, last, and those with `_in_data_collection`.
-            captured_us: microseconds since 1970 of `ts_us`; None: unknown.
+            captured_us: Microseconds since 1970 for `ts_us`; None: unknown.
             kind: INITIAL or BLOCKING, for the offset.
-            completed: whether the offset says that the snapshot is complete.
+            completed: Whether the offset marks the snapshot as complete.
         """
         self.newest = self._source(row, marker)
         offset = {"snapshot": kind, "snapshot_completed": completed, "commit_lsn": row.commit_lsn}
         return self._data(row, "r", row.key_after, None, row.after, offset=offset, captured_us=captured_us)
 
     def change(self, row: Row, captured_us: int | None) -> Iterator[Record]:
-        """The records of one streamed change: none, one, or several with tombstone and transaction boundaries."""
+        """Yield the records of one streamed change: none, one, or several with tombstone and transaction boundaries."""
         settings = self.connector.records
         if row.op in settings.skipped:
-            return  # Debezium does not even read such rows, so they are not counted either.
+            return  # Debezium does not read such rows, so they are not counted.
         if row.op == "r":
             self.newest = self._source(row, "incremental")
             yield self._data(
@@ -143,15 +143,15 @@ class Envelopes:
         headers: dict[str, Any] | None = None,
         partition: int | None = None,
     ) -> Record:
-        """A record as it is written, with the connector's source partition.
+        """Build a record as it is written, with the connector's source partition.
 
         Args:
-            topic: its topic.
+            topic: Its topic.
             key: JSON value of the key; None: no key.
             value: JSON value; None: a tombstone.
-            offset: the source offset.
-            headers: by name.
-            partition: of the topic; None: by key, as Kafka chooses.
+            offset: The source offset.
+            headers: The headers by name.
+            partition: The topic's partition; None: chosen by key, as Kafka does.
         """
         return {
             "topic": topic,
@@ -164,7 +164,7 @@ class Envelopes:
         }
 
     def context(self) -> dict[str, str]:
-        """The context headers (EVT-24)."""
+        """Return the context headers (EVT-24)."""
         if not self.connector.records.extended_headers:
             return {}
         return {
@@ -174,7 +174,7 @@ class Envelopes:
         }
 
     def source_block(self) -> dict[str, Any]:
-        """The `source` block of the newest event."""
+        """Return the `source` block of the newest event."""
         info = self.newest or SourceInfo(self.database, "", "", None)
         times = stamps(info.ts_us)
         return {
@@ -202,7 +202,7 @@ class Envelopes:
         )  # fmt: skip
 
     def streaming_offset(self) -> dict[str, Any]:
-        """The streaming offset: the newest position and the open transaction."""
+        """Return the streaming offset: the newest position and the open transaction."""
         info = self.newest
         assert info is not None
         return {
@@ -213,7 +213,7 @@ class Envelopes:
         }
 
     def _boundaries(self, row: Row) -> Iterator[Record]:
-        """END of the open transaction and BEGIN of the row's, where it is another one (TXN-05)."""
+        """Yield END of the open transaction and BEGIN of the row's, if they differ (TXN-05)."""
         if self.transaction.id == row.commit_lsn:
             return
         if self.transaction.id is not None:

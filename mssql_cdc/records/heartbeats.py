@@ -1,6 +1,7 @@
-"""Heartbeat records (HB-01, HB-04): one at a complete cut, when `heartbeat.interval.ms` is over since the last one.
+"""Heartbeat records (HB-01, HB-04): one at a complete cut if `heartbeat.interval.ms` has passed since the last one.
 
-Cuts are the looks at the source that came to something; Debezium beats at looks too. The times are those of the cuts.
+A cut is a poll of the source that found something; Debezium also sends heartbeats at polls. The times are those of
+the cuts.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from mssql_cdc.records.names import heartbeat_topic
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A heartbeat behind every change up to `position`; `at_ms` since 1970."""
+    """A heartbeat after every change up to `position`; `at_ms` is in milliseconds since 1970."""
 
     position: str
     at_ms: int
 
 
 def beats(cuts: Iterable[OffsetRow], interval_ms: int) -> Iterator[Beat]:
-    """The heartbeats at these cuts, given in order; none with the interval 0."""
+    """Yield the heartbeats at these cuts, which must be in order; an interval of 0 disables heartbeats."""
     last: int | None = None
     for cut in cuts if interval_ms > 0 else ():
         now = microseconds(cut.at) // 1000
@@ -34,7 +35,7 @@ def beats(cuts: Iterable[OffsetRow], interval_ms: int) -> Iterator[Beat]:
 
 
 def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:
-    """The record; none as long as there is no position to carry."""
+    """Yield the record, or nothing while there is no position yet."""
     if envelopes.newest is None:
         return
     connector = envelopes.connector

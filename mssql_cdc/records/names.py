@@ -1,4 +1,4 @@
-"""Names in records: topics, field names, Java's order of names (TOP-01 to TOP-08)."""
+"""The names in records: topics, field names, Java's order of names (TOP-01 to TOP-08)."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._\-]")
 
 
 def data_topic(connector: Connector, table_id: TableId) -> str:
-    """`<prefix>.<db>.<schema>.<table>`."""
+    """Return the topic `<prefix>.<db>.<schema>.<table>`."""
     parts = [connector.topic_prefix, table_id.catalog or "", table_id.schema, table_id.name]
     return sanitized(connector.records.topic_delimiter.join(parts))
 
 
 def heartbeat_topic(connector: Connector) -> str:
-    """The topic of heartbeats (TOP-04)."""
+    """Return the topic of heartbeats (TOP-04)."""
     return connector.records.topic_delimiter.join([connector.records.heartbeat_topic_prefix, connector.topic_prefix])
 
 
 def transaction_topic(connector: Connector) -> str:
-    """`<prefix>.transaction`, or as `topic.transaction` says."""
+    """Return the topic `<prefix>.transaction`; `topic.transaction` sets the suffix."""
     return sanitized(
         connector.records.topic_delimiter.join([connector.topic_prefix, connector.records.transaction_topic])
     )
 
 
 def schema_change_topic(connector: Connector) -> str:
-    """`<prefix>`."""
+    """Return the topic `<prefix>`."""
     return sanitized(connector.topic_prefix)
 
 
 def sanitized(topic: str) -> str:
-    """The topic with `_` for characters that Kafka refuses, at most 249 characters."""
+    """Replace characters that Kafka rejects with `_`, and truncate the topic to 249 characters."""
     return _NOT_IN_TOPICS.sub("_", topic)[:_MAX_TOPIC]
 
 
 def field_name(name: str, mode: NameAdjustment) -> str:
-    """A column's name as a field name (`field.name.adjustment.mode`)."""
+    """Convert a column name to a field name (`field.name.adjustment.mode`)."""
     if mode == "avro":
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         return f"_{name}" if name[:1].isdigit() else name
@@ -52,7 +52,7 @@ def field_name(name: str, mode: NameAdjustment) -> str:
 
 
 def java_order(names: Iterable[str], buckets: int) -> list[str]:
-    """The names in the order of Java's `HashMap` with this number of buckets, in which Debezium lists collections."""
+    """Sort the names like Java's `HashMap` with this number of buckets, which is how Debezium lists collections."""
     return sorted(names, key=lambda name: _spread(name) & (buckets - 1))
 
 

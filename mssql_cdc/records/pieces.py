@@ -1,8 +1,8 @@
 """The change logs of a database as one ordered stream of bounded batches (rules A4, B11).
 
-A *piece* is one row group of a change log's file. Files are written in position order, but several tasks write side by
-side and OPTIMIZE joins files, so nothing is assumed of their order: pieces know the bounds of their positions, and
-windows over those bounds are read, sorted and merged one after another. What rows mean is decided in `rows.py`.
+A *piece* is one row group of a change log's file. Each file is written in position order, but several tasks write
+concurrently and OPTIMIZE merges files, so no order between files is assumed: pieces know the bounds of their
+positions, and windows over those bounds are read, sorted and merged one after another. `rows.py` interprets the rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mssql_cdc.lake.storage import Storage
 from mssql_cdc.schema import TableId
 
 WINDOW_ROWS = 100_000
-"""About how many rows of all tables together are held in memory at once."""
+"""The approximate number of rows, over all tables, that are held in memory at once."""
 SWEEP = "sweep:"
-_LOWEST, _HIGHEST = "", "g"  # Every position is made of hexadecimal digits.
+_LOWEST, _HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One row group: its file, its number in it, its rows, the smallest and largest `_pos`, its snapshots."""
+    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`, its snapshots."""
 
     path: str
     group: int
@@ -39,14 +39,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Which rows of a change log are meant: `_pos <= cut` and `_batch <= batch` (rule A4)."""
+    """The rows of a change log to read: `_pos <= cut` and `_batch <= batch` (rule A4)."""
 
     cut: str
     batch: int
 
 
 class ChangeLog:
-    """The change log of one table as it is now; reads no more than its files' footers until rows are asked for."""
+    """The current change log of one table; it reads only file footers until rows are requested."""
 
     def __init__(self, table_id: TableId, uri: str, limits: Limits, storage: Storage) -> None:
         self.table_id = table_id
@@ -60,12 +60,12 @@ class ChangeLog:
         )
 
     def read(self, pieces: Iterable[Piece], low: str, high: str) -> pa.RecordBatch:
-        """The rows with `low < _pos <= high` and within the limits, in position order.
+        """Return the rows with `low < _pos <= high` and within the limits, in position order.
 
         Args:
-            pieces: the only ones of the log that can hold such rows.
-            low: a position text, exclusive.
-            high: a position text, inclusive.
+            pieces: All pieces of the log that can contain such rows.
+            low: A position text, exclusive.
+            high: A position text, inclusive.
         """
         high = min(high, self.limits.cut)
         found = [self._rows(piece, low, high) for piece in pieces]
@@ -113,17 +113,17 @@ def _bounds(statistics: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Change-log rows of one table in position order, by the table's logical names."""
+    """Change-log rows of one table in position order, with the table's logical column names."""
 
     log: ChangeLog
     rows: pa.RecordBatch
 
 
 def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> Iterator[list[Batch]]:
-    """Windows of changes in position order: per window one batch for each table that has rows in it.
+    """Yield windows of changes in position order, each with one batch per table that has rows in it.
 
-    Rows of snapshots are left out except incremental ones, which belong to the stream; so are rows of sweeps, which
-    Debezium does not know (rule C19).
+    Rows of snapshots are omitted except those of incremental snapshots, which belong to the stream; rows of sweeps,
+    which Debezium does not have, are omitted too (rule C19).
     """
     pieces = [(log, piece) for log in logs for piece in log.pieces]
     low = _LOWEST
@@ -142,12 +142,12 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
 
 
 def snapshot_rows(log: ChangeLog, number: str, *, window_rows: int = WINDOW_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of one snapshot of one table, in position order.
+    """Yield the rows of one snapshot of one table, in position order.
 
     Args:
-        log: the table's change log.
-        number: the snapshot's, as in `_snapshot`.
-        window_rows: about how many rows of the log a batch is taken from.
+        log: The table's change log.
+        number: The snapshot's number, as in `_snapshot`.
+        window_rows: The approximate number of log rows from which a batch is taken.
     """
     pieces = [piece for piece in log.pieces if number in piece.snapshots]
     low = _LOWEST
@@ -160,12 +160,12 @@ def snapshot_rows(log: ChangeLog, number: str, *, window_rows: int = WINDOW_ROWS
 
 
 def snapshot_numbers(log: ChangeLog) -> set[str]:
-    """The snapshots, incremental ones and sweeps not counted, that wrote rows of the table."""
+    """Return the snapshots that wrote rows of the table, excluding incremental snapshots and sweeps."""
     return {number for piece in log.pieces for number in piece.snapshots if number.isdigit()}
 
 
 def window_ends(pieces: Iterable[Piece], window_rows: int) -> list[str]:
-    """Ascending positions that cut the pieces into windows of about `window_rows` rows, the last behind all."""
+    """Return ascending positions that cut the pieces into windows of about `window_rows` rows, the last beyond all."""
     ends: list[str] = []
     rows = 0
     for piece in sorted(pieces, key=lambda piece: piece.last):

@@ -1,7 +1,7 @@
-"""Rows of a change log as Debezium sees them: columns converted, keys taken, split key changes put together again.
+"""Rows of a change log as Debezium sees them: columns converted, keys extracted, split key changes rejoined.
 
-Whole batches are converted column by column; a `Row` holds JSON values. Their order is decided in `write.py`, their
-numbers and envelopes in `envelope.py`.
+Batches are converted column by column; a `Row` holds JSON values. `write.py` decides their order, `envelope.py` adds
+serial numbers and envelopes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
 
 @dataclass(slots=True)
 class Row:
-    """One change: images and keys with their JSON values, and where it stands.
+    """One change: images and keys with their JSON values, and its position.
 
-    `count` is what it adds to `event_serial_no`: 2 for an update, which takes two rows of the change table (EVT-15).
+    `count` is its increment of `event_serial_no`: 2 for an update, which has two rows in the change table (EVT-15).
     """
 
     shape: TableShape
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A column whose before image CDC leaves out unless the update changed it (TYP-05), and what stands there then."""
+    """A column whose before image CDC omits unless the update changed it (TYP-05), and the value shown `instead`."""
 
     column: str
     field: str
@@ -67,7 +67,7 @@ class Large:
 
 @dataclass(frozen=True)
 class TableShape:
-    """How the rows of one version of a table are rendered."""
+    """Defines how the rows of one schema version of a table are rendered."""
 
     schema: TableSchema
     topic: str
@@ -82,10 +82,10 @@ class TableShape:
 
     @classmethod
     def of(cls, schema: TableSchema, connector: Connector) -> TableShape:
-        """The shape of a version under the connector's modes.
+        """Build the shape of a schema version under the connector's modes.
 
         Raises:
-            SchemaError: `field.name.adjustment.mode` gives two columns one name, or a column's type is unknown.
+            SchemaError: `field.name.adjustment.mode` gives two columns the same name, or a column's type is unknown.
         """
         settings, table = connector.records, schema.table_id
 
@@ -93,7 +93,9 @@ class TableShape:
             found = [(field_name(c.name, settings.field_name_adjustment), c, converter(c, settings)) for c in columns]
             names = [name for name, _, _ in found]
             if len(set(names)) < len(names):
-                raise SchemaError(f"{table}: field.name.adjustment.mode makes two columns one of {sorted(names)}")
+                raise SchemaError(
+                    f"{table}: field.name.adjustment.mode gives two columns the same name: {sorted(names)}"
+                )
             return tuple((name, column, convert) for name, column, convert in found if convert is not None)
 
         own = settings.keys.columns_for(
@@ -114,7 +116,7 @@ class TableShape:
 
 
 def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
-    """What Debezium prints for a value that the change table does not have; a mask of stars covers NULL as well."""
+    """Return Debezium's output for a value that the change table lacks; a mask of stars also replaces NULL."""
     mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
     if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
         return "*" * mask.length
@@ -123,14 +125,14 @@ def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes of all tables and versions of one database."""
+    """The shapes of all tables and schema versions of one database."""
 
     history: SchemaHistory
     connector: Connector
     _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict[tuple[TableId, int], TableShape])
 
     def of(self, table_id: TableId, version: int) -> TableShape:
-        """The shape of a version (raises SchemaError when the history does not have it)."""
+        """Return the shape of a version (raises SchemaError if the history does not contain it)."""
         shape = self._known.get((table_id, version))
         if shape is None:
             shape = TableShape.of(self.history.version(table_id, version), self.connector)
@@ -139,15 +141,15 @@ class Shapes:
 
 
 def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
-    """The batch's rows in their order; a split key change comes back as the update that it was.
+    """Yield the batch's rows in order; a split key change becomes the original update again.
 
     Args:
-        batch: rows of a change log, in position order, with both halves of each split key change.
-        table_id: the table.
-        shapes: how its versions are rendered.
+        batch: Rows of a change log, in position order, with both halves of each split key change.
+        table_id: The table.
+        shapes: How its schema versions are rendered.
 
     Raises:
-        SchemaError: the history lacks a version, or half a key change is missing.
+        SchemaError: The history lacks a version, or half of a key change is missing.
     """
     split: Row | None = None
     for start in range(0, batch.num_rows, SLICE_ROWS):
@@ -159,19 +161,23 @@ def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterato
                 row, split = _joined(split, row), None  # noqa: PLW2901 - the pair is one row
             yield row
     if split is not None:
-        raise SchemaError(f"{table_id}: the key change at {split.pos} has only one of its two rows in the change log")
+        raise SchemaError(
+            f"{table_id}: the change log contains only one of the two rows of the key change at {split.pos}"
+        )
 
 
 def _joined(first: Row, second: Row) -> Row:
-    """The update that rule B13 stored as a delete and a create."""
+    """Rejoin the update that rule B13 stored as a delete and a create."""
     if second.op != "c" or second.operation != _AFTER_SPLIT or second.pos[:-1] != first.pos[:-1]:
-        raise SchemaError(f"{first.shape.table_id}: the delete of a key change at {first.pos} has no create behind it")
+        raise SchemaError(
+            f"{first.shape.table_id}: the delete of the key change at {first.pos} is not followed by its create"
+        )
     assert first.before is not None
     assert second.after is not None
     second.op, second.count = "u", 2
     second.before, second.key_before = first.before, first.key_before
     for large in second.shape.large:
-        # Untouched large values are equal in both rows; the change table's before image does not have them.
+        # Unchanged large values are equal in both rows; the change table's before image lacks them.
         if second.before[large.field] == second.after[large.field]:
             second.before[large.field] = large.instead
     return second
@@ -213,7 +219,7 @@ def _same_version(batch: pa.RecordBatch, shape: TableShape) -> Iterator[Row]:
 
 
 def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[Image | None], list[Image | None]]:
-    """One image and one key per row; None where the row has no such image."""
+    """Return one image and one key per row; None where the row has no such image."""
     image = batch.column(side)
     present = image.is_valid()
     if not pc.any(present).as_py():
@@ -223,7 +229,7 @@ def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[
 
     def values(column: Column, convert: Convert) -> Values:
         where = image.type.get_field_index(column.name)
-        if column.excluded or where < 0:  # A key column that a column filter hides: only the key has it (EVT-03).
+        if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
             return convert(batch.column("key").field(column.name), None)
         texts = map_value(exact, column.name) if column.type.loss != "never" else None
         return convert(image.field(where), texts)
@@ -250,9 +256,9 @@ def _dicts(names: list[str], columns: list[Values], mask: list[bool]) -> list[Im
 def _hide_untouched(
     before: list[Image | None], operations: list[str], changed: list[list[str] | None], shape: TableShape
 ) -> None:
-    """Unchanged large values are NULL in the before image of an update, as Debezium 3.3.1 shows them.
+    """Set unchanged large values to NULL in the before image of an update, as Debezium 3.3.1 shows them.
 
-    The lake knows them all the same: `source/sqlserver/images` copies them from the after image.
+    The lake contains them nevertheless: `source/sqlserver/images` copies them from the after image.
     """
     for image, op, names in zip(before, operations, changed, strict=True):
         if image is None or op != "u":

@@ -1,7 +1,8 @@
-"""Schema change records: a table's structure as Debezium shows it, and when each version of it becomes known.
+"""Schema change records: a table's structure as Debezium shows it, and when each version is announced.
 
-A version is announced with a snapshot's CREATE, or in the stream just before the first event at or behind its capture
-instance's start (SCH-05 to SCH-10, EVO-05). What the JDBC driver reports of a type stands in the type's row.
+A version is announced with a snapshot's CREATE, or in the stream just before the first event at or after its capture
+instance's start (SCH-05 to SCH-10, EVO-05). A type's row in `schema/type_table.py` says what the JDBC driver reports
+for it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STREAMING_DDL = "N/A"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One row of `_schema_history`: the schema, the structure as Debezium tells it, when it was written."""
+    """One row of `_schema_history`: the schema, its structure as Debezium shows it, and when it was written."""
 
     schema: TableSchema
     structure: Mapping[str, Any]
@@ -31,7 +32,7 @@ class Version:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], schema: TableSchema) -> Version:
-        """From the table's row; `debezium` wins over what is derived from the columns."""
+        """Build it from a row; the `debezium` column overrides the structure derived from the columns."""
         kept = row.get("debezium")
         return cls(schema, json.loads(kept) if kept else table_structure(schema), row["at"])
 
@@ -43,7 +44,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A schema change in the stream: it comes before every row whose `_pos` is larger than `position`."""
+    """A schema change in the stream; it precedes every row whose `_pos` is greater than `position`."""
 
     position: str
     type: Literal["CREATE", "ALTER"]
@@ -53,14 +54,14 @@ class Announcement:
 def announcements(
     versions: Mapping[TableId, Sequence[Version]], snapshotted: Iterable[TableId], epoch_at: Callable[[datetime], int]
 ) -> list[Announcement]:
-    """The schema changes of the stream in order.
+    """Return the schema changes of the stream in order.
 
-    A new version whose structure is the old one's is not announced (SCH-10).
+    A new version with the same structure as the previous one is not announced (SCH-10).
 
     Args:
-        versions: all versions of each table, in order.
-        snapshotted: tables whose first version came with a snapshot.
-        epoch_at: which epoch it was when a version was written.
+        versions: All versions of each table, in order.
+        snapshotted: The tables whose first version was announced by a snapshot.
+        epoch_at: Returns the epoch in which a version was written.
     """
     known = set(snapshotted)
     found: list[Announcement] = []
@@ -77,7 +78,7 @@ def announcements(
 
 
 def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
-    """The record of a schema change in the stream; its source block is the newest event's."""
+    """Build the record of a schema change in the stream; its source block is that of the newest event."""
     version = announcement.version
     if envelopes.newest is None:
         envelopes.newest = _source_of(version, None, "false")
@@ -88,12 +89,12 @@ def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
 def snapshot_record(
     version: Version, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
 ) -> Record:
-    """The CREATE record of a table in a snapshot.
+    """Build the CREATE record of a table in a snapshot.
 
     Args:
-        version: the table's, as the snapshot read it.
-        envelopes: makes the record; its newest event becomes this one.
-        commit_lsn: the snapshot's LSN text; None for a snapshot without rows of which it is unknown.
+        version: The table's schema version that the snapshot read.
+        envelopes: Builds the record, which becomes its newest event.
+        commit_lsn: The snapshot's LSN text; None for a snapshot without rows if it is unknown.
         kind: INITIAL or BLOCKING, for the offset.
         marker: `source.snapshot`.
     """
@@ -131,16 +132,16 @@ def _source_of(version: Version, commit_lsn: str | None, marker: str) -> SourceI
 
 
 def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
-    """The position behind which the version holds: in front of every row of its instance's first LSN."""
+    """Return the position after which the version applies, which precedes every row of its instance's first LSN."""
     start = version.schema.from_lsn
     return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"
 
 
 def table_structure(schema: TableSchema) -> dict[str, Any]:
-    """`table` of a schema change record, excluded columns included: column filters shape values only (SCH-08).
+    """Build `table` of a schema change record, including excluded columns: column filters affect only values (SCH-08).
 
     Raises:
-        SchemaError: a column's type is unknown.
+        SchemaError: A column's type is unknown.
     """
     return {
         "defaultCharsetName": None,

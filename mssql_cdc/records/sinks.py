@@ -1,6 +1,6 @@
-"""Where records go: one class per kind of output, chosen by the output's name.
+"""The sinks of records: one class per kind of output, selected by the output's name.
 
-To add a sink, write a class with `write` and `close` and name it in `open_sink`.
+To add a sink, write a class with a `write` method and add it to `open_sink`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ASCII_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 class RecordSink(Protocol):
-    """Takes records in order."""
+    """Accepts records in order."""
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record: its topic, partition, key, value, headers and source offset."""
+        """Write one record: its topic, partition, key, value, headers and source offset."""
         ...
 
 
@@ -38,7 +38,7 @@ class JsonLines:
 
 @contextmanager
 def open_sink(target: str) -> Generator[RecordSink]:
-    """The sink of this name: `-` is standard output, anything else the path of a file of JSON lines."""
+    """Open the sink with this name: `-` is standard output, anything else is the path of a JSON Lines file."""
     if target == "-":
         yield JsonLines(sys.stdout)
         return
@@ -47,7 +47,7 @@ def open_sink(target: str) -> Generator[RecordSink]:
 
 
 def line_of(record: Mapping[str, Any]) -> str:
-    """One line of JSON; lone surrogates, which UTF-8 cannot carry, are written as escapes."""
+    """Return one line of JSON; lone surrogates, which UTF-8 cannot encode, are escaped."""
     text = _JSON.encode(record)
     try:
         text.encode()

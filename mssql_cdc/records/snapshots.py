@@ -1,7 +1,7 @@
-"""Snapshots as blocks of records: CREATE records of all their tables, then table by table its rows with markers (SNP).
+"""Snapshots as blocks of records: CREATE records of all tables, then each table's rows with their markers (SNP).
 
-In the lake the rows of a snapshot lie where they are exact (rule C18); Debezium emits them in one go. A block stands at
-its first row's position: what the stream repeats behind it is what Debezium repeats, too.
+In the lake, the rows of a snapshot have the positions at which they are exact (rule C18), while Debezium emits them in
+one go. A block is placed at its first row's position; Debezium repeats the same changes after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One snapshot: where it stands, its number, its tables in snapshot order; `has_rows` at the cut."""
+    """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut."""
 
     position: str
     number: str
@@ -33,9 +33,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """The snapshots that have ended, in order; records end in front of `bound`, where the first open one stands.
+    """The completed snapshots, in order; records end before `bound`, the position of the first open snapshot.
 
-    Without this a snapshot's records would slip in between records that were written before.
+    Otherwise, a snapshot's records could later be inserted between records that were already written.
     """
 
     blocks: tuple[Block, ...]
@@ -44,7 +44,7 @@ class Snapshots:
 
 @dataclass(slots=True)
 class _Known:
-    """What the offsets say of one snapshot."""
+    """The offsets' facts about one snapshot."""
 
     begun: OffsetRow
     tables: set[str]
@@ -55,13 +55,13 @@ class _Known:
 def find_snapshots(
     logs: Mapping[TableId, ChangeLog], offsets: Offsets, cut: OffsetRow, order: Sequence[TableId]
 ) -> Snapshots:
-    """The snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
+    """Find the snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
 
     Args:
-        logs: the change logs of the tables that had one at the cut.
-        offsets: all rows of `_offsets`.
-        cut: the complete cut up to which records are made.
-        order: the database's tables in snapshot order.
+        logs: The change logs of the tables that had one at the cut.
+        offsets: All rows of `_offsets`.
+        cut: The complete cut up to which records are rendered.
+        order: The database's tables in snapshot order.
     """
     known = _known(offsets, cut)
     firsts: dict[str, str] = {}
@@ -90,19 +90,19 @@ def find_snapshots(
 
 
 def behind(cut: OffsetRow) -> str:
-    """A text that is larger than every position up to the cut, and smaller than every other."""
+    """Return a text that is greater than every position up to the cut and less than every later one."""
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
 
 def _number(row: OffsetRow) -> str:
-    """The number of the snapshot that a row belongs to; its partition where it has none."""
+    """Return the number of the snapshot to which a row belongs, or its partition if it has no number."""
     facts = row.facts
     known = facts.number if isinstance(facts, SnapshotBegun | SnapshotEnded) else None
     return str(row.partition if known is None else known)
 
 
 def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
-    """By number; a snapshot without rows, which has none, goes by its partition."""
+    """Return the snapshots by number; a snapshot without rows has no number and is listed by its partition."""
     found: dict[str, _Known] = {}
     newest: dict[str, tuple[str, str]] = {}
     for row in offsets.rows:
@@ -124,7 +124,7 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
 
 
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
-    """Behind the newest complete cut before the snapshot began: its rows will lie behind that, too."""
+    """Return a bound after the newest complete cut before the snapshot began; the snapshot's rows follow it, too."""
     cuts = [row for row in offsets.cuts() if row.number < begun.number and row.to is not None]
     return max(map(behind, cuts), default="")
 
@@ -138,15 +138,15 @@ def block_records(
     times: CaptureTimes,
     envelopes: Envelopes,
 ) -> Iterator[Record]:
-    """The records of one snapshot: CREATE records of its tables if they are wanted, then a record per row.
+    """Yield the records of one snapshot: CREATE records of its tables if configured, then one record per row.
 
     Args:
-        block: the snapshot.
-        logs: the change logs of its tables.
-        versions: all versions of each table, in order.
-        shapes: how rows of a version are rendered.
-        times: when batches were captured.
-        envelopes: makes the records, one after another.
+        block: The snapshot.
+        logs: The change logs of its tables.
+        versions: All versions of each table, in order.
+        shapes: How the rows of a version are rendered.
+        times: When batches were captured.
+        envelopes: Builds the records, one after another.
     """
     if envelopes.connector.records.schema_changes:
         yield from _creates(block, logs, versions, envelopes)
@@ -179,7 +179,7 @@ def _creates(
 
 
 def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
-    """The snapshot's LSN, and the schema version of each table's first row."""
+    """Return the snapshot's LSN and the schema version of each table's first row."""
     commit_lsn: str | None = None
     found: dict[TableId, int] = {}
     for table_id in block.tables:
@@ -192,7 +192,7 @@ def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str |
 
 
 def _marked(block: Block, logs: Mapping[TableId, ChangeLog], shapes: Shapes) -> Iterator[tuple[Row, str]]:
-    """All rows in order with their `source.snapshot`; that the very last is `last` is known only behind it."""
+    """Yield all rows in order with their `source.snapshot`; the caller replaces the marker of the very last row."""
     is_first_table = True
     for table_id in block.tables:
         if table_id in logs:

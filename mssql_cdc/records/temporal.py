@@ -1,6 +1,6 @@
-"""Dates and times as Debezium prints them, from the lake's values and their exact texts.
+"""Formats dates and times like Debezium, from the lake's values and their exact texts.
 
-Whole columns at a time; which of these a column uses is decided in `converters.py`.
+The functions convert entire columns; `converters.py` decides which one a column uses.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ _DAY_US = 86_400_000_000
 _CUTOVER_DAY = -141_427
 """1582-10-15, the first day of Java's Gregorian calendar, in days since 1970."""
 _GAP_DAYS = 10
-"""The days in front of it that Java's calendar does not have; it moves them behind."""
+"""The number of days before the cutover that Java's calendar lacks; it shifts them past the cutover."""
 
 
 def dates(values: pa.Array) -> list[int | None]:
-    """Days since 1970."""
+    """Return days since 1970."""
     return _without_gap(values, pa.int32(), 1).view(pa.int32()).to_pylist()
 
 
 def iso_dates(values: pa.Array) -> list[str | None]:
-    """`2017-09-15Z`."""
+    """Return texts like `2017-09-15Z`."""
     texts = _without_gap(values, pa.int32(), 1).cast(pa.string()).to_pylist()
     return [None if text is None else f"{text}Z" for text in texts]
 
 
 def times(values: pa.Array, unit_ns: int) -> list[int | None]:
-    """Time of day in units of `unit_ns`, cut off, from texts `hh:mm:ss[.fffffff]`."""
+    """Return the time of day in units of `unit_ns`, truncated, from texts `hh:mm:ss[.fffffff]`."""
     return [None if text is None else _nanoseconds(text) // unit_ns for text in values.to_pylist()]
 
 
 def iso_times(values: pa.Array) -> list[str | None]:
-    """`04:05:11.789Z`, without zeros at the end of the fraction."""
+    """Return texts like `04:05:11.789Z`, without trailing zeros in the fraction."""
     return [None if text is None else f"{_trimmed(text)}Z" for text in values.to_pylist()]
 
 
 def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[int | None]:
-    """Units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as they do in Debezium 3.3.1.
+    """Return units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as in Debezium 3.3.1.
 
     Args:
         values: timestamp[us] without a zone.
-        exact: texts with the seventh digit, where there is one; None: nowhere.
-        unit_ns: the unit in nanoseconds: 1, 1,000 or 1,000,000.
+        exact: Texts with the seventh digit where there is one; None: no value has one.
+        unit_ns: The unit in nanoseconds: 1, 1,000 or 1,000,000.
     """
     values = _without_gap(values, pa.int64(), _DAY_US)
     micros = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
@@ -59,7 +59,7 @@ def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[i
 
 
 def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
-    """`2019-07-09T02:28:57.123456Z`, without zeros at the end of the fraction."""
+    """Return texts like `2019-07-09T02:28:57.123456Z`, without trailing zeros in the fraction."""
     found = _without_gap(values, pa.int64(), _DAY_US).cast(pa.string()).to_pylist()
     if exact is not None:  # Only its seventh digit is missing.
         found = [v + e[26:] if v and e else v for e, v in zip(exact.to_pylist(), found, strict=True)]
@@ -67,10 +67,10 @@ def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]
 
 
 def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
-    """`2024-02-29T12:34:56.123+02:00`, the row's own offset, `Z` for none.
+    """Return texts like `2024-02-29T12:34:56.123+02:00`, with the row's own offset, or `Z` for none.
 
-    Two faults of the driver that Debezium reads with show in its records, and so here: days before 1582-10-15 UTC are
-    taken for Julian ones, and moments before 1970 with a fraction of at least a millisecond are a second late.
+    This reproduces two bugs of Debezium's JDBC driver that are visible in its records: days before 1582-10-15 UTC are
+    interpreted as Julian, and instants before 1970 with a fraction of at least a millisecond are one second late.
     """
     micros = values.view(pa.int64()).to_pylist()
     texts = exact.to_pylist() if exact is not None else [None] * len(values)
@@ -87,7 +87,7 @@ def _zoned(micros: int, exact: str | None) -> str:
     if day < _CUTOVER_DAY:
         micros = _julian_day(day) * _DAY_US + in_day
     if micros < 0 and micros // 1000 % 1000:
-        micros += 1_000_000  # The driver divides negative milliseconds by 1000, and Java rounds towards zero.
+        micros += 1_000_000  # The driver divides negative milliseconds by 1000, and Java rounds toward zero.
     text = _local_text(micros + offset * 60_000_000)
     fraction = fraction.rstrip("0")
     shown = "Z" if not offset else f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
@@ -95,7 +95,7 @@ def _zoned(micros: int, exact: str | None) -> str:
 
 
 def _local_text(micros: int) -> str:
-    """`2024-02-29T12:34:56`; years before 1 and after 9999 are written as Java writes them."""
+    """Return a text like `2024-02-29T12:34:56`; years before 1 and after 9999 are formatted like Java."""
     seconds = micros // 1_000_000
     text = str(np.datetime64(seconds, "s"))
     # numpy writes year 0 as 0000 and negative years with a sign, as Java does; years above 9999 lack Java's plus.
@@ -104,7 +104,7 @@ def _local_text(micros: int) -> str:
 
 
 def _julian_day(day: int) -> int:
-    """The day whose Julian date has the same numbers as the Gregorian date of `day` (both in days since 1970)."""
+    """Return the day whose Julian date reads like the Gregorian date of `day` (both in days since 1970)."""
     date = np.datetime64(day, "D")
     month = date.astype("datetime64[M]")
     y, m = divmod(int(month.astype(np.int64)) + 1970 * 12, 12)
@@ -115,7 +115,7 @@ def _julian_day(day: int) -> int:
 
 
 def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
-    """The values with the days that Java's calendar lacks moved behind them; `day` is a day in their unit."""
+    """Shift days that Java's calendar lacks past the cutover; `day` is the length of a day in the values' unit."""
     found = values.view(numbers)
     inside = pc.and_(pc.greater_equal(found, (_CUTOVER_DAY - _GAP_DAYS) * day), pc.less(found, _CUTOVER_DAY * day))
     if not pc.any(inside).as_py():
@@ -124,7 +124,7 @@ def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
 
 
 def _hundreds(exact: pa.Array) -> Any:
-    """The seventh fractional digit of exact texts in nanoseconds, 0 where there is none."""
+    """Return the seventh fractional digit of exact texts in nanoseconds, 0 where there is none."""
     return np.array([0 if t is None else int(t[26:27] or 0) * 100 for t in exact.to_pylist()], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The records of a connector's databases, in order, from the lake alone (rules A4, B11, F28)."""
+"""Renders the records of a connector's databases, in order, from the lake alone (rules A4, B11, E28)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ def write_records(
     warehouse: str | None = None,
     databases: Sequence[str] | None = None,
 ) -> int:
-    """Write every record up to the last complete cut of each database; their number.
+    """Write every record up to the last complete cut of each database.
 
     Args:
-        connector: the configuration; its modes shape the records.
-        sink: where the records go.
-        warehouse: instead of `delta.warehouse`.
-        databases: only these of the connector's databases.
+        connector: The configuration; its modes shape the records.
+        sink: The destination of the records.
+        warehouse: Overrides `delta.warehouse`.
+        databases: Only these databases of the connector; None: all.
+
+    Returns:
+        The number of records.
     """
     count = 0
     for database in databases if databases is not None else connector.databases:
@@ -54,12 +57,12 @@ def write_records(
 
 
 def database_records(connector: Connector, database: str, *, warehouse: str | None = None) -> Iterator[Record]:
-    """The records of one database in Debezium's order; none before its first complete cut.
+    """Yield the records of one database in Debezium's order; none before its first complete cut.
 
     Args:
-        connector: the configuration; its modes shape the records.
-        database: one of the connector's databases.
-        warehouse: instead of `delta.warehouse`.
+        connector: The configuration; its modes shape the records.
+        database: One of the connector's databases.
+        warehouse: Overrides `delta.warehouse`.
     """
     storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -104,7 +107,7 @@ class _View:
         return cls(logs, versions, Shapes(history, connector), times, found.blocks, changes, heartbeats, found.bound)
 
     def records(self, envelopes: Envelopes) -> Iterator[Record]:
-        """Snapshots, schema changes and changes, merged by position."""
+        """Yield snapshots, schema changes, heartbeats and changes, merged by position."""
         marks: list[tuple[str, int, Block | Announcement | Beat]] = [(b.position, 0, b) for b in self.blocks]
         marks += [(a.position, 1, a) for a in self.announcements]
         marks += [(one.position, 2, one) for one in self.beats]
@@ -119,7 +122,7 @@ class _View:
             yield from self._marked(marks.pop()[2], envelopes)
 
     def _changes(self) -> Iterator[Row]:
-        """All streamed changes in the one order (B11)."""
+        """Yield all streamed changes in position order (B11)."""
         for window in streamed(list(self.logs.values())):
             yield from heapq.merge(
                 *(rows_of(batch.rows, batch.log.table_id, self.shapes) for batch in window), key=attrgetter("pos")
@@ -138,7 +141,7 @@ class _View:
 
 
 def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
-    """Every version of every table, in order; the tables by their newest names."""
+    """Return every schema version of every table, in order, keyed by table."""
     found: dict[TableId, list[Version]] = defaultdict(list)
     for row in small_table(layout, "schema_history", storage).rows():
         schema = replace(TableSchema.from_json(row["columns"]), version=row["schema"])
@@ -149,7 +152,7 @@ def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
 def _log(
     table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, end: str, storage: Storage
 ) -> ChangeLog | None:
-    """The table's change log up to the cut; None when it had none then."""
+    """Return the table's change log up to the cut; None if it had none at the cut."""
     entry, batch = offsets.entry(table.text), offsets.cut_batch(table.text, cut)
     if entry is None or batch is None:
         return None
@@ -160,5 +163,5 @@ def _log(
 
 
 def _epoch_at(offsets: Offsets, at: datetime) -> int:
-    """The epoch of the newest offsets row at that time."""
+    """Return the epoch of the newest offsets row at that time."""
     return max((row.epoch for row in offsets.rows if row.at <= at), default=0)

@@ -1,1 +1,1 @@
-"""Opens databases, carries decisions out and loops; the command line, Dagster and tests all go through it."""
+"""Opens databases, executes decisions and loops; the command line, Dagster and the tests all use this package."""

@@ -1,9 +1,9 @@
-"""Opens the databases of a connector for one process, on one Spark session that starts when it is first needed."""
+"""Opens the databases of a connector for one process, with one Spark session that starts on first use."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ logger = logging.getLogger("mssql_cdc")
 
 
 class LazySpark:
-    """Starts Spark on first use, so that a run without rows, a sensor or a check never pays for a JVM.
+    """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
 
-    A session that the process already has is used and left running.
+    If the process already has a session, it is used and left running.
     """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
@@ -29,7 +29,7 @@ class LazySpark:
         self._ours = False
 
     def __call__(self) -> SparkSession:
-        """The session."""
+        """Return the session, starting it if necessary."""
         if self._session is None:
             from pyspark.sql import SparkSession
 
@@ -52,11 +52,15 @@ def open_databases(
     log: Callable[[str], None] = logger.info,
     quiet: bool = False,
     lasting: bool = False,
-) -> Iterator[list[Database]]:
-    """Every database of the connector, on one Spark session of our own that ends with the block.
+) -> Generator[list[Database], None, None]:
+    """Open every database of the connector, with one Spark session that ends with the block.
 
-    `quiet`: what Spark prints of itself is not shown. `lasting`: the session will work for long, so that compiling its
-    code well pays.
+    Args:
+        connector: The configuration.
+        warehouse: Overrides `delta.warehouse`.
+        log: Receives the log lines.
+        quiet: Suppress Spark's own output.
+        lasting: The session will run for a long time, so full JIT compilation pays off.
     """
     from mssql_cdc.spark.quiet import hushed
     from mssql_cdc.spark.session import SparkSettings, start_session
@@ -77,5 +81,5 @@ def open_databases(
 
 
 def warehouse_path(given: str | None) -> str | None:
-    """A path or URI from the command line: paths are made absolute, since workers may run elsewhere."""
+    """Make a path from the command line absolute, because workers may run elsewhere; URIs stay unchanged."""
     return given if given is None or "://" in given else str(Path(given).resolve())

@@ -1,6 +1,6 @@
-"""The list of a connector's tables, written beside its configuration: what Dagster's code location loads.
+"""The list of a connector's tables, stored next to its configuration and loaded by Dagster's code location.
 
-No database is asked while code is loaded, so somebody has to ask before: `mssql-cdc discover`.
+Loading a code location must not query a database, so `mssql-cdc discover` does it beforehand.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ VERSION = 1
 
 
 def table_list_path(config: Path) -> Path:
-    """`<stem>.tables.json` beside the configuration."""
+    """Return the path `<stem>.tables.json` next to the configuration."""
     return config.with_name(f"{config.stem}.tables.json")
 
 
 def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str], None]) -> tuple[Path, list[str]]:
-    """Ask every database of the connector, write the list; its path and the tables' names.
+    """Query every database of the connector and write the list.
+
+    Args:
+        connector: The configuration.
+        config: The configuration's path.
+        warn: Receives notices about the tables.
+
+    Returns:
+        The path of the list, and the names of the tables.
 
     Raises:
-        ConfigurationError: a database has no table that the filters let through, or there are more tables than
-            the guardrail allows.
+        ConfigurationError: A database has no table that passes the filters, or there are more tables than the
+            guardrail allows.
     """
     databases: dict[str, list[dict[str, Any]]] = {}
     names: list[str] = []
@@ -44,7 +52,7 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
                 warn(line)
         if not found:
             raise ConfigurationError(
-                f"Database {name!r} captures no table that the filters let through; enable CDC on one "
+                f"Database {name!r} has no CDC-enabled table that passes the filters; enable CDC on a table "
                 "(sys.sp_cdc_enable_table) or check table.include.list"
             )
         databases[name] = [json.loads(schema.to_json()) for schema in found]
@@ -58,10 +66,10 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
 
 
 def read_table_list(config: Path) -> dict[str, list[TableSchema]]:
-    """Database -> its tables, from the stored list.
+    """Read the stored list: maps each database to its tables.
 
     Raises:
-        ConfigurationError: there is no list, or it is not one; the message names the command that writes it.
+        ConfigurationError: The list is missing or invalid; the message names the command that writes it.
     """
     path = table_list_path(config)
     try:
@@ -76,5 +84,5 @@ def read_table_list(config: Path) -> dict[str, list[TableSchema]]:
         raise ConfigurationError(f"{path}: no such file; run mssql-cdc discover --config {config}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"{path} is no list of tables ({error}); run mssql-cdc discover --config {config}"
+            f"{path} is not a valid table list ({error}); run mssql-cdc discover --config {config}"
         ) from None

@@ -1,6 +1,6 @@
-"""Carries a decision of the planner out: the one interpreter that the command line, Dagster and tests go through.
+"""Executes the planner's decisions: the single interpreter that the command line, Dagster and the tests use.
 
-One function per decision; each returns a `Done`. How a `Done` is shown is up to the caller.
+There is one function per decision; each returns a `Done`. The caller decides how to show it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A decision, carried out.
+    """The result of an executed decision.
 
     Attributes:
-        decision: what was decided.
-        seen: the look that the decision came from.
-        offsets: the offsets afterwards.
-        range: what a range read; it names the tables that failed.
-        snapshot: what a snapshot read; it names the tables that failed.
-        merged: the current tables that followed, and those whose merge failed.
-        transactions: rows written to `_transactions`.
-        signals: a line about each signal that took effect.
-        gaps: the tables whose loss was written to the ledger now.
-        error: what the caller has to raise after it has shown the rest.
+        decision: The decision.
+        seen: The survey on which the decision is based.
+        offsets: The offsets afterwards.
+        range: The result of a range, including the tables that failed.
+        snapshot: The result of a snapshot, including the tables that failed.
+        merged: The current tables that were updated, and those whose merge failed.
+        transactions: The number of rows written to `_transactions`.
+        signals: A line about each signal that took effect.
+        gaps: The tables whose loss was recorded in the ledger now.
+        error: The error that the caller must raise after it has shown the rest.
     """
 
     decision: Decision
@@ -60,11 +60,14 @@ class Done:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was done, so that the next look may wait."""
+        """Whether nothing was done, so that the next survey may wait."""
         return isinstance(self.decision, Wait) or (isinstance(self.decision, Merge) and not self.merged.tables)
 
     def raise_failure(self) -> None:
-        """Raise what makes going on pointless: a range that read no table, a failed snapshot, a restored source."""
+        """Raise an error that makes it pointless to continue.
+
+        These are a range that read no table, a failed snapshot, and a restored source.
+        """
         if self.error is not None:
             raise self.error
         if self.snapshot is not None:
@@ -81,18 +84,18 @@ def execute(
     merge: bool = True,
     progress: Callable[[Progress], None] | None = None,
 ) -> Done:
-    """Carry the decision out.
+    """Execute the decision.
 
     Args:
-        database: where to read and to write.
-        seen: the look that the decision came from.
-        decision: what to do.
-        merge: let current tables and sweeps follow a range; otherwise the caller does it later.
-        progress: is told how far a snapshot is.
+        database: The database to read from and write to.
+        seen: The survey on which the decision is based.
+        decision: The decision.
+        merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
+        progress: Called with the progress of a snapshot.
 
     Raises:
-        SourceUnavailableError, SourceError: the source could not be asked; what was committed stays.
-        FencedError: another run has written meanwhile; nothing is doubled.
+        SourceUnavailableError, SourceError: The source could not be queried; everything committed so far stays.
+        FencedError: Another run wrote in the meantime; nothing is written twice.
     """
     match decision:
         case Wait():
@@ -111,13 +114,13 @@ def execute(
 
 
 def refresh_current(database: Database) -> Merged:
-    """Bring every current table to the last complete cut, due or not; Spark starts only when one is behind."""
+    """Merge every current table up to the last complete cut, due or not; Spark starts only if one is behind."""
     seen = survey(database)
     return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
 
 
 def _range(database: Database, seen: Survey, decision: Range, *, merge: bool) -> Done:
-    """Read the range, then let follow what complete cuts hold; each step may be repeated (A6)."""
+    """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
     result = capture_range(database, seen, decision)
     signals = take_signals(database, seen.tables, result.offsets)
     for line in signals:

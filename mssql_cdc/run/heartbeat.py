@@ -1,6 +1,6 @@
-"""`heartbeat.action.query`: a statement on the source at every `heartbeat.interval.ms` (HB-03).
+"""`heartbeat.action.query`: runs a statement at the source every `heartbeat.interval.ms` (HB-03).
 
-Heartbeats are due at looks at the source, as in Debezium; nothing beats between them.
+As in Debezium, heartbeats are sent only when the connector polls the source, not between polls.
 """
 
 from __future__ import annotations
@@ -11,10 +11,18 @@ from mssql_cdc.capture.database import Database
 
 
 def beat(database: Database, last: datetime | None, now: datetime) -> datetime | None:
-    """Run the statement if it is due; when it ran last (None: never).
+    """Run the statement if it is due.
+
+    Args:
+        database: The database.
+        last: When the statement last ran; None: never.
+        now: The current time.
+
+    Returns:
+        When the statement last ran.
 
     Raises:
-        SourceUnavailableError, SourceError: it failed, which Debezium takes for fatal, too.
+        SourceUnavailableError, SourceError: The statement failed, which Debezium also treats as fatal.
     """
     settings = database.connector.streaming
     if not is_due(settings.heartbeat_interval_ms, last, now) or settings.heartbeat_query is None:
@@ -25,5 +33,5 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
 
 
 def is_due(interval_ms: int, last: datetime | None, now: datetime) -> bool:
-    """Whether the interval is over; an interval of 0 means no heartbeats."""
+    """Whether the interval has passed; an interval of 0 means no heartbeats."""
     return interval_ms > 0 and (last is None or now - last >= timedelta(milliseconds=interval_ms))

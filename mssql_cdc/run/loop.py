@@ -1,6 +1,6 @@
-"""Follows databases: look, decide, carry out, again. The command line and Dagster's runs use the same loop.
+"""Follows databases in a loop of survey, decision and execution, which the command line and Dagster runs share.
 
-`Follower.step` carries one decision out; `catch_up` ends at a defined point, `run_for` after a time.
+`Follower.step` executes one decision; `catch_up` ends at a defined position, `run_for` after a given time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
 IDLE_SECONDS = 0.5
-"""Pause between two looks at a source that has nothing new."""
+"""Pause between two polls of a source that has nothing new."""
 LOOK_AGAIN = timedelta(seconds=60)
-"""How often even a quiet database is surveyed: a table may have been put under CDC."""
+"""How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
 
 
 @dataclass
 class Follower:
-    """One database being followed: what the planner remembers, and what the last step did.
+    """One followed database: the planner's cursor and the result of the last step.
 
-    `snapshots`: take snapshots too; otherwise they are left to another run. `merge`: let current tables follow.
+    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables.
     """
 
     database: Database
@@ -49,16 +49,15 @@ class Follower:
     merge: bool = True
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
-    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _revived: bool = False
     _beaten: datetime | None = None
-    _known: set[int] = field(default_factory=set)
+    _known: set[int] = field(default_factory=set[int])
 
     def step(self) -> Done:
-        """Look, decide, carry it out; a quiet source is only asked whether it has captured anything.
+        """Survey, decide and execute; a quiet source is only asked whether it has captured anything.
 
-        Raises:
-            the errors of `survey` and `execute`; errors of tables are in the result.
+        The errors of `survey` and `execute` propagate; the result contains the errors of single tables.
         """
         now = datetime.now(UTC)
         if self.seen is not None and self.seen.offsets.rows:
@@ -84,7 +83,7 @@ class Follower:
         return done
 
     def _quiet(self, now: datetime) -> Done | None:
-        """The wait of a source that has captured nothing since the last step decided to wait."""
+        """Return a wait if the source has captured nothing since the last step decided to wait."""
         seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
         if seen is None or not waited or seen.facts.behind or now - seen.facts.now >= LOOK_AGAIN:
             return None
@@ -95,7 +94,7 @@ class Follower:
         return Done(wait, seen, offsets)
 
     def _say_notices(self, seen: Survey) -> None:
-        """Once per capture instance: matching every column of every table takes long."""
+        """Log notices once per capture instance because matching every column of every table is slow."""
         for table in seen.tables.values():
             if table.captured.newest.object_id not in self._known:
                 self._known.add(table.captured.newest.object_id)
@@ -104,12 +103,12 @@ class Follower:
 
     @property
     def hopeless(self) -> dict[TableId, MssqlCdcError]:
-        """Tables whose last error a second try would meet again."""
+        """Tables whose last error would occur again on a retry."""
         return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
 
 
 def show(database: Database, done: Done) -> None:
-    """Log what was done, a line each."""
+    """Log what was done, one line per fact."""
     if done.range is not None:
         names = [f"{table.name} {outcome.rows}" for table, outcome in done.range.tables.items() if outcome.rows]
         complete = done.range.row is not None and done.range.row.complete
@@ -121,13 +120,22 @@ def show(database: Database, done: Done) -> None:
         for table, note in done.snapshot.notes.items():
             database.log(f"{table}: {note}")
     for table, error in done.merged.errors.items():
-        database.log(f"{table}: the current table could not be merged and will be tried again: {error}")
+        database.log(f"{table}: the merge into the current table failed and will be retried: {error}")
     if isinstance(done.decision, Lost):
         database.log(done.decision.reason)
 
 
 def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
-    """Follow the databases in turn for so long (None: until interrupted); retriable errors are waited out."""
+    """Follow the databases in turn, and retry after retriable errors.
+
+    Args:
+        databases: The databases.
+        seconds: How long; None: until interrupted.
+
+    Raises:
+        DataLostError: Tables lost changes, or the source no longer shows them.
+        NotCaughtUpError: Tables failed too often.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     followers = [Follower(database) for database in databases]
     start(databases)
@@ -139,7 +147,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
                 done.raise_failure()
                 idle = idle and done.idle
             except (SourceUnavailableError, FencedError) as error:
-                follower.database.log(f"{error}; trying again")
+                follower.database.log(f"{error}; retrying")
         if idle:
             time.sleep(IDLE_SECONDS)
     for follower in followers:
@@ -149,12 +157,17 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
 def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
-    The point is E, the end of the log at the call, and what was captured when a scan had passed E. It is reached when
-    every streaming table has come to it and the current tables stand at a complete cut that holds it.
+    The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
+    reached when every streaming table has reached it and the current tables are at a complete cut that contains it.
+
+    Args:
+        databases: The databases.
+        timeout: The time limit in seconds.
 
     Raises:
-        SourceUnavailableError: the time is up; the message says what was waited for.
-        DataLostError: changes were lost at the source, of the tables that the message names.
+        SourceUnavailableError: The time ran out; the message says what was missing.
+        DataLostError: The tables in the message lost changes at the source.
+        NotCaughtUpError: Tables failed too often.
     """
     end = time.monotonic() + timeout
     start(databases)
@@ -183,7 +196,7 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
             what = last or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
-            raise SourceUnavailableError(f"Not caught up within {timeout:g} s; last waited for: {what}")
+            raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if last is not None or waits:
             time.sleep(IDLE_SECONDS)
     _raise_findings(follower)
@@ -192,18 +205,24 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
 
 
 def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
-    """What was captured once a scan had passed the mark; None as long as none has."""
+    """Return the captured position once a log scan has passed the mark; None until then."""
     with database.session() as session:
         if session.passed(mark):
             return session.captured()
         standing = session.standing()
-        # Without the right to see scans, a settled mapping row behind the mark proves the same.
+        # Without permission to see the log scans, a settled mapping row after the mark proves the same.
         settled = standing.settled is not None and standing.settled >= mark.lsn
         return standing.captured if settled else None
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
-    """Whether every streaming member has come to the goal and no snapshot is open; hopeless tables aside."""
+    """Whether every streaming member has reached the goal and no snapshot is open.
+
+    Args:
+        seen: The survey.
+        goal: The position to reach.
+        hopeless: Tables to ignore because a retry cannot help them.
+    """
     for member in seen.facts.members:
         if member.table in hopeless:
             continue
@@ -218,7 +237,7 @@ def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
 
 
 def _current(database: Database, done: Done) -> bool:
-    """Bring the current tables to the last cut, sweeps included; whether nothing was left to do."""
+    """Merge the current tables up to the last cut and run due sweeps; return whether nothing is left to do."""
     tables, history = done.seen.tables, done.seen.history
     merged = merge_now(database, tables, done.offsets, history)
     merged.raise_failure()
@@ -227,11 +246,11 @@ def _current(database: Database, done: Done) -> bool:
 
 
 def _raise_findings(follower: Follower) -> None:
-    """Raise what makes the lake differ from the source, although the loop has done all it can.
+    """Raise an error if the lake differs from the source although the loop has done everything it can.
 
     Raises:
-        DataLostError: tables lost changes, or are not shown by the source any more.
-        NotCaughtUpError: tables were given up.
+        DataLostError: Tables lost changes, or the source no longer shows them.
+        NotCaughtUpError: Tables failed too often.
     """
     database = follower.database
     for gaps in open_gaps(database.layout, database.storage).values():
@@ -245,4 +264,4 @@ def _raise_findings(follower: Follower) -> None:
         raise DataLostError(f"{names}. A blocking snapshot repairs tables that the source still captures")
     if stand.failed:
         names = "; ".join(f"{table}: {reason}" for table, reason in stand.failed.items())
-        raise NotCaughtUpError(f"Given up, and tried again at the next start: {names}")
+        raise NotCaughtUpError(f"Tables failed too often and will be retried at the next start: {names}")

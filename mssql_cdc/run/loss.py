@@ -1,6 +1,6 @@
-"""What happens when changes are lost: the ledger, the tables' status, and the next epoch (rules A7, A9).
+"""Records lost changes: the ledger, the tables' status, and the next epoch (rules A7, A9).
 
-The planner says that something is lost; here it is written down. Nothing is repaired here: a snapshot does that.
+The planner detects a loss; this module records it. A snapshot repairs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from mssql_cdc.schema import TableId, TableSchema
 
 
 def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
-    """The gaps into the ledger, then the tables' status `lost`: a crash between the two finds the same gaps again."""
+    """Record the gaps in the ledger, then set the tables' status to `lost`.
+
+    After a crash between the two, the next survey finds the same gaps again.
+
+    Args:
+        database: The database.
+        seen: The survey that found the loss.
+        decision: The losses.
+    """
     gaps = [
         Gap(
             loss.table.text,
@@ -37,10 +45,10 @@ def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
 
 
 def write_restore(database: Database, seen: Survey) -> list[TableId]:
-    """The ledger of a source that went back in time: every table's changes from its position on.
+    """Record the gaps of a source that went back in time: every table's changes after its position.
 
-    What the lake holds beyond the moment that the source went back to never happened there, and what happened since
-    is not known to any change log. Returns the tables of which this was not known before.
+    Everything that the lake holds beyond the restore point never happened in the source's new history, and no change
+    log contains what has happened since. Returns the tables whose gap was not recorded before.
     """
     reason = seen.facts.restored or ""
     gaps = [
@@ -54,17 +62,20 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
 
 
 def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
-    """Go on with a source that went back in time: its tables begin anew, their rows are read again and swept.
+    """Resume with a source that went back in time: its tables start over, and their rows are re-snapshotted and swept.
 
-    `by` is who decided it, which acknowledges the gaps; None: `snapshot.mode` did, and they stay open.
+    Args:
+        database: The database.
+        seen: The survey that found the restore.
+        by: Who decided to resume, which acknowledges the gaps; None: `snapshot.mode` did, and the gaps stay open.
 
     Raises:
-        ConfigurationError: the source did not go back in time.
-        FencedError: another run has begun the epoch.
+        ConfigurationError: The source did not go back in time.
+        FencedError: Another run has started the epoch.
     """
     if not seen.facts.restored:
         raise ConfigurationError(
-            f"{database.catalog}: the source still has the history that the lake knows; there is no epoch to begin"
+            f"{database.catalog}: the history of the source matches the lake; there is no epoch to begin"
         )
     write_restore(database, seen)
     epoch = seen.offsets.epoch + 1
@@ -77,9 +88,18 @@ def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
 
 
 def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: str) -> list[Gap]:
-    """Acknowledge the open gaps of these tables (None: of all); what was acknowledged.
+    """Acknowledge the open gaps of these tables.
 
-    Tables that the source no longer captures are given up for good: a later capture of them begins with a snapshot.
+    Tables that the source no longer captures are excluded permanently: if they are captured again later, they start
+    with a snapshot.
+
+    Args:
+        database: The database.
+        tables: The tables; None: all.
+        by: Who acknowledges the gaps.
+
+    Returns:
+        The acknowledged gaps.
     """
     names = None if tables is None else {table.text for table in tables}
     found = acknowledge_gaps(database.layout, names, by=by, run_id=database.run_id, storage=database.storage)
@@ -92,7 +112,16 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
 
 
 def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> list[Gap]:
-    """The same for tables by name, or by an expression on names; names that mean none here are passed over."""
+    """Acknowledge the open gaps of tables given by name or by regular expression.
+
+    Args:
+        database: The database.
+        names: Names or regular expressions; those that match no table of this database are ignored. Empty: all tables.
+        by: Who acknowledges the gaps.
+
+    Returns:
+        The acknowledged gaps.
+    """
     if not names:
         return acknowledge(database, None, by=by)
     known = {v[-1].table_id.parts: v[-1].table_id for v in _history(database).values()}
@@ -101,12 +130,12 @@ def acknowledge_named(database: Database, names: Collection[str], *, by: str) ->
 
 
 def is_restored(database: Database) -> bool:
-    """Whether the source went back in time, and nobody has gone on with it yet."""
+    """Whether the source went back in time and capture has not been resumed yet."""
     return survey(database, quick=True).facts.restored is not None
 
 
 def go_on_after_restore(database: Database, *, by: str) -> Offsets:
-    """Somebody's decision to go on with a source that went back in time (`begin_epoch`)."""
+    """Resume with a source that went back in time, by an operator's decision (`begin_epoch`)."""
     return begin_epoch(database, survey(database), by=by)
 
 

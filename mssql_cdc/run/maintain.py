@@ -1,6 +1,6 @@
-"""Keeping a database's tables readable: small files joined, files that no version needs removed.
+"""Maintains a database's tables: compacts small files and removes files that no retained version needs.
 
-Harmless beside capture: nothing here changes a row, a position or the fence (rule A5 knows these operations).
+It is safe while capture runs: it changes no row, no position and no fence (rule A5 allows these operations).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ OWN_TABLES = ("offsets", "schema_history", "transactions", "signals", "notificat
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What was done to one table: files before and after, of those that were joined.
+    """The result for one table: the number of compacted files before and after.
 
-    `busy`: another run was writing to it, so that it is left for the next time.
+    `busy`: another run was writing to the table, so it was skipped until the next time.
     """
 
     name: str
@@ -33,16 +33,18 @@ class Maintained:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line for the operator."""
         if self.busy:
-            return f"{self.name}: left for the next time, another run is writing to it"
-        return f"{self.name}: {self.removed} files joined to {self.added}" if self.removed else f"{self.name}: in order"
+            return f"{self.name}: skipped because another run is writing to it"
+        if not self.removed:
+            return f"{self.name}: nothing to compact"
+        return f"{self.name}: {self.removed} files compacted to {self.added}"
 
 
 def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
-    """Every table of the database, one after the other; several runs of it at once only repeat work.
+    """Maintain every table of the database, one after another; concurrent calls only repeat work.
 
-    Spark is used for tables with rows of the source, since current tables have deletion vectors.
+    Tables with source rows are maintained with Spark because current tables have deletion vectors.
     """
     for name in OWN_TABLES:
         uri = database.layout.own(name)

@@ -1,6 +1,6 @@
-"""What a range measured for one table: one row per metric, shown by the command line and by Dagster alike.
+"""The metrics of a range for one table, which the command line and Dagster show.
 
-To add a metric, add a row. A metric is a value or None, which is not shown.
+To add a metric, add a row to `RANGE_METRICS`. A metric whose value is None is not shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RANGE_METRICS = (
 
 
 def range_metrics(outcome: TableOutcome) -> dict[str, Any]:
-    """The metrics of a table's part of a range, by name."""
+    """Return the metrics of a table's part of a range, by name."""
     return {metric.name: metric.of(outcome) for metric in RANGE_METRICS}
 
 

@@ -1,6 +1,6 @@
-"""The short look of a quiet tick: `_offsets` and one question to the source, where a whole survey costs far more.
+"""The cheap check of a quiet tick: `_offsets` and one query to the source, instead of a far more expensive survey.
 
-It cannot see a table that was put under CDC meanwhile: the caller makes a survey from time to time all the same.
+It cannot detect that CDC was enabled on another table, so the caller must still run a survey from time to time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from mssql_cdc.plan.decisions import Wait
 
 
 def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
-    """The reason to wait when nothing has happened since the last complete cut, else None; and what was looked at.
+    """Return the reason to wait if nothing has happened since the last complete cut, else None; and the offsets.
 
     Raises:
-        SourceUnavailableError, SourceError: the source could not be asked.
+        SourceUnavailableError, SourceError: The source could not be queried.
     """
     offsets = load_offsets(database.layout, database.storage)
     cut = offsets.last_cut()

@@ -1,4 +1,4 @@
-"""Reads a range that was asked for by its partition key: by the sensor, an operator in the UI, a backfill."""
+"""Reads a range that the sensor, an operator in the UI or a backfill requested by its partition key."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from mssql_cdc.schema import TableId
 def read_range(
     database: Database, key: str, choose: Callable[[Survey], Collection[TableId]], *, retry_failed: bool
 ) -> list[Done]:
-    """Read what is left of the range `key`; at least one result, several when a table changes its capture instance.
+    """Read the unread rest of the range `key`.
 
     Args:
-        database: where to read and to write.
-        key: the range's partition key.
-        choose: the tables that are meant, from what is captured now.
-        retry_failed: take tables that were given up for streaming ones.
+        database: The database to read from and write to.
+        key: The range's partition key.
+        choose: Selects the tables from the survey.
+        retry_failed: Treat tables with status `failed` as streaming.
+
+    Returns:
+        At least one result; several if a table switches its capture instance within the range.
 
     Raises:
         ValueError: `key` is not the key of a range.
-        StaleReaderError: the source does not show the end of the range (yet).
-        SourceRestoredError: the key belongs to another history of the source.
+        StaleReaderError: The source does not show the end of the range (yet).
+        SourceRestoredError: The key belongs to another history of the source.
     """
     results: list[Done] = []
     while True:
@@ -40,7 +43,7 @@ def read_range(
         if (read is not None and read.failed) or decision.range.to >= LsnRange.parse(key).to:
             break
     if not results:
-        reason = f"nothing of {key} is left to read"
+        reason = f"{key} has nothing left to read"
         merge = Merge(seen.facts.due, seen.facts.cut_number, reason) if seen.facts.due else Wait(reason)
         results.append(execute(database, seen, merge))
     return results

@@ -1,4 +1,4 @@
-"""How the tables of a database stand: which may lack rows, and why. For exit codes, `check` and Dagster alike."""
+"""The state of a database's tables: which ones may lack rows, and why; used for exit codes, `check` and Dagster."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from mssql_cdc.capture.survey import Survey
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Tables (`TableId.text`) whose rows in the lake may not be the source's, with the reason.
+    """Tables (`TableId.text`) whose rows in the lake may differ from the source's, with the reason.
 
-    `missing` tables lost changes or are not shown by the source any more; `failed` ones were given up after several
-    attempts.
+    `missing` tables lost changes or are no longer shown by the source; `failed` ones failed several attempts.
     """
 
     missing: Mapping[str, str]
@@ -21,7 +20,7 @@ class Standings:
 
 
 def standings(seen: Survey) -> Standings:
-    """How the tables stood at this look."""
+    """Return the state of the tables in this survey."""
     entries = seen.offsets.entries
     missing = {name: entry.reason or "changes were lost" for name, entry in entries.items() if entry.status == "lost"}
     missing |= {absent.table.text: absent.reason for absent in seen.facts.absent}

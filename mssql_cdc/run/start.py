@@ -1,7 +1,7 @@
-"""What a connector does when it starts: it counts its tables, and asks for the snapshot of `snapshot.mode=always`.
+"""The start of a connector: counts its tables and requests the snapshot of `snapshot.mode=always`.
 
-A start is an operator's act: the call of `mssql-cdc run`, or switching the sensor on. A daemon that comes up again
-starts nothing, nor does a new run of Dagster.
+A start is an operator's action: calling `mssql-cdc run` or turning the sensor on. Neither a restart of the Dagster
+daemon nor a new Dagster run is a start.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _START = "start-"
 
 
 def start(databases: Sequence[Database]) -> None:
-    """Start the connector that these databases belong to.
+    """Start the connector to which these databases belong.
 
     Raises:
-        ConfigurationError: it has more tables than `guardrail.collections.max` allows.
+        ConfigurationError: It has more tables than `guardrail.collections.max` allows.
     """
     if databases and databases[0].connector.guardrail.max_tables is not None:
         tables = 0
@@ -36,31 +36,36 @@ def start(databases: Sequence[Database]) -> None:
 
 
 def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> None:
-    """Say, or refuse, that the connector has more captured tables than it may.
+    """Warn or fail if the connector has more captured tables than `guardrail.collections.max` allows.
 
-    Tables that are under CDC are counted; Debezium 3.3.1 also counts those that pass the filters and are not.
+    This counts CDC-enabled tables; Debezium 3.3.1 also counts tables that pass the filters but are not CDC-enabled.
+
+    Args:
+        connector: The configuration.
+        tables: The number of captured tables.
+        warn: Receives the warning.
 
     Raises:
-        ConfigurationError: there are more, and `guardrail.collections.limit.action` is `fail`.
+        ConfigurationError: There are more, and `guardrail.collections.limit.action` is `fail`.
     """
     most = connector.guardrail.max_tables
     if most is None or tables <= most:
         return
-    text = f"{connector.topic_prefix}: {tables} captured tables, guardrail.collections.max allows {most}"
+    text = f"{connector.topic_prefix}: {tables} captured tables, but guardrail.collections.max allows {most}"
     if connector.guardrail.fail:
         raise ConfigurationError(f"{text}; narrow table.include.list, or raise the limit")
     warn(text)
 
 
 def snapshot_at_start(database: Database) -> None:
-    """Ask for a snapshot of the tables that the lake knows; those that it does not know get their first one anyway."""
+    """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway."""
     if database.connector.snapshot.mode != "always":
         return
     offsets = load_offsets(database.layout, database.storage)
     if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
-        return  # That of the last start has not begun yet.
+        return  # The snapshot requested by the last start has not begun yet.
     tables = database.connector.filters.tables
-    names = []
+    names: list[str] = []
     for text, versions in load_history(database.layout, database.storage).versions.items():
         name = versions[-1].table_id.parts
         entry = offsets.entry(text)

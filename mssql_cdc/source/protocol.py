@@ -203,15 +203,19 @@ class CheckSession(Protocol):
         ...
 
 
+class CheckSource(Protocol):
+    """What `check` needs of a kind of source, beside what capture needs."""
+
+    def check_session(self, catalog: str) -> AbstractContextManager[CheckSession]:
+        """A session for a check of one database."""
+        ...
+
+
 class Source(Protocol):
     """A kind of source under one connector."""
 
     def session(self, catalog: str) -> AbstractContextManager[SourceSession]:
         """A session on one database."""
-        ...
-
-    def check_session(self, catalog: str) -> AbstractContextManager[CheckSession]:
-        """A session for a check of one database."""
         ...
 
     def change_reader(

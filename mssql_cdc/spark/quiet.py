@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 _OUTPUTS = (1, 2)
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def hushed() -> Generator[None, None, None]:
     """Processes that start inside, and this one meanwhile, print into a file; it is shown when the block fails.
 
     A process keeps the file for as long as it lives.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +74,7 @@ class SparkSettings:
     memory: str = "2g"
     jars: str | None = None
     short_lived: bool = True
-    confs: Mapping[str, str] = field(default_factory=dict)
+    confs: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def from_environment(
@@ -149,7 +149,9 @@ def verify_session(session: SparkSession) -> None:
 
 
 @contextmanager
-def private_session(session: SparkSession, confs: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def private_session(
+    session: SparkSession, confs: Mapping[str, str] | None = None
+) -> Generator[SparkSession, None, None]:
     """A session of its own on the same application, with `confs` set until the block ends.
 
     For MERGE, OPTIMIZE and ALTER: their txn and userMetadata are session confs, and one that leaks makes a later

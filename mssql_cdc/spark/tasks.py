@@ -65,7 +65,8 @@ def run_tasks(
         import pyarrow as pa
 
         for batch in batches:
-            numbers = [order[place] for place in batch.column(0).to_pylist()]
+            places: list[int] = batch.column(0).to_pylist()
+            numbers = [order[place] for place in places]
             rows = [_row(number, listed[number], function) for number in numbers]
             yield pa.RecordBatch.from_pylist(rows, schema=_arrow_result())
 

@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench`. Every figure comes with one from the same run that it is to be held against."""
+"""Benchmarks: `make bench`. Every figure is reported with a reference figure from the same run."""

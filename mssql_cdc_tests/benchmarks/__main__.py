@@ -1,4 +1,4 @@
-"""`make bench`: prints a table of figures; `ARGS="sandbox"` or `ARGS="connector --rows 100000"` for a part of them."""
+"""`make bench`: prints a table of figures; `ARGS="sandbox"` or `ARGS="connector --rows 100000"` for some of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
 def main() -> None:
-    """Runs the chosen benchmarks, each on sandboxes of its own."""
+    """Run the selected benchmarks, each on its own sandboxes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(PARTS)} (default: both)")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the large table (default: %(default)s)")

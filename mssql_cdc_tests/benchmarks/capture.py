@@ -1,7 +1,7 @@
-"""How fast rows come into the lake: a snapshot of one large table, changes in many, a warm tick over fifty tables.
+"""Capture rates: a snapshot of one large table, changes in many tables, a warm tick over fifty tables.
 
-Beside them, from the same server in the same run: the bare arrow-odbc fetch of the same rows, and the genuine Debezium
-reading the same database into nothing.
+References from the same server in the same run: a plain arrow-odbc fetch of the same rows, and the real Debezium
+reading the same database and discarding the records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import arrow_odbc
+from arrow_odbc.read_arrow_batches_from_odbc import read_arrow_batches_from_odbc
 
 from mssql_cdc_tests.benchmarks import measure
 from mssql_cdc_tests.benchmarks.measure import Figure, rate
@@ -28,7 +28,7 @@ TICK_ROWS = 100
 
 
 def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: int) -> Iterator[Figure]:
-    """One table of `rows` rows, then `changes` inserts over twenty tables, each through `run --until-caught-up`."""
+    """Capture one table of `rows` rows, then `changes` inserts over twenty tables, with `run --until-caught-up`."""
     per_table = changes // CHANGED_TABLES
     tables = {"large": rows, **{f"t{i}": 0 for i in range(CHANGED_TABLES)}}
     create_database(server, "bench", tables)
@@ -62,7 +62,7 @@ def snapshot_and_changes(server: Server, folder: Path, *, rows: int, changes: in
 
 
 def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
-    """A tick over fifty changed tables on a warm session, split into its parts."""
+    """Measure a tick over fifty changed tables on a warm session, split into its parts."""
     from mssql_cdc.config import load_connector
     from mssql_cdc.run.databases import open_databases
     from mssql_cdc.run.loop import Follower, catch_up
@@ -74,7 +74,8 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
     with open_databases(connector, warehouse=str(folder / "ticks"), quiet=True, lasting=True) as databases:
         catch_up(databases, timeout=600)
         follower = Follower(databases[0], merge=False)
-        for turn in range(3):  # the first turns warm the JVM's code; the last one counts
+        turns: list[tuple[float, dict[str, float]]] = []
+        for turn in range(3):  # the first rounds warm up the JVM; only the last one counts
             with server.connect("ticks") as connection:
                 for number in range(TICK_TABLES):
                     change(connection, f"t{number}", first=1 + turn * TICK_ROWS, rows=TICK_ROWS)
@@ -82,14 +83,15 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
             with timed() as parts:
                 started = time.perf_counter()
                 follower.step()
-                whole = time.perf_counter() - started
+                turns.append((time.perf_counter() - started, parts))
+    whole, parts = turns[-1]
     shown = ", ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
     yield Figure(f"warm tick over {TICK_TABLES} tables of {TICK_ROWS} changes", f"{whole:.2f} s: {shown}")
 
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Adds up the seconds spent in the parts of a tick."""
+    """Accumulates the seconds spent in the parts of a tick."""
     import mssql_cdc.capture.range as capture
     import mssql_cdc.run.loop as loop
 
@@ -119,7 +121,7 @@ def _timed(function: Callable[..., Any], spent: dict[str, float], part: str) -> 
 
 def _bare_fetch(server: Server, query: str) -> float:
     started = time.perf_counter()
-    reader = arrow_odbc.read_arrow_batches_from_odbc(
+    reader = read_arrow_batches_from_odbc(
         query, connection_string=server.odbc("bench"), batch_size=65_535, max_text_size=200, max_binary_size=200
     )
     assert reader is not None
@@ -129,7 +131,7 @@ def _bare_fetch(server: Server, query: str) -> float:
 
 
 def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterator[Figure]:
-    """The genuine Debezium over the same database: its snapshot and its streaming, records thrown away."""
+    """Measure the real Debezium on the same database: snapshot and streaming, records discarded."""
     try:
         debezium_jars()
     except OracleUnavailableError as error:
@@ -166,7 +168,7 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
 
 @contextmanager
 def _engine(properties: dict[str, str], folder: Path) -> Iterator[DebeziumEngine]:
-    """The genuine Debezium in a JVM of its own, its records only counted."""
+    """The real Debezium in its own JVM; its records are only counted."""
     with (
         DebeziumMachine(folder) as machine,
         DebeziumEngine(machine, properties, folder, keep_records=False) as engine,

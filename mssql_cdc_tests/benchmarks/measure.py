@@ -1,4 +1,4 @@
-"""Figures, running a command while watching its memory, and reading times back from Delta logs."""
+"""Figures, measuring the memory of a command, and reading times from Delta logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Figure:
 
 
 def rate(count: int, seconds: float) -> str:
-    """`count` of something done in so many seconds."""
+    """A rate: `count` operations in this many seconds."""
     return f"{count / seconds:,.0f} a second ({seconds:.1f} s)"
 
 
@@ -36,7 +36,7 @@ class Measured:
 
 
 def run(command: Sequence[str], *, log: Path) -> Measured:
-    """Runs the command to its end; raises with the end of its log when it fails."""
+    """Run the command to completion; raise an error with the end of its log if it fails."""
     started = time.time()
     with log.open("w") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
@@ -55,7 +55,7 @@ def run(command: Sequence[str], *, log: Path) -> Measured:
 
 
 def commits(folder: Path, *, since: float = 0.0) -> list[float]:
-    """When change logs below `folder` got rows after `since`, oldest first (Unix times)."""
+    """The Unix times after `since` at which change logs below `folder` got rows, oldest first."""
     times = []
     for commit in folder.rglob("changes/_delta_log/*.json"):
         actions = [json.loads(line) for line in commit.read_text().splitlines()]

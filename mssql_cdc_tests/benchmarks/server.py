@@ -1,4 +1,4 @@
-"""The sandbox as a process of its own, filled for a benchmark; so that server and connector never share a GIL."""
+"""The sandbox in a separate process, filled for a benchmark, so that server and connector never share a GIL."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Server:
 
 @contextmanager
 def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[Server]:
-    """Starts a sandbox and stops it at the end."""
+    """Start a sandbox and stop it at the end."""
     command = ["mssql_sandbox", "--port", "0", "--capture-interval", str(capture_interval)]
     with started(command, folder, "sandbox") as server:
         yield server
@@ -61,7 +61,7 @@ def sandbox(folder: Path, *, capture_interval: float = 0.2) -> Iterator[Server]:
 
 @contextmanager
 def started(command: Sequence[str], folder: Path, name: str) -> Iterator[Server]:
-    """Starts `python -m command --ready-file …`, waits until it accepts clients, and stops it at the end."""
+    """Start `python -m command --ready-file …`, wait until it accepts clients, and stop it at the end."""
     ready, log_file = folder / f"{name}.json", folder / f"{name}.log"
     ready.unlink(missing_ok=True)
     with log_file.open("w") as log:
@@ -81,7 +81,7 @@ def started(command: Sequence[str], folder: Path, name: str) -> Iterator[Server]
 
 
 def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
-    """A database with CDC whose tables hold so many rows of twelve columns each; the rows come before the capture."""
+    """A CDC-enabled database whose tables hold this many rows of twelve columns, inserted before CDC was enabled."""
     with server.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}")
     with server.connect(name) as connection:
@@ -99,7 +99,7 @@ def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
 
 
 def fill_numbers(connection: pyodbc.Connection, most: int, *, above: int = 0) -> None:
-    """`dbo.numbers`: from `above` (0: a new table) to `most`, at least 10,000, rounded up to full blocks."""
+    """Fill `dbo.numbers` from `above` (0: a new table) to `most`, at least 10,000, rounded up to full blocks."""
     if not above:
         connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
     block = "a.v + 10 * b.v + 100 * c.v + 1000 * d.v + 1"
@@ -109,7 +109,7 @@ def fill_numbers(connection: pyodbc.Connection, most: int, *, above: int = 0) ->
 
 
 def change(connection: pyodbc.Connection, table: str, *, first: int, rows: int) -> None:
-    """So many inserts into the table, in transactions of 500 rows."""
+    """Insert this many rows into the table, in transactions of 500 rows."""
     for start in range(first, first + rows, 500):
         last = min(start + 499, first + rows - 1)
         connection.execute(
@@ -118,7 +118,7 @@ def change(connection: pyodbc.Connection, table: str, *, first: int, rows: int) 
 
 
 def connector_file(server: Server, database: str, folder: Path) -> Path:
-    """A connector for the database; returns its file."""
+    """Write a connector for the database and return its file."""
     path = folder / f"{database}.json"
     config = {
         "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",

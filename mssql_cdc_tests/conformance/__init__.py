@@ -1,1 +1,1 @@
-"""Tests that hold our behaviour beside the genuine Debezium."""
+"""Tests that compare the records with those of the real Debezium."""

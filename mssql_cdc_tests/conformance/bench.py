@@ -1,4 +1,4 @@
-"""One source and everybody who reads it at once: the genuine Debezium in several versions and modes, and ours."""
+"""One source with concurrent readers: the real Debezium in several versions and modes, and this connector."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Records = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A genuine Debezium: its version and what it is told beside what all are told."""
+    """A real Debezium: its version and its additional properties."""
 
     properties: Mapping[str, str]
     version: str = ORACLE
@@ -40,25 +40,25 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What everybody emitted, by the reader's name; ours only for the configurations that it was asked for."""
+    """The records of all readers by name; those of this connector only for the requested configurations."""
 
     theirs: Mapping[str, list[Record]]
     ours: Mapping[str, Records]
 
     def plain(self, name: str) -> Records:
-        """A genuine Debezium's records in the shape of ours."""
+        """The records of a real Debezium in the format of this connector."""
         return [plain(record) for record in self.theirs[name]]
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A running server, and a folder for everything that the connectors keep."""
+    """A running server, and a folder for the connectors' state."""
 
     server: SandboxProcess
     folder: Path
 
     def walk(self, readers: Mapping[str, Reader], configurations: Mapping[str, Mapping[str, str]]) -> Seen:
-        """Play the scenario in front of these genuine Debeziums, and of ours in these configurations."""
+        """Run the scenario while these Debeziums read, and this connector in these configurations."""
         self._execute(("CREATE DATABASE " + DATABASE,), database="master")
         self._execute(SETUP)
         self._wait_for_capture()
@@ -94,7 +94,7 @@ class Bench:
         }
 
     def _properties(self, more: Mapping[str, str]) -> dict[str, str]:
-        """What both connectors are told."""
+        """The common properties of both connectors."""
         return {
             "topic.prefix": "server1",
             "database.hostname": self.server.host,
@@ -110,7 +110,7 @@ class Bench:
         }
 
     def _execute(self, batches: Iterable[str], *, database: str = DATABASE) -> list[Any]:
-        """Run batches in autocommit; the rows of the last one that had any."""
+        """Run batches in autocommit mode and return the rows of the last one that had any."""
         text = (
             f"DRIVER=FreeTDS;SERVER={self.server.host};PORT={self.server.port};TDS_Version=7.4;ClientCharset=UTF-8;"
             f"UID={self.server.user};PWD={{{self.server.password}}};DATABASE={database}"
@@ -126,7 +126,7 @@ class Bench:
         return rows
 
     def _wait_for_capture(self) -> None:
-        """Wait until everything that is committed now has been captured: a row in a table of its own comes through."""
+        """Wait until everything committed so far has been captured, using a row in a separate table."""
         deadline = time.monotonic() + WAIT_SECONDS
         self._execute(("INSERT INTO dbo.marker DEFAULT VALUES",))
         statement = (
@@ -139,14 +139,14 @@ class Bench:
             time.sleep(0.05)
 
     def _capture(self, configurations: Mapping[str, Mapping[str, str]]) -> None:
-        """Our connector in every configuration, until it has caught up."""
+        """Run this connector in every configuration until it has caught up."""
         for name, properties in configurations.items():
             told = self._properties(properties) | {"delta.warehouse": str(self.folder / f"lake-{name}")}
             self._config(name).write_text(json.dumps(told))
             self._command(name, "run", "--until-caught-up", "--timeout", str(WAIT_SECONDS))
 
     def _records(self, name: str) -> Records:
-        """What our connector renders."""
+        """The records that this connector renders."""
         output = self.folder / f"{name}.jsonl"
         self._command(name, "records", "--output", str(output))
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
@@ -164,7 +164,7 @@ def _count(records: list[Record], op: str) -> int:
 
 
 def _is_over(records: list[Record]) -> bool:
-    """Whether the last row has come; metadata of its transaction may stand beside it."""
+    """Whether the last row has arrived; metadata of its transaction may accompany it."""
     return any(_is_last(record) for record in records[-3:])
 
 

@@ -1,4 +1,4 @@
-"""Two lists of records as equal as they can be: what only says when and by which version is masked."""
+"""Compares two lists of records; fields that depend only on processing time and version are masked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMES = ("ts_ms", "ts_us", "ts_ns")
 
 
 def plain(record: Record) -> dict[str, Any]:
-    """A record of the genuine Debezium in the shape of ours."""
+    """A record of the real Debezium in the format of this connector."""
     found = asdict(record)
     return {
         "topic": found["topic"],
@@ -40,7 +40,7 @@ def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
     source = value.get("source")
     if source is not None:
         source["version"] = "<version>"
-        # The oracle's converter shows NULLs instead of defaults, also where `snapshot` is unset and "false" by default.
+        # The oracle's converter shows NULL instead of defaults, even if `snapshot` is unset and "false" by default.
         source["snapshot"] = source["snapshot"] or "false"
         if source["snapshot"] != "false" or "tableChanges" in value:
             source.update(dict.fromkeys(TIMES, "<time>"))
@@ -49,7 +49,7 @@ def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines about what differs, in order; none when the lists are equal."""
+    """Lines that describe the differences, in order; none if the lists are equal."""
     found = []
     for place in range(max(len(ours), len(theirs))):
         own = comparable(ours[place]) if place < len(ours) else {}

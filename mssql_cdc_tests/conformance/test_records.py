@@ -1,6 +1,6 @@
-"""Our records are the genuine Debezium's, record by record, for the same changes of the same source.
+"""The records equal those of the real Debezium, one by one, for the same changes of the same source.
 
-And the genuine Debezium in other versions and modes reads the stand-in server as 3.3.1 does through CDC's functions.
+The real Debezium in other versions and modes reads the stand-in server like 3.3.1 does through CDC's functions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ UNKNOWN = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1
 
 @pytest.fixture(scope="module")
 def readers() -> dict[str, Reader]:
-    """Every genuine Debezium that takes part."""
+    """Every real Debezium that takes part."""
     found = {name: Reader(properties) for name, properties in CONFIGURATIONS.items()}
     found |= {REFERENCE: Reader(_ISO), **OTHERS}
     try:
@@ -66,7 +66,7 @@ def readers() -> dict[str, Reader]:
 
 @pytest.fixture(scope="module")
 def seen(readers: dict[str, Reader], spark: object, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """One walk of the scenario, watched by all: it is by far the most of the work."""
+    """One run of the scenario that all readers share, because it is by far most of the work."""
     folder = tmp_path_factory.mktemp("conformance")
     with sandbox_process(folder, "--capture-interval", "0.1") as server:
         return Bench(server, folder).walk(readers, CONFIGURATIONS)
@@ -74,7 +74,7 @@ def seen(readers: dict[str, Reader], spark: object, tmp_path_factory: pytest.Tem
 
 @pytest.mark.feature("EVT-06", "TXN-04", "SCH-08")
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_records_equal_the_genuine_debeziums(configuration: str, seen: Seen):
+def test_records_equal_those_of_the_real_debezium(configuration: str, seen: Seen):
     assert differences(seen.ours[configuration], seen.plain(configuration)) == []
 
 
@@ -87,7 +87,7 @@ def test_debezium_reads_the_same_changes_in_every_version_and_query_mode(reader:
 
 
 def _changes(records: list[Record]) -> list[dict[str, Any]]:
-    """What happened to rows, with its place in the source's log."""
+    """The row changes with their positions in the source's log."""
     found = [record for record in records if isinstance(record.value, dict) and record.value.get("op") in {*"cud"}]
     return [
         {

@@ -1,1 +1,1 @@
-"""What Dagster shows and does: definitions, sensor, runs, launchpad, a whole instance."""
+"""Tests of the Dagster integration: definitions, sensor, runs, launchpad, a whole instance."""

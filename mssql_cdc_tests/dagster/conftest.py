@@ -1,4 +1,4 @@
-"""One stand-in server, and an instance of Dagster for each test of this folder."""
+"""One stand-in server for this folder, and a Dagster instance for each test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
 
 @pytest.fixture
 def shop(server: dict[str, Any]) -> Iterator[Shop]:
-    """A database under CDC whose capture job is stopped: `Shop.scan` captures."""
+    """A CDC-enabled database whose capture job is stopped: `Shop.scan` captures."""
     with ExitStack() as stack:
         yield stack.enter_context(open_shop(server))
 
@@ -43,13 +43,13 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def locate(shop: Shop, instance: dg.DagsterInstance, tmp_path: Path) -> Callable[..., Location]:
-    """Makes the code location over the shop as its tables are now."""
+    """Builds a code location for the shop's current tables."""
     return lambda **more: Location.of(shop, tmp_path, instance, **more)
 
 
 @pytest.fixture
 def streaming(shop: Shop, locate: Callable[..., Location]) -> Location:
-    """Two tables that stream from now on, nothing read yet."""
+    """Two tables that stream from now on; nothing has been read yet."""
     shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
     shop.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
     location = locate(snapshot_mode="no_data")

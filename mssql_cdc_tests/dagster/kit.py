@@ -1,4 +1,4 @@
-"""One connector in Dagster against the stand-in server: its definitions, an instance, ticks and runs."""
+"""Runs one connector in Dagster against the stand-in server: definitions, an instance, ticks and runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.lsn import snapshot_key
-from mssql_cdc.plan.facts import Cursor
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
@@ -25,7 +24,7 @@ PASSWORD = "Pa$$-that-nobody-may-see"
 
 
 def connector(name: str = "server1", database: str = "shop", **properties: Any) -> Connector:
-    """A connector that no test of definitions ever connects."""
+    """A connector for tests of definitions, which never connect."""
     return connector_from_mapping(
         name,
         {
@@ -50,7 +49,7 @@ def table(name: str, *columns: str, schema: str = "dbo", database: str = "shop",
 
 @dataclass
 class Location:
-    """A code location over one database of the stand-in server, and the instance that it runs in."""
+    """A code location for one database of the stand-in server, and the instance in which it runs."""
 
     shop: Shop
     folder: Path
@@ -74,7 +73,7 @@ class Location:
         known: Collection[str] | None = None,
         **more: Any,
     ) -> Location:
-        """The location as it would be loaded now; `known` limits its table list."""
+        """Load the location in its current state; `known` limits its table list."""
         properties = {
             "topic.prefix": "test",
             "database.hostname": shop.connection.hostname,
@@ -109,7 +108,7 @@ class Location:
         return Setup.of(self.connector, self.shop.catalog, ()).open()
 
     def reloaded(self, **more: Any) -> Location:
-        """The same location with other properties; the sensor goes on with its cursor."""
+        """The same location with other properties; the sensor keeps its cursor."""
         properties = {name.replace("_", "."): str(value) for name, value in more.items()}
         made = connector_from_mapping("test", {**_texts(self.connector), **properties})
         definitions = build_definitions(made, tables=self.tables)
@@ -119,7 +118,7 @@ class Location:
     def launch(
         self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
     ) -> dg.DagsterRun:
-        """A run as the daemon makes it of a request, which never does anything."""
+        """Record the run that the daemon would launch for a request, without executing it."""
         own = {"dagster/partition": request.partition_key or ""}
         run = dg.DagsterRun(
             job_name=self.job.name,
@@ -130,7 +129,7 @@ class Location:
         return self.instance.add_run(run)
 
     def tick_past_the_wait(self) -> Any:
-        """Two ticks: one begins the wait before a retry, one comes after it."""
+        """Tick twice: the first tick starts the wait before a retry, the second one comes after it."""
         first = self.tick()
         assert "did not finish" in first.skip_message, first.skip_message
         time.sleep(0.05)
@@ -147,7 +146,7 @@ class Location:
         return self.repository.get_job(f"{self.names.stem}__stream")
 
     def tick(self) -> Any:
-        """One tick, its dynamic partitions and asset events carried out as the daemon does."""
+        """Tick once, and apply the dynamic partitions and asset events like the daemon."""
         context = dg.build_sensor_context(
             instance=self.instance,
             instance_ref=self.instance.get_ref(),
@@ -172,7 +171,7 @@ class Location:
         return result
 
     def run(self, request: dg.RunRequest, *, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
-        """What a run request of the sensor does."""
+        """Execute a run request of the sensor."""
         partition = {"dagster/partition": request.partition_key} if request.partition_key else {}
         tags = {"dagster/sensor_name": self.sensor.name, **partition}
         return self.job.execute_in_process(
@@ -186,7 +185,7 @@ class Location:
     def materialize(
         self, *keys: dg.AssetKey, partition: str | None = None, tags: Mapping[str, str] | None = None, **more: Any
     ) -> dg.ExecuteInProcessResult:
-        """What the Materialize button does for these assets."""
+        """Do what the Materialize button does for these assets."""
         job = self.repository.get_implicit_global_asset_job_def()
         return job.execute_in_process(
             instance=self.instance,
@@ -198,11 +197,11 @@ class Location:
         )
 
     def add_partition(self, *keys: str) -> None:
-        """What the dialog "Add a partition" does."""
+        """Do what the dialog "Add a partition" does."""
         self.instance.add_dynamic_partitions(self.names.partitions, list(keys))
 
     def settle(self, *, most: int = 12) -> list[dg.ExecuteInProcessResult]:
-        """Ticks and runs until the sensor has nothing to ask for; every run succeeds."""
+        """Tick and run until the sensor has nothing to request; every run must succeed."""
         results = []
         for _ in range(most):
             self.shop.scan()
@@ -212,7 +211,7 @@ class Location:
             for request in self.requests:
                 results.append(self.run(request))
                 assert results[-1].success, failures(results[-1])
-        raise AssertionError(f"the sensor still asks after {most} ticks: {self.requests}")
+        raise AssertionError(f"the sensor still requests runs after {most} ticks: {self.requests}")
 
     def materializations(self, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
         """The asset's materializations, newest first."""
@@ -224,17 +223,18 @@ class Location:
         key = dg.AssetCheckKey(self.key(name), "captured_faithfully")
         storage = self.instance.event_log_storage
         records = storage.get_asset_check_execution_history(key, limit=50)
-        evaluations = [record.event.dagster_event.event_specific_data for record in records if record.event]
+        events = [record.event.dagster_event for record in records if record.event]
+        evaluations = [event.event_specific_data for event in events if event]
         return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
 
 
 def _texts(connector: Connector) -> dict[str, str]:
-    """A connector's properties as they were given."""
+    """A connector's properties as configured."""
     return {name: reveal(value) for name, value in connector.properties}
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[str]:
-    """What the failed steps of a run said."""
+    """The error messages of a run's failed steps."""
     found = []
     for event in result.all_events:
         if event.is_step_failure:
@@ -243,18 +243,13 @@ def failures(result: dg.ExecuteInProcessResult) -> list[str]:
     return found
 
 
-def fresh_cursor(key: str, attempt: int) -> str:
-    """A sensor's cursor as it was when this key had been asked for so often."""
-    return Cursor(key, attempt).to_json()
-
-
 def metadata(event: dg.AssetMaterialization) -> dict[str, Any]:
     """The values of an event's metadata."""
     return {name: value.value for name, value in event.metadata.items()}
 
 
 def shown(instance: dg.DagsterInstance) -> str:
-    """Everything that the instance keeps of its runs, as text: tags, configuration, events."""
+    """Everything that the instance stores about its runs, as text: tags, configuration, events."""
     texts = []
     for record in instance.get_run_records():
         run = record.dagster_run
@@ -265,4 +260,4 @@ def shown(instance: dg.DagsterInstance) -> str:
     return "\n".join(texts)
 
 
-__all__ = ["Location", "connector", "failures", "fresh_cursor", "metadata", "shown", "snapshot_key", "table"]
+__all__ = ["Location", "connector", "failures", "metadata", "shown", "snapshot_key", "table"]

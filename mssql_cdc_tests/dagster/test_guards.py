@@ -1,4 +1,4 @@
-"""What a click on Materialize must not do: runs without a partition, or with a key that means nothing."""
+"""Invalid materializations: runs without a partition or with an invalid key."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def run(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, *path
     return failures(found)
 
 
-def test_a_change_log_without_a_partition_is_refused(repository, instance):
+def test_materializing_a_change_log_without_a_partition_is_rejected(repository, instance):
     (message,) = run(repository, instance, "server1", "shop", "dbo", "orders")
-    assert "asked for without a partition" in message
+    assert "No partition was selected" in message
 
 
-def test_transactions_without_a_partition_are_refused(repository, instance):
+def test_materializing_transactions_without_a_partition_is_rejected(repository, instance):
     (message,) = run(repository, instance, "server1", "shop", "transactions")
-    assert "asked for without a partition" in message
+    assert "No partition was selected" in message
 
 
-def test_a_key_that_is_neither_range_nor_snapshot_says_what_keys_look_like(repository, instance):
+def test_a_key_that_is_neither_range_nor_snapshot_fails_with_the_expected_format(repository, instance):
     instance.add_dynamic_partitions("mssql_cdc__server1__shop", ["yesterday"])
     (message,) = run(repository, instance, "server1", "shop", "dbo", "orders", partition_key="yesterday")
     assert "expected like 27:ac0:2-27:ad8:5" in message

@@ -1,4 +1,4 @@
-"""What the sensor does about lost changes and restored sources, and what a person may do then."""
+"""The sensor's handling of lost changes and restored sources, and the operator's options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark]
 
 
 def lose_changes(location: Location) -> None:
-    """Cleanup overtakes the reader: of two transactions the first is gone; cleanup keeps those of one moment."""
+    """Let cleanup overtake the reader: it removes the first of two transactions, which need different commit times."""
     shop = location.shop
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "WAITFOR DELAY '00:00:00.050'")
     shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
@@ -25,7 +25,7 @@ def lose_changes(location: Location) -> None:
 
 
 @pytest.mark.feature("STR-17")
-def test_lost_changes_are_said_once_and_leave_the_check_red(streaming):
+def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     lose_changes(streaming)
     result = streaming.tick()
     assert result.run_requests == []
@@ -37,7 +37,7 @@ def test_lost_changes_are_said_once_and_leave_the_check_red(streaming):
 
 
 def signal(location: Location, **config: object) -> dg.ExecuteInProcessResult:
-    """What the launchpad of the signals asset asks for."""
+    """Submit the launchpad of the signals asset."""
     ops = {"ops": {f"signals__{location.names.stem}": {"config": config}}}
     return location.materialize(location.names.extra_key("signals"), run_config=ops)
 
@@ -59,7 +59,7 @@ def test_a_repaired_table_stays_red_until_its_gap_is_acknowledged(streaming, spa
 
 
 @pytest.mark.feature("SNP-07")
-def test_when_needed_asks_for_the_snapshot_that_repairs_a_loss(streaming, spark):
+def test_when_needed_requests_the_snapshot_that_repairs_a_loss(streaming, spark):
     location = streaming.reloaded(snapshot_mode="when_needed")
     lose_changes(location)
     assert "repairs them" in location.tick().skip_message
@@ -71,17 +71,17 @@ def test_when_needed_asks_for_the_snapshot_that_repairs_a_loss(streaming, spark)
 
 
 def go_back(location: Location) -> None:
-    """The lake remembers another transaction than the source has, as after a restore."""
+    """Make the lake remember a transaction that the source does not have, as after a restore."""
     database = location.database()
     seen = load_offsets(database.layout)
     assert seen.witness is not None
-    row = replace(
-        seen.last_cut(), tables={}, complete=False, kind="status", witness=replace(seen.witness, tran_id="ff")
-    )
+    cut = seen.last_cut()
+    assert cut is not None
+    row = replace(cut, tables={}, complete=False, kind="status", witness=replace(seen.witness, tran_id="ff"))
     append_offsets(database.layout, row, seen=seen)
 
 
-def test_a_source_that_went_back_in_time_is_gone_on_with_by_an_explicit_act(streaming, spark):
+def test_capture_resumes_after_a_restore_only_by_an_explicit_action(streaming, spark):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
     streaming.settle()
     go_back(streaming)
@@ -94,7 +94,7 @@ def test_a_source_that_went_back_in_time_is_gone_on_with_by_an_explicit_act(stre
     location = streaming.reloaded(snapshot_mode="initial")
     assert signal(location, tables=[], action="go_on_after_restore").success
     first = ask(location)
-    assert first.partition_key.startswith("e1.snapshot-")
+    assert str(first.partition_key).startswith("e1.snapshot-")
     assert location.run(first).success
     location.shop.run("INSERT INTO dbo.orders VALUES (3, N'three')")
     runs = location.settle()

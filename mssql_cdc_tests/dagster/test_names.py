@@ -1,4 +1,4 @@
-"""Names in Dagster: every SQL Server name is allowed there, and unequal names stay unequal."""
+"""Names in Dagster: every SQL Server name can be encoded, and distinct names stay distinct."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NAMES = st.text(st.sampled_from("aAx_05f-. $ü"), min_size=1, max_size=8)
 
 
 @given(NAMES | st.text(min_size=1, max_size=20))
-def test_an_encoded_name_is_one_that_dagster_takes(name):
+def test_dagster_accepts_an_encoded_name(name):
     assert re.fullmatch(r"[A-Za-z0-9_]+", encode(name))
 
 
 @given(NAMES, NAMES)
-def test_unequal_names_stay_unequal(one, other):
+def test_distinct_names_stay_distinct(one, other):
     assert (encode(one) == encode(other)) == (one == other)
 
 
 @pytest.mark.parametrize("name", ["orders", "Order_Lines2"])
-def test_an_ordinary_name_stays_as_it_is(name):
+def test_an_ordinary_name_is_unchanged(name):
     assert encode(name) == name
 
 
@@ -40,7 +40,7 @@ def test_the_usual_stem_is_readable():
     assert DatabaseNames("server1", "shop").stem == "server1__shop"
 
 
-def test_a_current_table_avoids_a_real_table_of_its_name():
+def test_a_current_table_key_avoids_a_source_table_with_the_same_name():
     tables = tuple(TableId("shop", "dbo", name) for name in ("a", "A_current", "a_current_"))
     names = DatabaseNames("server1", "shop", tables)
     assert names.current_key(tables[0]).path[-1] == "a_current__"

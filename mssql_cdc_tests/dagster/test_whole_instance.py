@@ -1,4 +1,4 @@
-"""`dagster dev` as a person starts it: the sensor by itself, a range in the lake, the webserver's answers."""
+"""`dagster dev` as a user starts it: the sensor runs, a range reaches the lake, the webserver responds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write_connector(shop: Shop, folder: Path) -> Path:
 
 @contextmanager
 def dagster_dev(home: Path, environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The process group of `dagster dev` until the block ends; nothing of it stays behind."""
+    """The process group of `dagster dev`, which is gone when the block ends."""
     home.mkdir()
     shutil.copy(PROJECT / "dagster.yaml", home)
     command = [str(Path(sys.executable).parent / "dagster"), "dev", "-m", "mssql_cdc.definitions", "-p", str(port)]
@@ -91,7 +91,7 @@ def rows(uri: str) -> int:
         return 0
 
 
-def test_the_sensor_of_a_new_instance_brings_changes_into_the_lake(shop: Shop, tmp_path: Path):
+def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop, tmp_path: Path):
     shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
     shop.run("INSERT INTO dbo.orders VALUES (1, N'before')")
     shop.scan()
@@ -126,7 +126,7 @@ def test_the_sensor_of_a_new_instance_brings_changes_into_the_lake(shop: Shop, t
 
 
 def newest(port: int, catalog: str) -> list[Any]:
-    """The newest materialization of the change log that has inserts, as the webserver tells it."""
+    """The newest materialization of the change log with inserts, as the webserver reports it."""
     key = json.dumps(["server1", catalog, "dbo", "orders"])
     values = "partition metadataEntries {label ... on IntMetadataEntry {intValue}}"
     asset = f"... on Asset {{assetMaterializations(limit: 1) {{{values}}}}}"

@@ -1,1 +1,1 @@
-"""The whole way: sandbox, command line, lake, check."""
+"""End-to-end tests: sandbox, command line, lake, check."""

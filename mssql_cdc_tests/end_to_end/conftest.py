@@ -1,4 +1,4 @@
-"""One stand-in server for all tests of this folder; every test has a database of its own."""
+"""One stand-in server for all tests of this folder; every test has its own database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]
 
 @pytest.fixture
 def place(server: SandboxProcess, spark: object, tmp_path: Path) -> Iterator[Place]:
-    """A database under CDC with a running capture job, a connector file, an empty lake."""
+    """A CDC-enabled database with a running capture job, a connector file, an empty lake."""
     with open_place(server, tmp_path, f"place{next(_NUMBERS)}") as opened:
         yield opened
 
@@ -36,7 +36,7 @@ def orders(place: Place) -> Place:
 
 @pytest.fixture
 def signalled(place: Place) -> Place:
-    """A place whose table of two orders is in the lake, and which listens to a table of signals."""
+    """A place whose table of two orders is in the lake, and which has a signal table."""
     place.configure(signal_data_collection=f"{place.database}.dbo.signals")
     place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
     place.create_orders()

@@ -1,4 +1,4 @@
-"""A database, a connector and a lake that a test owns, and the command line to move rows between them."""
+"""A database, a connector and a lake that a test owns, and the command line that captures rows."""
 
 from __future__ import annotations
 
@@ -67,27 +67,27 @@ class Place:
         )
 
     def create_orders(self) -> None:
-        """A table of two orders, in the lake at once."""
+        """Create a table of two orders and capture it into the lake."""
         self.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
         self.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
         self.settle()
         assert self.catch_up() == 0
 
     def signal(self, key: str, **data: object) -> None:
-        """Ask for a snapshot in the table of signals."""
+        """Request a snapshot in the signal table."""
         text = json.dumps(data).replace("'", "''")
         self.sql(f"INSERT INTO dbo.signals VALUES ('{key}', 'execute-snapshot', '{text}')")
 
     def settle(self) -> None:
-        """Wait until capture has passed everything that was written: a snapshot then needs no event beside it."""
+        """Wait until capture has passed everything that was written, so that a snapshot needs no further event."""
         mark = log_end.mark(self.control)
         end = time.monotonic() + 30
         while not log_end.passed(self.control, mark):
-            assert time.monotonic() < end, "the capture job stands still"
+            assert time.monotonic() < end, "the capture job makes no progress"
             time.sleep(0.05)
 
     def command(self, name: str, *options: str) -> int:
-        """The exit code of `mssql-cdc <name> --config ... --warehouse ... <options>`."""
+        """Run `mssql-cdc <name> --config ... --warehouse ... <options>` and return its exit code."""
         return main([name, "--config", str(self.config), "--warehouse", str(self.warehouse), *options])
 
     def catch_up(self) -> int:

@@ -182,6 +182,31 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     assert not [value for value in records if value and (value.get("before") or {}).get("id") == 5000]
 
 
+def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(orders: Place, capsys: pytest.CaptureFixture[str]):
+    """Review, bug 6: the change log was compared instead of the frozen current table, and all was well."""
+    constraint = orders.control.value(
+        "SELECT name FROM sys.key_constraints WHERE parent_object_id = OBJECT_ID('dbo.orders')", doing="asking"
+    )
+    orders.sql(f"ALTER TABLE dbo.orders DROP CONSTRAINT [{constraint}]", "INSERT INTO dbo.orders VALUES (3, N'three')")
+    orders.settle()
+    assert orders.catch_up() == 0
+    found = result(orders, capsys, "orders", code=5)
+    assert found["differences"] == []
+    assert "has no key any more" in found["change_log"][0]
+
+
+def test_nothing_is_called_a_difference_while_capture_stands_still(
+    orders: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("mssql_cdc.check.fence.PATIENCE", 2.0)
+    orders.sql("EXEC sandbox.capture_pause", "INSERT INTO dbo.orders VALUES (3, N'three')")
+    found = result(orders, capsys, "orders", code=3)
+    assert (found["result"], found["differences"]) == ("error", [])
+    assert "is the capture job running?" in found["error"]
+    orders.sql("EXEC sandbox.capture_resume")
+    assert result(orders, capsys, "orders", code=0)["result"] == "equal"
+
+
 class Moving:
     """An application that changes rows 1 and 2, adds rows and deletes them, as long as the block lasts."""
 

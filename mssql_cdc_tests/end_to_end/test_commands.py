@@ -1,4 +1,4 @@
-"""The command line against a source: exit codes, what is printed, continuing where the last call ended."""
+"""The command line against a source: exit codes, output, resuming where the last call ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_check_of_a_lake_that_is_not_caught_up_says_so_with_code_3(place: Place, capsys: pytest.CaptureFixture[str]):
+def test_check_of_a_lake_that_is_not_caught_up_ends_with_code_3(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("orders", "id int NOT NULL PRIMARY KEY")
     place.settle()
     place.sql("INSERT INTO dbo.orders VALUES (1)", "EXEC sandbox.capture_pause")
@@ -50,7 +50,7 @@ def test_check_of_a_lake_that_is_not_caught_up_says_so_with_code_3(place: Place,
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_run_prints_its_own_lines_and_nothing_of_sparks(place: Place):
+def test_a_run_prints_its_own_lines_and_no_spark_output(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY")
     place.sql("INSERT INTO dbo.orders VALUES (1)")
     arguments = ["--config", str(place.config), "--warehouse", str(place.warehouse), "--until-caught-up"]
@@ -65,7 +65,7 @@ def test_a_run_prints_its_own_lines_and_nothing_of_sparks(place: Place):
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.feature("SNP-03")
-def test_initial_only_gives_a_checked_lake_and_records_and_then_stands_still(place: Place):
+def test_initial_only_yields_a_verified_lake_and_records_and_then_stops_capturing(place: Place):
     place.configure(snapshot_mode="initial_only")
     place.create_orders()
     assert place.check() == 0
@@ -94,7 +94,7 @@ def test_always_takes_a_snapshot_at_every_start(place: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_several_runs_go_on_where_the_last_one_ended(orders: Place):
+def test_each_run_resumes_where_the_last_one_ended(orders: Place):
     orders.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE FROM dbo.orders WHERE id = 1")
     assert orders.command("run", "--seconds", "5") == 0
     orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
@@ -106,7 +106,7 @@ def test_several_runs_go_on_where_the_last_one_ended(orders: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_table_without_a_key_is_checked_through_its_change_log(place: Place, capsys: pytest.CaptureFixture[str]):
+def test_table_without_a_key_is_checked_by_its_change_log(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("notes", "what nvarchar(50) NULL, n int NULL")
     place.sql("INSERT INTO dbo.notes VALUES (N'a', 1), (N'a', 1), (N'b', NULL)")
     assert place.catch_up() == 0
@@ -137,7 +137,7 @@ def test_quiet_database_is_caught_up_right_after_its_snapshot(place: Place):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_discover_shows_the_tables_and_writes_them_beside_the_configuration(
+def test_discover_shows_the_tables_and_writes_them_next_to_the_configuration(
     place: Place, capsys: pytest.CaptureFixture[str]
 ):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
@@ -162,7 +162,7 @@ def test_records_are_written_to_a_file(orders: Place):
 
 
 @pytest.mark.feature("ERR-08")
-def test_a_table_whose_gating_role_the_login_lacks_stops_with_its_reason(
+def test_a_table_whose_gating_role_the_login_lacks_stops_with_the_reason(
     place: Place, capsys: pytest.CaptureFixture[str]
 ):
     place.sql(

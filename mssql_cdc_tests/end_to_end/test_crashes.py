@@ -1,4 +1,4 @@
-"""Processes that are killed, against a sandbox under load: whoever comes next finishes, and the check is equal."""
+"""Killed processes, against a sandbox under load: the next run completes the work, and the check passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def background_run(place: Place, *options: str) -> subprocess.Popen[bytes]:
-    """`mssql-cdc run` in a process of its own."""
+    """`mssql-cdc run` in a separate process."""
     arguments = ["run", "--config", str(place.config), "--warehouse", str(place.warehouse), *options]
     return subprocess.Popen(
         [sys.executable, "-m", "mssql_cdc.cli", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -26,7 +26,7 @@ def background_run(place: Place, *options: str) -> subprocess.Popen[bytes]:
 
 
 def write_rows(place: Place, stop: threading.Event) -> None:
-    """An application that goes on writing: inserts, updates, deletes, key changes."""
+    """An application that writes continuously: inserts, updates, deletes, key changes."""
     number = 0
     while not stop.is_set():
         number += 1
@@ -56,16 +56,16 @@ def busy(place: Place) -> Iterator[None]:
 
 
 def commits(place: Place) -> int:
-    """How many commits the change log of the orders has."""
+    """The number of commits in the change log of the orders."""
     return len(list(Path(place.uri("orders", "changes"), "_delta_log").glob("*.json")))
 
 
 def kill_after(run: subprocess.Popen[bytes], place: Place, more: int) -> None:
-    """Kill the run once it has made so many commits."""
+    """Kill the run once it has made this many commits."""
     wanted = commits(place) + more
     try:
         while commits(place) < wanted:
-            assert run.poll() is None, "the run has ended by itself"
+            assert run.poll() is None, "the run ended before it was killed"
             time.sleep(0.02)
     finally:
         run.kill()
@@ -73,7 +73,7 @@ def kill_after(run: subprocess.Popen[bytes], place: Place, more: int) -> None:
 
 
 def equal_and_nothing_twice(place: Place, *tables: str) -> None:
-    """The next run brings the lake up to the source, and every change stands there once."""
+    """Assert that the next run catches up with the source and that the lake contains every change once."""
     assert place.catch_up() == 0
     assert place.check() == 0
     for table in tables:
@@ -81,15 +81,15 @@ def equal_and_nothing_twice(place: Place, *tables: str) -> None:
         assert len(positions) == len(set(positions)), "a change was written twice"
 
 
-def test_runs_killed_under_load_lose_and_double_nothing(place: Place):
+def test_runs_killed_under_load_neither_lose_nor_duplicate_changes(place: Place):
     with busy(place):
-        # One dies at its snapshot, which begins with the table itself, one while streaming.
+        # One run dies in its snapshot, which starts right away, the other one while streaming.
         for more in (1, 4):
             kill_after(background_run(place, "--seconds", "600"), place, more)
     equal_and_nothing_twice(place, "orders", "people")
 
 
-def test_two_runs_at_once_end_equal(place: Place):
+def test_two_concurrent_runs_end_equal_to_the_source(place: Place):
     with busy(place):
         runs = [background_run(place, "--seconds", "15") for _ in range(2)]
         assert [run.wait(240) for run in runs] == [0, 0]
@@ -111,11 +111,11 @@ def test_second_capture_instance_while_streaming(place: Place):
     assert place.check() == 0
 
 
-def test_a_deadlock_victim_reads_again_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
+def test_a_deadlock_victim_retries_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("t", "id int PRIMARY KEY, note nvarchar(max)")
     place.sql("INSERT dbo.t VALUES (1, N'one'), (2, N'two')")
     place.settle()
-    # Only the chunk asks for the rows themselves; planning asks for counts and bounds.
+    # Only the chunk selects the rows themselves; planning selects counts and bounds.
     place.sql(
         r"EXEC sandbox.fail_statement @pattern = N'note.*FROM \[dbo\]\.\[t\]', @number = 1205, @nth = 1, @times = 2"
     )

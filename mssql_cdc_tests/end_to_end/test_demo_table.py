@@ -1,4 +1,4 @@
-"""The demo's live table: numbers that a person can believe."""
+"""The demo's live table shows correct numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_cdc.schema import TableId
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
-def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missing_change(place: Place):
+def test_lag_is_zero_when_the_lake_is_complete_and_grows_from_the_oldest_missing_change(place: Place):
     table = TableId(place.database, "dbo", "t")
     layout = Layout(str(place.warehouse), "shop", place.database)
 
@@ -23,7 +23,7 @@ def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missin
 
     place.create("t", "id int PRIMARY KEY, v int")
     place.configure(snapshot_mode="no_data")
-    assert now() is None, "the table does not stream yet"
+    assert now() is None, "the table is not streaming yet"
     place.settle()
     assert place.catch_up() == 0
     assert now() == 0
@@ -33,17 +33,19 @@ def test_lag_is_nothing_once_the_lake_holds_all_and_grows_from_the_oldest_missin
     place.sql("WAITFOR DELAY '00:00:01'", "INSERT dbo.t VALUES (2, 2)")
     place.settle()
     assert first is not None
-    assert now() >= first + 1, "the newer change does not make the older one younger"
+    second = now()
+    assert second is not None
+    assert second >= first + 1, "a newer change must not reduce the lag of the older one"
     assert place.catch_up() == 0
     assert now() == 0
 
 
-def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
+def test_the_row_count_of_a_current_table_is_what_a_reader_sees(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.sql("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 1000)")
     place.settle()
     assert place.catch_up() == 0
-    # One of many rows: Delta hides it by a deletion vector and leaves the file.
+    # One of many rows: Delta marks it in a deletion vector and keeps the file.
     place.sql("DELETE FROM dbo.orders WHERE id = 7")
     assert place.catch_up() == 0
     log = "".join(path.read_text() for path in Path(place.uri("orders"), "_delta_log").glob("*.json"))
@@ -53,7 +55,7 @@ def test_rows_of_a_current_table_are_those_that_a_reader_sees(place: Place):
     assert row_count(place.uri("nothing")) is None
 
 
-def test_table_shows_a_dash_for_what_there_is_not():
+def test_table_shows_a_dash_for_missing_values():
     shown = render([Line("dbo.t", 1_200, 30_000, None, None), Line("dbo.u", 1, 1, 1, 2.4)], note="streaming")
     assert shown.splitlines() == [
         "table  source rows  events  current rows  lag",
@@ -63,7 +65,7 @@ def test_table_shows_a_dash_for_what_there_is_not():
     ]
 
 
-def test_the_live_table_draws_over_itself_on_a_terminal_and_goes_on_below_elsewhere(monkeypatch: pytest.MonkeyPatch):
+def test_the_live_table_redraws_in_place_on_a_terminal_and_appends_elsewhere(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -77,4 +79,4 @@ def test_the_live_table_draws_over_itself_on_a_terminal_and_goes_on_below_elsewh
     assert pipe.getvalue().split("second")[0].count("table") == 2
     assert "\x1b" not in pipe.getvalue()
     up = "\x1b[1A"
-    assert terminal.getvalue().split("second")[0].count(up) == 2, "two lines up, to the heading"
+    assert terminal.getvalue().split("second")[0].count(up) == 2, "the cursor moves two lines up, to the heading"

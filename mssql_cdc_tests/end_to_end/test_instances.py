@@ -1,4 +1,4 @@
-"""Capture instances that come and go: what may be missing between two of them is found and named (B14)."""
+"""Created and dropped capture instances: a gap between two of them is detected and reported (B14)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def disable(place: Place, table: str) -> None:
 def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
     orders: Place, capsys: pytest.CaptureFixture[str]
 ):
-    """Review, bug 2: the usual maintenance window; the new instance was taken for a continuation of the old one."""
+    """Review, bug 2: a usual maintenance window; the new instance was treated as a continuation of the old one."""
     place = orders
     disable(place, "orders")
     place.sql("UPDATE dbo.orders SET name = N'changed' WHERE id = 1", "DELETE FROM dbo.orders WHERE id = 2")
@@ -32,7 +32,7 @@ def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
     assert place.check() == 0
 
 
-def test_a_second_instance_takes_over_and_the_first_may_go(orders: Place):
+def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place):
     place = orders
     place.sql("ALTER TABLE dbo.orders ADD amount int NULL")
     place.enable("orders", instance="orders_2")
@@ -53,7 +53,7 @@ def test_a_second_instance_takes_over_and_the_first_may_go(orders: Place):
 def test_a_table_that_disappears_is_named_and_ends_with_code_4(
     orders: Place, capsys: pytest.CaptureFixture[str], gone: str
 ):
-    """Review, bug 12: the run said nothing and ended with 0."""
+    """Review, bug 12: the run reported nothing and ended with 0."""
     place = orders
     place.create("people", "id int NOT NULL PRIMARY KEY")
     place.settle()

@@ -1,4 +1,4 @@
-"""A capture job that is far behind the log: nothing is passed over, whatever was snapshotted meanwhile (A8, C18)."""
+"""A capture job far behind the log: no change is skipped, even if a snapshot runs in the meantime (A8, C18)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SCAN = "EXEC sys.sp_cdc_scan @maxtrans = 3, @maxscans = 1"
 
 
 def scan_slowly(place: Place, done: threading.Event) -> None:
-    """Sessions of three transactions each, until the test is over."""
+    """Scan sessions of three transactions each, until the test ends."""
     with control(load_connector(place.config).connection, place.database) as own:
         while not done.wait(0.3):
             own.execute(SCAN, doing="playing the capture job")
 
 
 @pytest.mark.feature("STR-02")
-def test_a_backlog_of_many_sessions_is_read_to_its_end_beside_the_snapshot_of_a_keyless_table(orders: Place):
-    """Review, bug 1: a session that merely ended was taken for proof that the log's end had been captured."""
+def test_a_backlog_of_many_sessions_is_read_to_its_end_during_the_snapshot_of_a_keyless_table(orders: Place):
+    """Review, bug 1: the mere end of a session was treated as proof that the end of the log had been captured."""
     place = orders
     place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.sql("INSERT INTO dbo.people VALUES (1, N'Ann')")

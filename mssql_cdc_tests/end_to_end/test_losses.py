@@ -1,4 +1,4 @@
-"""Lost changes and restores from the command line: exit codes, the acknowledgement, an equal check afterwards."""
+"""Lost changes and restores on the command line: exit codes, acknowledgment, a passing check afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(orders: Place, caps
     assert place.check() == 0
 
 
-def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(orders: Place, capsys: pytest.CaptureFixture[str]):
+def test_a_restored_source_stops_with_code_4_until_capture_is_resumed(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
     place = orders
     assert place.command("acknowledge", "--restored") == 2
     place.sql("INSERT INTO dbo.orders VALUES (3, N'in both histories')")
@@ -63,7 +65,7 @@ def test_a_restored_source_stops_with_code_4_until_somebody_goes_on(orders: Plac
 
 
 @pytest.mark.feature("SNP-12")
-def test_cleanup_that_overtakes_us_is_data_loss_and_a_snapshot_mends_it(signalled: Place):
+def test_cleanup_that_overtakes_capture_is_data_loss_and_a_snapshot_repairs_it(signalled: Place):
     # The mark moves down to the first commit of the same clock tick.
     signalled.sql("DELETE FROM dbo.orders WHERE id = 1", "WAITFOR DELAY '00:00:00.050'")
     signalled.sql("INSERT INTO dbo.orders VALUES (3, N'three')")

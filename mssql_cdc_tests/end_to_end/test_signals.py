@@ -1,6 +1,8 @@
-"""Signals, transactions and notifications on the whole way: what is asked for in the source happens once."""
+"""Signals, transactions and notifications end to end: each request at the source is carried out once."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -21,7 +23,7 @@ def test_signal_row_takes_a_blocking_snapshot_once(signalled: Place):
 
 
 @pytest.mark.feature("BLK-03", "BLK-04", "SIG-09")
-def test_signals_with_filters_and_with_names_that_mean_nothing(signalled: Place):
+def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place):
     orders = f"{signalled.database}.dbo.orders"
     filters = [{"data-collection": orders, "filter": "SELECT * FROM dbo.orders WHERE name <> 'one'"}]
     wanted = [
@@ -44,7 +46,7 @@ def test_signals_with_filters_and_with_names_that_mean_nothing(signalled: Place)
     assert [row["id"] for row in skipped] == ["s1"]
 
 
-def own_rows(place: Place, name: str, sql: str) -> list[dict[str, object]]:
+def own_rows(place: Place, name: str, sql: str) -> list[dict[str, Any]]:
     """Rows of one of the database's own tables."""
     uri = f"{place.warehouse}/shop/{place.database}/_{name}"
     found = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()

@@ -1,4 +1,4 @@
-"""Every type on the whole way: snapshot, changes, MERGE; the check sees it equal, and sees one corrupted cell."""
+"""Every type end to end: snapshot, changes, MERGE; the check passes, and detects one corrupted cell."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COLUMNS: list[tuple[str, str, str, str]] = [
 
 
 def fill(place: Place) -> None:
-    """A table of every type: two rows for the snapshot, two more and changes for the stream."""
+    """A table with every type: two rows for the snapshot, two more and changes for streaming."""
     place.create(
         "everything",
         "id int NOT NULL PRIMARY KEY, v rowversion, " + ", ".join(f"{n} {t} NULL" for n, t, _, _ in COLUMNS),
@@ -98,7 +98,7 @@ def test_one_corrupted_cell_of_any_type_is_found(place: Place, spark, capsys: py
 
 
 def other_value(name: str, kind: str) -> str:
-    """Spark SQL for another value of the column; the smallest step where types have steps."""
+    """Spark SQL for a different value of the column; the smallest step if the type has steps."""
     column = f"`{name}`"
     if kind == "bit":
         return f"NOT {column}"

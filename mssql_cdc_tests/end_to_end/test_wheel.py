@@ -1,7 +1,7 @@
-"""The built wheel in a fresh environment: what is in it, that its command answers, that Dagster loads its location.
+"""The built wheel in a fresh environment: its contents, its command, and its code location in Dagster.
 
-The fresh environment holds the wheel and what its metadata requires, no more. The required packages are linked from
-the environment of the tests: to install them anew (PySpark alone has 450 MB) would take minutes.
+The fresh environment contains only the wheel and the packages that its metadata requires. These packages are linked
+from the environment of the tests because installing them again (PySpark alone has 450 MB) would take minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    # The build backend writes beside the sources: it gets a copy of what git knows.
+    # The build backend writes next to the sources, so it gets a copy of the tracked files.
     source = folder / "source"
     for name in _files("mssql_cdc", "mssql_cdc_tests", "pyproject.toml", "README.md", "LICENSE"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mssql_cdc"}
     assert {name for name in names if ".dist-info/" not in name} == _files("mssql_cdc")
@@ -93,7 +93,7 @@ def test_dagster_loads_the_location_of_the_installed_package(environment: Path, 
 
 
 def _files(*names: str) -> set[str]:
-    """What stands in the checkout, without what git ignores."""
+    """The files of the checkout, except those that git ignores."""
     listed = _run("git", "ls-files", "--cached", "--others", "--exclude-standard", *names, cwd=ROOT).splitlines()
     return {name for name in listed if (ROOT / name).is_file()}
 
@@ -106,7 +106,7 @@ def _run(*command: str, cwd: Path) -> str:
 
 
 def _closure(root: Distribution) -> list[Distribution]:
-    """Every distribution that `root` requires, directly or not, without extras that nothing asks for."""
+    """Every distribution that `root` requires, directly or indirectly, without unused extras."""
     found: dict[str, Distribution] = {}
     asked: set[tuple[str, str]] = set()
     pending = [(root, "")]
@@ -126,7 +126,7 @@ def _closure(root: Distribution) -> list[Distribution]:
 
 
 def _link(one: Distribution, packages: Path) -> None:
-    """Link what the distribution has put into site-packages."""
+    """Link the distribution's files in site-packages."""
     for name in {file.parts[0] for file in one.files or () if file.parts[0] != ".."}:
         target, link = Path(str(one.locate_file(name))), packages / name
         if target.exists() and not link.exists():

@@ -1,1 +1,1 @@
-"""The source room against the stand-in server, through the real ODBC driver."""
+"""Tests of the source package against the stand-in server, through the real ODBC driver."""

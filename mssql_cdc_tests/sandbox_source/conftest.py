@@ -1,4 +1,4 @@
-"""One stand-in server for all tests of this folder; every test has a database of its own."""
+"""One stand-in server for all tests of this folder; every test has its own database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, objec
 
 @pytest.fixture
 def new_shop(server: dict[str, object]) -> Iterator[Callable[[], Shop]]:
-    """Makes databases under CDC, whose capture job is stopped: `Shop.scan` captures."""
+    """Creates CDC-enabled databases whose capture job is stopped: `Shop.scan` captures."""
     with ExitStack() as stack:
         yield lambda: stack.enter_context(open_shop(server))
 

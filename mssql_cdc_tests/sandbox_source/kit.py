@@ -1,4 +1,4 @@
-"""A database under CDC that a test owns, and short ways to ask it things."""
+"""A CDC-enabled database that a test owns, with query helpers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START = Lsn((1).to_bytes(10, "big"))
 
 @dataclass(frozen=True)
 class Shop:
-    """A database, a connection to it for the test's own statements, and readers."""
+    """A database, a connection for the test's own statements, and readers."""
 
     connection: Connection
     catalog: str
@@ -52,7 +52,7 @@ class Shop:
         )
 
     def scan(self) -> Lsn:
-        """Captures everything; how far that is."""
+        """Capture everything and return the captured position."""
         self.run("EXEC sys.sp_cdc_scan")
         found = captured(self.control)
         assert found is not None
@@ -69,7 +69,7 @@ class Shop:
         return SqlServerSource(self.connector)
 
     def changes(self, name: str, *, from_: Lsn | None = None, to: Lsn | None = None, **more: Any) -> ChangeReader:
-        """A reader from the instance's start up to everything that is captured."""
+        """A reader from the instance's start to the captured position."""
         instance = more.pop("instance", None) or self.instance(name)
         return ChangeReader(
             connection=self.connection,
@@ -100,7 +100,7 @@ class Shop:
 
 
 def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:
-    """All neutral rows of a reader, its batches checked."""
+    """All neutral rows of a reader; its batches are checked."""
     schema = neutral_schema(reader.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
     found: list[dict[str, Any]] = []
     for batch in reader.read():
@@ -143,7 +143,7 @@ def open_shop(server: dict[str, Any]) -> Iterator[Shop]:
     with control(login, name) as opened:
         opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
         shop = Shop(login, name, opened, connector)
-        # The capture job starts with the first captured table; stopped, it leaves the time of scans to the test.
+        # The capture job starts with the first captured table; it is stopped so that the test controls the scans.
         shop.create("first_table", "id int NOT NULL PRIMARY KEY")
         shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
         yield shop

@@ -28,7 +28,7 @@ def written(request: pytest.FixtureRequest, shop: Shop) -> Shop:
 
 
 def clean_up(shop: Shop) -> None:
-    """Removes every change of table t. The last commit gets a time of its own: cleanup goes by times."""
+    """Remove every change of table t. The last commit gets a distinct time because cleanup compares times."""
     shop.run("WAITFOR DELAY '00:00:00.020'", "INSERT dbo.first_table VALUES (1)")
     shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{shop.scan().raw.hex()}")
 
@@ -50,14 +50,14 @@ def test_every_change_arrives_once_and_in_order(written: Shop) -> None:
 
 @pytest.mark.feature("STR-07", "STR-08")
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 5])
-def test_pages_of_any_size_give_the_same_rows(written: Shop, page_rows: int) -> None:
+def test_pages_of_any_size_yield_the_same_rows(written: Shop, page_rows: int) -> None:
     to = written.scan()
 
     assert table_of(written.changes("t", to=to, page_rows=page_rows)).equals(table_of(written.changes("t", to=to)))
 
 
 @pytest.mark.feature("STR-03")
-def test_adjoining_slices_give_the_whole_range(written: Shop) -> None:
+def test_adjacent_slices_yield_the_entire_range(written: Shop) -> None:
     whole = written.changes("t")
     slices = split(written.control, whole.instance, whole.range, 3)
     parts = [
@@ -71,13 +71,13 @@ def test_adjoining_slices_give_the_whole_range(written: Shop) -> None:
     assert parts == rows(whole)
 
 
-def test_a_reader_travels_as_a_pickle(written: Shop) -> None:
+def test_a_reader_survives_pickling(written: Shop) -> None:
     reader = written.changes("t")
 
     assert rows(pickle.loads(pickle.dumps(reader))) == rows(reader)  # noqa: S301 - pickled right here
 
 
-def test_an_empty_range_asks_nothing(shop: Shop) -> None:
+def test_an_empty_range_sends_no_query(shop: Shop) -> None:
     at = shop.scan()
 
     assert rows(shop.changes("first_table", from_=at, to=at)) == []
@@ -104,7 +104,7 @@ def test_a_reader_that_does_not_see_the_end_is_stale(written: Shop) -> None:
         rows(written.changes("t", to=future))
 
 
-def test_a_range_whose_beginning_was_cleaned_up_is_lost(written: Shop) -> None:
+def test_a_range_whose_start_was_cleaned_up_is_lost(written: Shop) -> None:
     reader = written.changes("t")
     clean_up(written)
 
@@ -112,7 +112,7 @@ def test_a_range_whose_beginning_was_cleaned_up_is_lost(written: Shop) -> None:
         rows(reader)
 
 
-def test_a_cleanup_while_reading_is_noticed_before_the_last_batch(written: Shop) -> None:
+def test_a_cleanup_during_the_read_is_detected_before_the_last_batch(written: Shop) -> None:
     reader = written.changes("t", page_rows=2)
     batches = reader.read()
     next(batches)
@@ -131,7 +131,7 @@ def test_a_dropped_instance_is_an_error_and_not_an_empty_range(written: Shop) ->
 
 
 @pytest.mark.feature("STR-05")
-def test_the_function_gives_the_same_images_where_the_change_table_may_not_be_read(written: Shop) -> None:
+def test_the_function_yields_the_same_images_if_the_change_table_is_not_readable(written: Shop) -> None:
     direct = written.changes("t")
     function = replace(direct, instance=replace(direct.instance, change_table=None))
     ordered = sorted(rows(direct), key=lambda row: (row["commit_lsn"], row["change_lsn"], row["operation"]))

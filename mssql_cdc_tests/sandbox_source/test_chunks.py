@@ -48,7 +48,7 @@ def test_every_row_is_read_by_exactly_one_chunk(shop: Shop, columns: str, key: s
     assert len(whole) == len(values)
 
 
-def test_null_in_a_unique_key_belongs_to_the_first_chunk(shop: Shop) -> None:
+def test_a_null_in_a_unique_key_belongs_to_the_first_chunk(shop: Shop) -> None:
     shop.create("t", "a int NULL, b int NOT NULL, CONSTRAINT u UNIQUE (a, b)")
     shop.run("INSERT dbo.t VALUES (NULL, 1), (NULL, 2), (1, 1), (1, 2), (2, 1)")
     shop.scan()
@@ -85,7 +85,7 @@ def test_rows_of_a_chunk_have_snapshot_positions(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ", "SNAPSHOT"])
-def test_a_chunk_is_read_under_every_isolation(shop: Shop, isolation: str) -> None:
+def test_a_chunk_can_be_read_at_every_isolation_level(shop: Shop, isolation: str) -> None:
     shop.run("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
     shop.create("t", "id int NOT NULL PRIMARY KEY, x nvarchar(max)")
     shop.run("INSERT dbo.t VALUES (1, N'a')", "INSERT dbo.first_table VALUES (1)")
@@ -95,7 +95,7 @@ def test_a_chunk_is_read_under_every_isolation(shop: Shop, isolation: str) -> No
     assert [row["after"] for row in rows(shop.chunk("first_table", isolation=isolation))] == [{"id": 1}]
 
 
-def test_a_chunk_whose_reader_is_behind_is_refused(shop: Shop) -> None:
+def test_a_chunk_whose_reader_is_behind_is_rejected(shop: Shop) -> None:
     ahead = max(shop.scan(), log_end(shop.control)).increment()
 
     with pytest.raises(StaleReaderError):
@@ -123,8 +123,8 @@ def test_a_select_override_narrows_the_rows(shop: Shop) -> None:
     assert [row["after"] for row in rows(reader)] == [{"id": 1, "gone": False}]
 
 
-def test_a_locked_table_refuses_writers_until_the_block_ends(shop: Shop) -> None:
-    """Pyodbc's cursors commit at the end of a `with` block: a lock taken in one is gone before it is used."""
+def test_a_locked_table_blocks_writers_until_the_block_ends(shop: Shop) -> None:
+    """Pyodbc cursors commit at the end of a `with` block: a lock taken in one is released before it is used."""
     shop.create("t", "a int NULL")
     with locked(shop.connection, shop.catalog, [shop.instance("t").schema], 1_000):
         shop.run("SET LOCK_TIMEOUT 100")

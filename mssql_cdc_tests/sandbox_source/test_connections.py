@@ -1,4 +1,4 @@
-"""Connections fail with what the caller can do about it, and both kinds work."""
+"""Both kinds of connection work, and their errors say what the caller can do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_parameters_reach_a_bulk_statement(shop: Shop, by_rows: bool) -> None:  
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
-def test_an_error_of_the_server_says_what_was_done(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+def test_a_server_error_names_the_failed_operation(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with (
         open_bulk(shop.connection, shop.catalog, by_rows=by_rows) as bulk,
         pytest.raises(SourceError, match=r"no_such_table.*208.*while testing"),
@@ -43,7 +43,7 @@ def test_an_error_of_the_server_says_what_was_done(shop: Shop, by_rows: bool) ->
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
-def test_a_wrong_password_is_the_configurations_fault(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+def test_a_wrong_password_is_a_configuration_error(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with (
         pytest.raises(ConfigurationError, match=r"database\.password"),
         open_bulk(without_login(shop.connection), shop.catalog, by_rows=by_rows),
@@ -51,13 +51,13 @@ def test_a_wrong_password_is_the_configurations_fault(shop: Shop, by_rows: bool)
         pass
 
 
-def test_a_database_that_does_not_exist_is_the_configurations_fault(shop: Shop) -> None:
+def test_a_missing_database_is_a_configuration_error(shop: Shop) -> None:
     with pytest.raises(ConfigurationError, match=r"database\.names"), control(shop.connection, "no_such_db"):
         pass
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
-def test_a_server_that_does_not_answer_is_tried_again(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+def test_connecting_to_a_server_that_does_not_answer_is_retried(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = replace(shop.connection, port=free.getsockname()[1], login_timeout_s=1)

@@ -1,4 +1,4 @@
-"""What the catalog says about captured tables (PRE-*, STR-16, SNP-21, EVO-*)."""
+"""The catalog's metadata of captured tables (PRE-*, STR-16, SNP-21, EVO-*)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
-def test_a_database_is_named_in_its_real_case(shop: Shop) -> None:
+def test_a_database_name_is_returned_in_its_actual_case(shop: Shop) -> None:
     found = database(shop.control, shop.catalog.upper())
 
     assert found.name == shop.catalog
 
 
-def test_a_database_without_cdc_says_what_to_do(shop: Shop) -> None:
+def test_a_database_without_cdc_fails_with_advice(shop: Shop) -> None:
     with control(shop.connection, "master") as master, pytest.raises(ConfigurationError, match="sp_cdc_enable_db"):
         database(master, "master")
 
@@ -53,7 +53,7 @@ def test_a_table_is_read_with_types_nullability_defaults_identity_and_key(shop: 
 
 
 @pytest.mark.feature("SNP-21")
-def test_only_captured_columns_are_read_and_keep_their_place_in_the_mask(shop: Shop) -> None:
+def test_only_captured_columns_are_read_and_keep_their_ordinal_in_the_mask(shop: Shop) -> None:
     shop.create("partly", "id int NOT NULL PRIMARY KEY, a int, b int, c int", capture=False)
     shop.enable("partly", columns="id, c")
     found = shop.instance("partly")
@@ -77,7 +77,7 @@ def test_two_instances_of_one_table_come_oldest_first(shop: Shop) -> None:
     assert [len(i.schema.columns) for i in (old, new)] == [2, 3]
 
 
-def test_a_table_without_a_key_has_none_and_a_unique_index_stands_in_for_one(shop: Shop) -> None:
+def test_a_table_without_a_key_has_none_unless_a_unique_index_replaces_it(shop: Shop) -> None:
     shop.create("heap", "a int, b int")
     shop.create("indexed", "a int NOT NULL, b int, CONSTRAINT u UNIQUE (b)")
 
@@ -85,7 +85,7 @@ def test_a_table_without_a_key_has_none_and_a_unique_index_stands_in_for_one(sho
     assert shop.instance("indexed").schema.key_columns == ("b",)
 
 
-def test_a_varchar_key_of_another_collation_is_refused_and_named(shop: Shop) -> None:
+def test_a_varchar_key_with_another_collation_is_rejected_by_name(shop: Shop) -> None:
     shop.create("t", "k varchar(20) COLLATE Polish_CI_AS NOT NULL PRIMARY KEY, n int")
     found = shop.instance("t")
 
@@ -94,7 +94,7 @@ def test_a_varchar_key_of_another_collation_is_refused_and_named(shop: Shop) -> 
 
 
 @pytest.mark.feature("FLT-04", "FLT-05")
-def test_filters_choose_tables_and_hide_columns(shop: Shop) -> None:
+def test_filters_select_tables_and_hide_columns(shop: Shop) -> None:
     shop.create("kept", "id int NOT NULL PRIMARY KEY, secret int")
     shop.create("dropped", "id int NOT NULL PRIMARY KEY")
     filters = replace(

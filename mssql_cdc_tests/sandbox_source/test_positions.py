@@ -1,4 +1,4 @@
-"""Where the source stands, and how much there is to read (rules A7, A8, A9)."""
+"""The source's positions, and the number of rows to read (rules A7, A8, A9)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
 def insert(shop: Shop, *keys: int) -> list[Lsn]:
-    """One transaction per key; their commit LSNs."""
+    """Run one transaction per key and return the commit LSNs."""
     found = []
     for key in keys:
         shop.run(f"INSERT dbo.t VALUES ({key}, 0)")
@@ -33,11 +33,13 @@ def test_captured_is_the_newest_transaction_and_the_log_end_is_beyond_it(counted
 
     assert positions.captured(counted.control) == at
     assert positions.standing(counted.control).captured == at
-    assert positions.maximum(counted.control) >= at
+    newest = positions.maximum(counted.control)
+    assert newest is not None
+    assert newest >= at
     assert log_end.log_end(counted.control) > at
 
 
-def test_settled_has_a_newer_row_behind_it(counted: Shop) -> None:
+def test_settled_is_followed_by_a_newer_row(counted: Shop) -> None:
     first, second = insert(counted, 1, 2)
 
     assert positions.standing(counted.control).settled == first
@@ -54,7 +56,7 @@ def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
     assert log_end.passed(counted.control, known)
 
 
-def test_the_witness_is_met_again(counted: Shop) -> None:
+def test_the_witness_is_found_again(counted: Shop) -> None:
     first, second = insert(counted, 1, 2)
     known = positions.witness(counted.control, second.decrement())
 
@@ -64,7 +66,7 @@ def test_the_witness_is_met_again(counted: Shop) -> None:
 
 
 @pytest.mark.parametrize("change", [{"tran_id": "0000000000aa"}, {"tran_end_time": "1999-01-01 00:00:00.000"}])
-def test_another_history_is_found(counted: Shop, change: dict[str, str]) -> None:
+def test_a_different_history_is_detected(counted: Shop, change: dict[str, str]) -> None:
     (at,) = insert(counted, 1)
     known = positions.witness(counted.control, at)
     assert known is not None
@@ -73,7 +75,7 @@ def test_another_history_is_found(counted: Shop, change: dict[str, str]) -> None
         positions.require_witness(counted.control, replace(known, **change))
 
 
-def test_a_witness_that_was_never_there_is_found_missing(counted: Shop) -> None:
+def test_a_witness_that_never_existed_is_reported_missing(counted: Shop) -> None:
     (at,) = insert(counted, 1)
     known = positions.witness(counted.control, at)
     assert known is not None
@@ -82,7 +84,7 @@ def test_a_witness_that_was_never_there_is_found_missing(counted: Shop) -> None:
         positions.require_witness(counted.control, replace(known, start_lsn=at.increment()))
 
 
-def test_a_witness_below_everything_that_is_kept_is_no_evidence(counted: Shop) -> None:
+def test_a_witness_below_the_retained_history_proves_nothing(counted: Shop) -> None:
     (at,) = insert(counted, 1)
     known = positions.witness(counted.control, at)
     assert known is not None
@@ -90,13 +92,13 @@ def test_a_witness_below_everything_that_is_kept_is_no_evidence(counted: Shop) -
     positions.require_witness(counted.control, replace(known, start_lsn=Lsn((1).to_bytes(10, "big"))))
 
 
-def test_minima_are_known_by_instance(counted: Shop) -> None:
+def test_minimum_lsns_are_keyed_by_instance(counted: Shop) -> None:
     insert(counted, 1)
 
     assert positions.minima(counted.control)["dbo_t"] == counted.instance("t").start_lsn
 
 
-def test_the_server_increments_as_we_do(counted: Shop) -> None:
+def test_the_server_increments_lsns_like_the_connector(counted: Shop) -> None:
     (at,) = insert(counted, 1)
 
     found = counted.control.value(f"SELECT sys.fn_cdc_increment_lsn(0x{at.raw.hex()})", doing="incrementing an LSN")
@@ -134,7 +136,7 @@ def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])
-def test_a_row_limit_cuts_at_a_commit(counted: Shop, limit: int, expected: int | None) -> None:
+def test_a_row_limit_ends_at_a_commit(counted: Shop, limit: int, expected: int | None) -> None:
     lsns = insert(counted, 1, 2, 3, 4)
     wanted = LsnRange(lsns[0].decrement(), lsns[-1])
     bound = volume.row_bound(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
@@ -142,7 +144,7 @@ def test_a_row_limit_cuts_at_a_commit(counted: Shop, limit: int, expected: int |
     assert bound == (None if expected is None else lsns[expected])
 
 
-def test_retention_is_the_cleanup_jobs_and_unknown_without_one(shop: Shop) -> None:
+def test_retention_is_that_of_the_cleanup_job_and_unknown_without_one(shop: Shop) -> None:
     assert positions.retention(shop.control) == timedelta(days=3)
     shop.run("EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 90")
     assert positions.retention(shop.control) == timedelta(minutes=90)

@@ -1,4 +1,4 @@
-"""A lake over a model source."""
+"""A lake fed by a model source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lake over the model source: the database, what its tables hold, and how to bring it up to date."""
+"""A lake fed by the model source: the database, its tables' rows, and functions that bring it up to date."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def changes(database: Database, name: str) -> list[tuple[str, int | None, str | 
 
 
 def same(database: Database, source: ModelSource) -> None:
-    """Every current table is its source table."""
+    """Assert that every current table equals its source table."""
     for name, table in source.tables.items():
         if name != "signals":
             assert current(database, name) == table.rows, name
 
 
 def settled(database: Database, source: ModelSource) -> None:
-    """Everything captured so far is in the lake."""
+    """Bring everything captured so far into the lake."""
     source.capture()
     catch_up([database], timeout=120)
 
 
 def write_some(source: ModelSource) -> None:
-    """Eight transactions; after the first call the log of a source with two tables ends at 20."""
+    """Run eight transactions; after the first call, the log of a source with two tables ends at 20."""
     for key in range(4):
         source.put("orders", key, f"order {key} at {source.number}")
         source.put("people", key, f"person {key} at {source.number}")

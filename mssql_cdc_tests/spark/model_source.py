@@ -1,10 +1,10 @@
-"""A source that is a Python list: commits, capture lag, cleanup and faults at will, for the lake's side of capture.
+"""A source implemented as a Python list, with controllable commits, capture lag, cleanup and faults.
 
 It implements `source.protocol`, and its readers run in Spark tasks, so every interleaving of runs can be
-played with the real planner, the real commits and the real MERGE. What SQL Server itself does is not its business.
+tested with the real planner, the real commits and the real MERGE. It does not model SQL Server itself.
 """
 
-# ruff: noqa: ARG002 - the signatures are the source's, whose arguments the model does not need
+# ruff: noqa: ARG002 - the signatures are those of the protocol; the model does not need every argument
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def number_of(value: Lsn) -> int:
 
 @dataclass
 class ModelTable:
-    """One table: its rows now, its capture instance."""
+    """One table: its current rows and its capture instance."""
 
     name: str
     start: int
@@ -67,7 +67,7 @@ class ModelTable:
 
 
 def _play(rows: dict[int, str], change: Change) -> None:
-    """The change, done to the rows."""
+    """Apply the change to the rows."""
     if change.before is not None:
         rows.pop(change.before["id"], None)
     if change.after is not None:
@@ -76,7 +76,7 @@ def _play(rows: dict[int, str], change: Change) -> None:
 
 @dataclass(frozen=True)
 class ModelReader:
-    """Rows that were there when the reader was made; `fault` is raised instead."""
+    """Yields the rows that existed when the reader was created, or raises `fault`."""
 
     schema: TableSchema
     changes: tuple[Change, ...]
@@ -109,7 +109,7 @@ class ModelSource:
         for name in names:
             self.enable(name)
 
-    # -- what applications do -------------------------------------------------------------------------------
+    # -- application writes ---------------------------------------------------------------------------------
 
     def enable(self, name: str) -> None:
         self.number += 1
@@ -122,7 +122,7 @@ class ModelSource:
         self.tables[name].second = self.number
 
     def put(self, name: str, key: int, value: str | None, **more: int) -> None:
-        """Insert, update or (None) delete a row, in a transaction of its own; `more` are columns of the new image."""
+        """Insert, update or (None) delete a row in its own transaction; `more` are columns of the new image."""
         table = self.tables[name]
         old = table.rows.get(key)
         before = None if old is None else {"id": key, "name": old}
@@ -139,12 +139,12 @@ class ModelSource:
             table.rows[key] = value
 
     def capture(self, upto: int | None = None) -> None:
-        """The capture job runs (up to a commit)."""
+        """Run the capture job (up to a commit)."""
         self.captured = max([n for n, _, _ in self.log if upto is None or n <= upto], default=self.captured)
         self.scans += 1
 
     def restore(self, to: int) -> None:
-        """A backup of then takes the source's place: what came later never happened, its numbers are used again."""
+        """Restore a backup from that time: later commits never happened, and their numbers are reused."""
         self.log = [entry for entry in self.log if entry[0] <= to]
         self.history = {number: tran for number, tran in self.history.items() if number <= to}
         self.number, self.restores = to, self.restores + 1
@@ -178,7 +178,7 @@ class ModelSource:
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
-        low, high = (None if b is None else int(b[0]) for b in (chunk.lower, chunk.upper))
+        low, high = (None if b is None else int(str(b[0])) for b in (chunk.lower, chunk.upper))
         found = [
             Change(
                 number_of(wanted.position),
@@ -206,10 +206,10 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class ModelLock:
-    """Nothing changes the model while a chunk is read, but through `before_read`."""
+    """Only `before_read` changes the model while a chunk is read."""
 
     def require_held(self, doing: str) -> None:
-        """It is."""
+        """Always ready."""
 
 
 @dataclass(frozen=True)
@@ -274,9 +274,9 @@ class ModelSession:
     def server_time(self) -> datetime:
         return AT.replace(tzinfo=UTC)
 
-    def newest_before(self, wanted: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
+    def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(n) for n, _, _ in self.source.log if n <= self.source.captured]
-        return {position: max((c for c in commits if c < position), default=None) for position in wanted}
+        return {position: max((c for c in commits if c < position), default=None) for position in lsns}
 
     def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
         return {

@@ -1,4 +1,4 @@
-"""Snapshots by signal: filters, names that mean nothing, the signal table itself (BLK-01 to BLK-04, SIG-09)."""
+"""Snapshots requested by signal: filters, unknown names, the signal table itself (BLK-01 to BLK-04, SIG-09)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def database(source, spark, tmp_path) -> Database:
 
 
 def ask(database: Database, **data: object) -> None:
-    """A blocking snapshot, asked for through another channel than the signal table."""
+    """Request a blocking snapshot through a channel other than the signal table."""
     text = json.dumps({"type": "blocking", **data})
     note_signal(database, SignalRow("s1", "execute-snapshot", text), "test", REQUESTED, "")
 
@@ -44,7 +44,7 @@ def reads(database: Database, name: str) -> list[int | None]:
 
 
 @pytest.mark.feature("BLK-04")
-def test_a_filter_reads_what_it_selects_and_sweeps_nothing(database, source):
+def test_a_filtered_snapshot_reads_the_selected_rows_and_sweeps_nothing(database, source):
     filters = [{"data-collection": "shop.dbo.orders", "filter": "SELECT * FROM dbo.orders WHERE id IN (2, 3)"}]
     ask(database, **{"data-collections": ["shop.dbo.orders", "shop.dbo.people"], "additional-conditions": filters})
     settled(database, source)
@@ -56,7 +56,7 @@ def test_a_filter_reads_what_it_selects_and_sweeps_nothing(database, source):
 
 
 @pytest.mark.feature("BLK-04")
-def test_a_table_that_lost_changes_is_read_whole_whatever_the_filter(database, source):
+def test_a_table_that_lost_changes_is_read_in_full_despite_a_filter(database, source):
     source.put("orders", 1, None)
     source.capture()
     source.tables["orders"].minimum = source.number + 1
@@ -69,7 +69,7 @@ def test_a_table_that_lost_changes_is_read_whole_whatever_the_filter(database, s
 
 
 @pytest.mark.feature("SNP-27")
-def test_a_snapshot_of_the_signal_table_is_asked_for_once_and_skips_none_of_its_changes(database, source):
+def test_a_snapshot_request_for_the_signal_table_skips_none_of_its_changes(database, source):
     ask(database, **{"data-collections": ["shop.dbo.signals"]})
     source.put("signals", 1, "x", extra=1)
     settled(database, source)

@@ -1,4 +1,4 @@
-"""Ranges and snapshots against a model source: the lake ends equal to the source whatever happens on the way."""
+"""Ranges and snapshots against a model source: the lake always ends equal to the source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_snapshot_and_stream_end_equal_to_the_source(database, source):
     assert [op for op, _, _ in changes(database, "orders")] == ["r"] * 5 + ["u", "d"]
 
 
-def test_quiet_database_opens_right_after_its_snapshot(database, source):
+def test_current_table_of_a_quiet_database_opens_right_after_its_snapshot(database, source):
     source.put("orders", 1, "one")
     source.capture()
     source.enable("late")
@@ -53,7 +53,7 @@ def test_quiet_database_opens_right_after_its_snapshot(database, source):
     assert current(database, "late") == {}
 
 
-def test_table_that_fails_keeps_its_position_and_the_others_go_on(database, source):
+def test_table_that_fails_keeps_its_position_and_the_others_continue(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -69,7 +69,7 @@ def test_table_that_fails_keeps_its_position_and_the_others_go_on(database, sour
     same(database, source)
 
 
-def test_table_that_cannot_be_read_is_named_and_does_not_hold_the_others_back(database, source):
+def test_table_that_cannot_be_read_is_named_and_does_not_delay_the_others(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -107,7 +107,7 @@ def test_table_whose_cdc_was_switched_off_is_a_finding_until_a_snapshot(database
     same(database, source)
 
 
-def test_cleanup_that_overtakes_a_read_loses_that_table_loudly(database, source):
+def test_cleanup_that_overtakes_a_read_is_reported_as_a_loss_of_that_table(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -118,7 +118,7 @@ def test_cleanup_that_overtakes_a_read_loses_that_table_loudly(database, source)
     assert current(database, "orders") == source.tables["orders"].rows
 
 
-def test_random_play_ends_equal_to_the_source(database, source):
+def test_random_actions_end_equal_to_the_source(database, source):
     dice = random.Random(7)
     for _ in range(6):
         for _ in range(dice.randint(1, 8)):
@@ -131,7 +131,7 @@ def test_random_play_ends_equal_to_the_source(database, source):
 
 
 @pytest.mark.feature("BLK-02", "SNP-07")
-def test_lost_table_is_mended_by_a_snapshot_that_sweeps_what_is_gone(database, source):
+def test_lost_table_is_repaired_by_a_snapshot_that_sweeps_deleted_rows(database, source):
     write_some(source)
     settled(database, source)
     source.put("orders", 1, None)
@@ -151,7 +151,7 @@ def test_lost_table_is_mended_by_a_snapshot_that_sweeps_what_is_gone(database, s
     assert not survey(database).facts.asked
 
 
-def test_snapshot_that_was_asked_for_is_taken_once(database, source):
+def test_requested_snapshot_is_taken_once(database, source):
     write_some(source)
     settled(database, source)
     ask_for_snapshot(database, "again", ["dbo.people"], channel="test")
@@ -172,11 +172,13 @@ def test_re_created_table_starts_a_new_incarnation(database, source):
     source.put("orders", 3, "new three")
     settled(database, source)
     same(database, source)
-    assert survey(database).offsets.entry("shop.dbo.orders").incarnation == 2
+    entry = survey(database).offsets.entry("shop.dbo.orders")
+    assert entry is not None
+    assert entry.incarnation == 2
 
 
 @pytest.mark.feature("EVO-01", "EVO-02")
-def test_second_capture_instance_is_read_from_its_start_on_with_its_columns(database, source):
+def test_second_capture_instance_is_read_from_its_start_with_its_columns(database, source):
     write_some(source)
     settled(database, source)
     source.put("orders", 0, "under the old instance")
@@ -200,7 +202,9 @@ def test_quiet_weekend_is_not_data_loss(database, source):
     source.settled = 500
     seen = survey(database, now=datetime.now(UTC) + timedelta(hours=12))
     decision = plan(seen.facts)
+    assert isinstance(decision, Range)
     result = capture_range(database, seen, decision)
+    assert result.row is not None
     assert (result.row.kind, result.row.complete, result.rows) == ("idle", True, 0)
     source.cleanup(400)
     source.number = 600
@@ -210,7 +214,7 @@ def test_quiet_weekend_is_not_data_loss(database, source):
 
 
 @pytest.mark.feature("STR-19")
-def test_idle_tables_are_moved_in_time_for_the_retention_that_the_server_has(database, source):
+def test_idle_tables_are_advanced_in_time_for_the_retention_of_the_server(database, source):
     write_some(source)
     settled(database, source)
     source.settled = 500
@@ -222,10 +226,10 @@ def test_idle_tables_are_moved_in_time_for_the_retention_that_the_server_has(dat
     assert len(decision.idle) == 2
 
 
-def test_storage_that_may_not_commit_atomically_is_warned_about_when_a_snapshot_begins(
+def test_storage_without_atomic_commits_causes_a_warning_when_a_snapshot_begins(
     database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
 ):
-    # No shared folder or object store can be had here, so its warning stands in for one.
+    # No shared folder or object store is available here, so the test injects its warning.
     monkeypatch.setattr(begin, "storage_warning", lambda uri: f"{uri} is shared")
     said: list[str] = []
     for _ in range(2):

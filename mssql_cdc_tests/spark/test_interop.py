@@ -1,4 +1,4 @@
-"""Spark and `deltalake` on the same tables: files, transactions, clean-up, tampering (rules A3, A5; C19)."""
+"""Spark and `deltalake` on the same tables: files, transactions, cleanup, tampering (rules A3, A5; C19)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mssql_cdc_tests.spark.conftest import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +29,7 @@ def row(number: int, name: str = "a") -> dict[str, object]:
     return {"id": number, "name": name, "note": "n"}
 
 
-def test_spark_reads_every_type_that_we_write(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_every_type_that_the_connector_writes(spark: SparkSession, tmp_path: Path):
     home = home_in(tmp_path)
     kinds = [
         "bit",
@@ -72,6 +73,7 @@ def test_spark_reads_every_type_that_we_write(spark: SparkSession, tmp_path: Pat
     assert found["after"]["int"] == 5
     assert found["before"] is None
     stored = spark.read.format("delta").load(home.changes).schema["after"].dataType
+    assert isinstance(stored, StructType)
     told = {field.name: field.dataType.simpleString() for field in stored}
     assert told["datetime2"] == "timestamp_ntz"
     assert told["datetimeoffset"] == "timestamp"
@@ -97,7 +99,7 @@ def test_optimize_keeps_transaction_progress_and_fence(spark: SparkSession, tmp_
     assert spark.read.format("delta").load(home.changes).count() == 4
 
 
-def test_append_passes_an_optimize_that_came_in_between(spark: SparkSession, tmp_path: Path):
+def test_append_succeeds_after_a_concurrent_optimize(spark: SparkSession, tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = change_log(home, schema)
     for number in (1, 2, 3):
@@ -106,18 +108,18 @@ def test_append_passes_an_optimize_that_came_in_between(spark: SparkSession, tmp
     assert append(state, schema, Change(4, "c", after=row(4))).batch == 4
 
 
-def test_restore_is_found(spark: SparkSession, tmp_path: Path):
+def test_restore_is_detected(spark: SparkSession, tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     known = append(state, schema, Change(2, "c", after=row(2)))
     spark.sql(f"RESTORE TABLE {spark_identifier(home.changes)} TO VERSION AS OF 1")
     after = refresh(known)
-    assert after.to == lsn(2).text  # The fence sees nothing: txn and history still say that all is there.
+    assert after.to == lsn(2).text  # The fence cannot detect this: txn and history still look complete.
     with pytest.raises(TamperedTableError, match="RESTORE"):
         verify_untouched(after, table_id=known.table_id, delta_version=known.delta_version)
 
 
-def test_append_by_somebody_else_is_found(spark: SparkSession, tmp_path: Path):
+def test_append_by_another_writer_is_detected(spark: SparkSession, tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     spark.read.format("delta").load(home.changes).write.format("delta").mode("append").save(home.changes)
@@ -137,7 +139,7 @@ def test_late_run_is_fenced_on_a_widened_table(spark: SparkSession, tmp_path: Pa
     assert spark.read.format("delta").load(home.changes).count() == 2
 
 
-def test_widening_behind_another_runs_rows_is_fenced(spark: SparkSession, tmp_path: Path):
+def test_widening_after_another_run_added_rows_is_fenced(spark: SparkSession, tmp_path: Path):
     home = home_in(tmp_path)
     old, new = orders(column("id", "int")), orders(column("id", "bigint"), version=2)
     late = change_log(home, old)
@@ -147,7 +149,7 @@ def test_widening_behind_another_runs_rows_is_fenced(spark: SparkSession, tmp_pa
     assert spark.read.format("delta").load(home.changes).count() == 1
 
 
-def test_of_many_runs_that_widen_and_commit_at_once_one_commits(spark: SparkSession, tmp_path: Path):
+def test_of_many_concurrent_runs_that_widen_and_commit_one_commits(spark: SparkSession, tmp_path: Path):
     home = home_in(tmp_path)
     old = orders(column("id", "int"))
     new = orders(column("id", "bigint"), column("more", "int"), column("odd, name", "int"), version=2)

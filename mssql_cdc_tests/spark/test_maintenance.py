@@ -1,4 +1,4 @@
-"""OPTIMIZE and VACUUM leave rows, progress and fence as they are."""
+"""OPTIMIZE and VACUUM preserve rows, progress and fence."""
 
 from __future__ import annotations
 

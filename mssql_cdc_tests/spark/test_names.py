@@ -1,4 +1,4 @@
-"""Names on disk: Spark opens, merges, joins and cleans the tables of any name that SQL Server allows."""
+"""Names on disk: Spark opens, merges, optimizes and vacuums tables of any name that SQL Server allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def by_four(names: list[str]) -> list[tuple[str, ...]]:
-    """Four names make one path: connector, database, schema and table."""
+    """The four names that form a path: connector, database, schema and table."""
     return [tuple((names[start : start + 4] * 4)[:4]) for start in range(0, len(names), 4)]
 
 
@@ -39,7 +39,7 @@ def test_spark_works_on_tables_of_any_name(
     state = append(state, old, Change(2, "c", after={"id": 2}))
     current.apply(spark, home, [old], up_to=2)
     assert optimize(spark, home.changes) == (2, 1)
-    vacuum(spark, home.changes)
+    vacuum(spark, home.changes, retain_hours=168)
     state = evolve(change_log(home, old), change_log_schema(new), lambda: spark)
     append(state, new, Change(3, "c", after={"id": 3}), spark=lambda: spark)
     current.apply(spark, home, [old, new], up_to=3)

@@ -1,4 +1,4 @@
-"""What processes print while Spark starts: hidden, unless the start fails."""
+"""Output of processes while Spark starts is hidden unless the start fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mssql_cdc.spark.quiet import hushed
 NOISE = [sys.executable, "-c", "import sys; print('loading'); print('resolving', file=sys.stderr)"]
 
 
-def test_what_a_process_prints_at_its_start_is_hidden(capfd: pytest.CaptureFixture[str]):
+def test_output_of_a_starting_process_is_hidden(capfd: pytest.CaptureFixture[str]):
     with hushed():
         subprocess.run(NOISE, check=True)
     sys.stderr.write("our own line\n")
@@ -21,7 +21,7 @@ def test_what_a_process_prints_at_its_start_is_hidden(capfd: pytest.CaptureFixtu
     assert shown.err == "our own line\n"
 
 
-def test_a_start_that_fails_shows_all_of_it(capfd: pytest.CaptureFixture[str]):
+def test_a_failed_start_shows_the_entire_output(capfd: pytest.CaptureFixture[str]):
     failing = [*NOISE[:2], f"{NOISE[2]}; sys.exit(3)"]
     with pytest.raises(subprocess.CalledProcessError), hushed():
         subprocess.run(failing, check=True)

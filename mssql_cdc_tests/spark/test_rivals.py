@@ -1,4 +1,4 @@
-"""Runs that meet: late ones add nothing, rows are committed once, a range and a snapshot do not disturb each other."""
+"""Concurrent runs: late ones add nothing, rows are committed once, a range and a snapshot do not interfere."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.facts import Activity, Runs
 from mssql_cdc.plan.planner import plan, plan_partition
 from mssql_cdc.run.loop import Follower, catch_up
@@ -21,13 +22,14 @@ from mssql_cdc_tests.spark.model_source import ModelSource
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_run_that_is_late_adds_nothing(database, source):
+def test_late_run_adds_nothing(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
     source.capture()
     late = survey(database)
     decision = plan(late.facts)
+    assert isinstance(decision, Range)
     write_some(source)
     settled(database, source)
     result = capture_range(database, late, decision)
@@ -37,7 +39,7 @@ def test_run_that_is_late_adds_nothing(database, source):
     same(database, source)
 
 
-def test_two_runs_at_once_commit_each_row_once(database, source):
+def test_two_concurrent_runs_commit_each_row_once(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -60,7 +62,7 @@ def test_two_runs_at_once_commit_each_row_once(database, source):
         assert len(positions) == sum(1 for n, t, _ in source.log if t == name and n > 20)
 
 
-def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
+def test_concurrent_range_and_snapshot_do_not_interfere(database, source):
     write_some(source)
     settled(database, source)
     source.enable("late")
@@ -76,7 +78,9 @@ def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
         source.capture()
         seen = survey(database.named("rival"))
         busy = Runs((Activity("snapshot", "snapshot-x", "other"),))
-        capture_range(rival.database, seen, plan(replace(seen.facts, runs=busy)))
+        decision = plan(replace(seen.facts, runs=busy))
+        assert isinstance(decision, Range)
+        capture_range(rival.database, seen, decision)
 
     source.before_read = range_meanwhile
     Follower(database).step()
@@ -84,7 +88,7 @@ def test_range_and_snapshot_at_once_do_not_disturb_each_other(database, source):
     same(database, source)
 
 
-def test_restored_change_log_is_refused_by_name(database, source, spark):
+def test_restored_change_log_is_rejected_by_name(database, source, spark):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -95,7 +99,7 @@ def test_restored_change_log_is_refused_by_name(database, source, spark):
         catch_up([database], timeout=60)
 
 
-def test_old_partition_asked_for_again_does_nothing(database, source):
+def test_requesting_an_old_partition_again_does_nothing(database, source):
     write_some(source)
     settled(database, source)
     write_some(source)
@@ -107,7 +111,7 @@ def test_old_partition_asked_for_again_does_nothing(database, source):
     assert changes(database, "orders") == before
 
 
-def test_maintenance_beside_capture_changes_no_row(spark, tmp_path):
+def test_maintenance_during_capture_changes_no_row(spark, tmp_path):
     source = ModelSource("orders")
     database = model_database(source, spark, tmp_path)
     for value in ("one", "two"):

@@ -37,7 +37,7 @@ def work(task: tuple[int, str]) -> dict[str, Any]:
     return {"number": number}
 
 
-def test_tasks_come_back_in_order_and_one_broken_task_harms_no_other(spark: SparkSession):
+def test_task_results_are_in_order_and_one_broken_task_does_not_affect_others(spark: SparkSession):
     found = run_tasks(spark, [(0, ""), (1, "known"), (2, ""), (3, "unknown")], work)
     assert found[0].unwrap() == {"number": 0}
     assert found[2].unwrap() == {"number": 2}
@@ -63,17 +63,17 @@ def test_tasks_that_fail_at_a_value_do_not_show_it(spark: SparkSession):
         assert re.match(r"(ArrowInvalid|ValueError) at .*:\d+", said)
 
 
-def test_tasks_that_share_partitions_come_back_in_order_each_once(spark: SparkSession):
+def test_results_of_tasks_that_share_partitions_are_in_order_each_once(spark: SparkSession):
     count = 10 * spark.sparkContext.defaultParallelism + 3
     found = run_tasks(spark, [(number, "known" if number == 7 else "") for number in range(count)], work)
     assert [one.error is None and one.unwrap()["number"] for one in found] == [n != 7 and n for n in range(count)]
 
 
-def test_tasks_none_is_no_job(spark: SparkSession):
+def test_no_tasks_start_no_job(spark: SparkSession):
     assert run_tasks(spark, [], work) == []
 
 
-def test_interrupt_ends_the_jobs_and_the_session_lives_on(spark: SparkSession):
+def test_interrupt_ends_the_jobs_and_the_session_survives(spark: SparkSession):
     def never_ends(batches: Any) -> Any:
         import time
 
@@ -89,11 +89,11 @@ def test_interrupt_ends_the_jobs_and_the_session_lives_on(spark: SparkSession):
     assert spark.range(5).count() == 5
 
 
-def test_side_by_side_actions_meet_and_one_error_harms_no_other(spark: SparkSession):
+def test_side_by_side_actions_run_concurrently_and_one_error_does_not_affect_others(spark: SparkSession):
     meeting = threading.Barrier(2, timeout=60)
 
     def meet() -> int:
-        meeting.wait()  # Passes only when both are under way at the same time.
+        meeting.wait()  # Passes only if both run at the same time.
         return spark.range(3).count()
 
     def fail() -> int:
@@ -120,7 +120,7 @@ def test_side_by_side_ends_with_an_interrupt(spark: SparkSession):
     assert spark.range(5).count() == 5
 
 
-def test_private_session_unsets_its_confs_and_leaves_the_shared_one_alone(spark: SparkSession):
+def test_private_session_unsets_its_confs_and_does_not_change_the_shared_one(spark: SparkSession):
     name = "spark.databricks.delta.write.txnAppId"
     seen = []
 
@@ -146,25 +146,26 @@ def test_session_works_in_utc_with_ansi(spark: SparkSession):
 
 
 def test_session_resolves_exactly_the_two_delta_jars(spark: SparkSession):
-    jars = spark.sparkContext._jsc.sc().listJars().mkString(" ")
+    context: Any = spark.sparkContext
+    jars = context._jsc.sc().listJars().mkString(" ")
     assert jars.count(".jar") == 2
     assert "delta-spark_4.2_2.13-4.4.0" in jars
     assert "delta-storage-4.4.0" in jars
 
 
-def test_session_confs_of_the_user_win_except_what_delta_needs():
+def test_user_confs_override_the_sessions_except_those_that_delta_needs():
     confs = session_confs(SparkSettings(confs={"spark.sql.shuffle.partitions": "8", **dict.fromkeys(STATIC, "mine")}))
     assert confs["spark.sql.shuffle.partitions"] == "8"
     assert {name: confs[name] for name in STATIC} == STATIC
 
 
-def test_session_master_is_every_core_unless_a_conf_names_one():
+def test_session_master_uses_every_core_unless_a_conf_sets_it():
     assert SparkSettings.from_environment().master == "local[*]"
     named = SparkSettings.from_environment(confs={"spark.master": "spark://host:7077", "spark.executor.cores": "4"})
     assert (named.master, named.confs) == ("spark://host:7077", {"spark.executor.cores": "4"})
 
 
-def test_session_jars_that_are_not_there_are_named(tmp_path: Path):
+def test_missing_session_jars_are_named(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="MSSQL_CDC_JARS"):
         session_confs(SparkSettings(jars=str(tmp_path)))
     jar = tmp_path / "delta.jar"

@@ -1,4 +1,4 @@
-"""What the documents tell to type exists: make targets, commands with options that parse, connectors that load."""
+"""Everything in the documents works: make targets exist, commands and options parse, connectors load."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_command_in_a_document_exists_with_its_options(name: str, words: list[
 @pytest.mark.parametrize(
     "line", ["make no-such-target", "mssql-cdc run --no-such-option", "dagster no-such-command", "no-such-program"]
 )
-def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+def test_a_command_that_does_not_exist_is_detected(line: str) -> None:
     with pytest.raises((AssertionError, UsageError)):
         _check(shlex.split(line))
 
@@ -116,7 +116,7 @@ def test_a_connector_in_a_document_loads(name: str, text: str, tmp_path: Path) -
     assert load_connector(path).topic_prefix == json.loads(text).get("config", json.loads(text))["topic.prefix"]
 
 
-def test_every_document_with_a_connector_is_found() -> None:
+def test_every_document_with_a_connector_is_detected() -> None:
     assert {name for name, _ in _connector_examples()} >= {"README.md", "getting-started.md", "debezium-migration.md"}
 
 
@@ -139,7 +139,7 @@ def test_the_operations_document_explains_every_setting_of_dagster_yaml() -> Non
     assert not missing
 
 
-def test_the_index_leads_to_every_document() -> None:
+def test_the_index_links_to_every_document() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert not [name for name in sorted(documents) if f"({name})" not in index]

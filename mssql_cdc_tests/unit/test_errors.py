@@ -1,11 +1,11 @@
-"""Exit codes, and errors that come back from tasks by name."""
+"""Exit codes, and errors that tasks return by name."""
 
 from __future__ import annotations
 
 from mssql_cdc import errors
 
 
-def test_errors_have_the_exit_codes_that_the_command_line_promises():
+def test_errors_have_the_documented_exit_codes():
     codes = {
         errors.MssqlCdcError: 1,
         errors.ConfigurationError: 2,
@@ -20,7 +20,7 @@ def test_errors_have_the_exit_codes_that_the_command_line_promises():
     assert {kind: kind.exit_code for kind in codes} == codes
 
 
-def test_errors_only_unavailability_is_worth_a_second_try():
+def test_only_unavailability_errors_are_retriable():
     kinds = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.MssqlCdcError)]
     assert {kind.__name__ for kind in kinds if kind.retriable} == {
         "DeadlockError",
@@ -30,6 +30,6 @@ def test_errors_only_unavailability_is_worth_a_second_try():
     }
 
 
-def test_error_named_finds_the_class_and_names_a_stranger():
+def test_error_named_finds_the_class_and_names_an_unknown_one():
     assert type(errors.error_named("FencedError", "x")) is errors.FencedError
     assert str(errors.error_named("OSError", "disk full")) == "OSError: disk full"

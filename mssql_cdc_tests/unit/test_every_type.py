@@ -1,4 +1,4 @@
-"""Every row of the type table has an answer in every view of it; no other module lists types."""
+"""Every part of the package supports every row of the type table; no other module lists types."""
 
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
 
@@ -38,7 +38,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with
 
 @dataclass(frozen=True)
 class Sample:
-    """A value of a kind: as the lake holds it, with its exact text, and as T-SQL sends it to the check."""
+    """A value of a kind: as stored in the lake, its exact text, and as T-SQL sends it to the check."""
 
     stored: Any
     sent: Any
@@ -66,7 +66,7 @@ TABLE = TableId("shop", "dbo", "t")
 
 
 def declared(row: TypeRow) -> Iterator[SqlServerType]:
-    """The type under every form of declaration that it has."""
+    """The type in every form of its declaration."""
     match row.arguments:
         case "none":
             yield SqlServerType(row.name)
@@ -82,11 +82,17 @@ EVERY = [kind for row in TYPES.values() for kind in declared(row)]
 every_type = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.declaration)
 
 
+def arrow_scale(kind: SqlServerType) -> int:
+    """Digits after the point of a decimal type's Arrow type."""
+    arrow: Any = kind.arrow
+    return arrow.scale
+
+
 def values_of(kind: SqlServerType) -> pa.Array:
     """The sample of its kind, and NULL."""
     stored = SAMPLES[kind.kind].stored
     if isinstance(stored, Decimal):
-        stored = stored.quantize(Decimal(1).scaleb(-kind.arrow.scale))
+        stored = stored.quantize(Decimal(1).scaleb(-arrow_scale(kind)))
     return pa.array([stored, None], kind.arrow)
 
 
@@ -105,13 +111,13 @@ def test_every_kind_has_a_type_and_every_type_its_own_name() -> None:
 
 
 @every_type
-def test_every_type_is_stored_in_a_type_that_delta_has(kind: SqlServerType) -> None:
+def test_every_type_is_stored_in_a_delta_type(kind: SqlServerType) -> None:
     schema = pa.schema([pa.field("c", kind.arrow)])
     assert arrow_of(delta_json(schema)) == schema
 
 
 @every_type
-def test_every_type_is_fetched_and_decoded_to_what_is_stored(kind: SqlServerType) -> None:
+def test_every_type_is_fetched_and_decoded_to_its_stored_type(kind: SqlServerType) -> None:
     plan = RowPlan.of([Column("c]", kind)])
     expressions, fields = plan.select_list("t"), plan.raw_fields()
     assert len(expressions) == len(fields)
@@ -138,7 +144,7 @@ def test_every_type_is_declared_as_the_catalog_says(kind: SqlServerType) -> None
 
 
 @every_type
-def test_every_type_bounds_a_chunk_or_says_that_it_cannot(kind: SqlServerType) -> None:
+def test_every_type_bounds_a_chunk_or_reports_that_it_cannot(kind: SqlServerType) -> None:
     column = Column("k", kind)
     if kind.is_large:
         with pytest.raises(SchemaError, match="cannot bound a chunk"):
@@ -149,7 +155,7 @@ def test_every_type_bounds_a_chunk_or_says_that_it_cannot(kind: SqlServerType) -
 
 
 @every_type
-def test_every_type_gives_a_key_text(kind: SqlServerType) -> None:
+def test_every_type_has_a_key_text(kind: SqlServerType) -> None:
     schema = TableSchema(TABLE, (Column("k", kind),), key_columns=("k",))
     image = pa.StructArray.from_arrays([values_of(kind)], names=["k"])
     exact = SAMPLES[kind.kind].exact
@@ -166,8 +172,8 @@ def test_every_type_gives_a_key_text(kind: SqlServerType) -> None:
     [("fill", StarMask(5)), ("truncate", Truncate(1)), ("hash", HashMask("MD5", "salt"))],
     ids=["fill", "truncate", "hash"],
 )
-def test_a_mask_hides_values_of_every_type_that_masks_are_for(kind: SqlServerType, rule: MaskKind, mask: Mask) -> None:
-    if MaskRule(kind=rule, columns=PatternList(())).applies_to(kind.name):
+def test_a_mask_hides_values_of_every_maskable_type(kind: SqlServerType, rule: MaskKind, mask: Mask) -> None:
+    if MaskRule(kind=rule, columns=PatternList("")).applies_to(kind.name):
         values = pc.binary_repeat(values_of(kind), 2)
         assert mask.apply(values, kind)[0] != values[0]
 
@@ -199,11 +205,11 @@ def test_every_type_prints_in_every_mode_and_null_of_not_null_as_the_same_json_t
 
 
 @every_type
-def test_every_type_is_checked_with_one_text_from_both_sides(kind: SqlServerType) -> None:
+def test_every_type_has_one_canonical_text_on_both_sides(kind: SqlServerType) -> None:
     column, sample = Column("c", kind), SAMPLES[kind.kind]
     sent = sample.sent
     if isinstance(sample.stored, Decimal):
-        sent = f"{sample.stored.quantize(Decimal(1).scaleb(-kind.arrow.scale)):f}"
+        sent = f"{sample.stored.quantize(Decimal(1).scaleb(-arrow_scale(kind))):f}"
     stored, null = python_values(values_of(kind))
     assert "{c}" in check_texts.canon(Column("c", kind)).select
     assert canonical.lake_text(column, stored, sample.exact) == check_texts.source_text(column, sent)

@@ -29,7 +29,7 @@ def test_lsn_texts_name_the_same_lsn(lsn: Lsn):
 
 
 @given(lsns, lsns)
-def test_lsn_text_sorts_as_its_bytes_do(one: Lsn, other: Lsn):
+def test_lsn_text_sorts_like_its_bytes(one: Lsn, other: Lsn):
     assert (one < other) == (one.text < other.text) == (one.raw < other.raw)
 
 
@@ -39,7 +39,7 @@ def test_lsn_increment_is_the_next_one(lsn: Lsn):
     assert lsn.increment().decrement() == lsn
 
 
-def test_lsn_text_is_lower_case_and_compact_text_is_short():
+def test_lsn_text_is_lowercase_and_compact_text_is_short():
     lsn = Lsn.parse("0x0000002D00000AC00002")
     assert lsn.text == "0000002d:00000ac0:0002"
     assert lsn.compact == "2d:ac0:2"
@@ -47,7 +47,7 @@ def test_lsn_text_is_lower_case_and_compact_text_is_short():
 
 
 @pytest.mark.parametrize("text", ["", "27:ac0", "27:ac0:2:1", "0x12", "zz:1:1"])
-def test_lsn_refuses_other_texts(text: str):
+def test_lsn_rejects_other_texts(text: str):
     with pytest.raises(ValueError, match="Not an LSN"):
         Lsn.parse(text)
 
@@ -75,7 +75,7 @@ def test_range_is_open_below_and_closed_above():
     assert [Lsn.parse(f"1:1:{n}") in range_ for n in (1, 2, 3, 4)] == [False, True, True, False]
 
 
-def test_range_cannot_run_backwards():
+def test_range_cannot_end_before_it_starts():
     with pytest.raises(ValueError, match="before it begins"):
         LsnRange(Lsn.parse("1:1:2"), Lsn.parse("1:1:1"))
 
@@ -89,7 +89,7 @@ def test_position_texts_sort_by_epoch_commit_command_change_operation(one: tuple
 
 
 @given(parts)
-def test_position_text_is_taken_apart(values: tuple):
+def test_position_text_is_parsed(values: tuple):
     text = position_text(*values)
     position = Position.parse(text)
     assert position.text == text
@@ -98,7 +98,7 @@ def test_position_text_is_taken_apart(values: tuple):
 
 
 @given(lsns, lsns, st.integers(0, 2**31 - 1), st.integers(1, 100))
-def test_snapshot_rows_stand_behind_every_change_of_their_commit(commit: Lsn, change: Lsn, command: int, n: int):
+def test_snapshot_rows_sort_after_every_change_of_their_commit(commit: Lsn, change: Lsn, command: int, n: int):
     row = snapshot_position_text(0, commit, number=n, chunk=2, row=3)
     assert position_text(0, commit, command, change, 4) < row < cut_text(0, commit)
     assert snapshot_position_text(0, commit, number=n) < row
@@ -109,7 +109,7 @@ def test_position_of_an_old_build_has_command_zero():
     assert position_text(0, ZERO_LSN, None, ZERO_LSN, 2) == position_text(0, ZERO_LSN, 0, ZERO_LSN, 2)
 
 
-def test_position_that_does_not_fit_is_refused():
+def test_position_that_does_not_fit_is_rejected():
     with pytest.raises(ValueError, match="epoch"):
         position_text(65536, ZERO_LSN, 0, ZERO_LSN, 2)
     with pytest.raises(ValueError, match="chunk"):

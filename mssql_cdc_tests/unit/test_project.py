@@ -24,7 +24,7 @@ NO_IMPERATIVES = re.compile(
     r"(A|An|The|All|Every|No|One|This|What|When|Whatever)"
     r"|(Add|Allow|Check|Document|Fix|Mov|Nam|Remov|Renam|Support|Test|Updat|Us|Writ)(s|es|ed|d|ing)"
 )
-"""First words that start a statement, and the forms of usual verbs that are no imperatives."""
+"""First words that start a statement, and forms of common verbs that are not imperatives."""
 REGISTRY_HOSTS = re.compile(r"\b(pypi|pythonhosted|npmjs|crates|maven|debian|golang)\.(org|io)\b")
 
 
@@ -40,14 +40,14 @@ def _project(path: str) -> dict[str, Any]:
     return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
 
 
-def test_feature_marks_name_known_behaviours_and_at_most_three() -> None:
+def test_feature_marks_name_at_most_three_known_behaviors() -> None:
     known = known_ids()
     wrong = [m for m in marks() if not 1 <= len(m.ids) <= 3 or not set(m.ids) <= set(known)]
     assert not wrong
 
 
 def _fault(subject: str) -> str | None:
-    """What is wrong with a commit's subject (CONTRIBUTING.md)."""
+    """The violation of CONTRIBUTING.md by a commit's subject, if any."""
     first = subject.split(" ", maxsplit=1)[0]
     if len(subject) > 72:
         return f"{len(subject)} characters"
@@ -56,7 +56,7 @@ def _fault(subject: str) -> str | None:
     return "a full stop at the end" if subject.endswith(".") else None
 
 
-def test_subjects_of_commits_are_short_imperatives() -> None:
+def test_commit_subjects_are_short_imperatives() -> None:
     log = subprocess.run(["git", "log", "--no-merges", "--format=%s"], cwd=ROOT, capture_output=True, text=True)
     history = log.stdout.splitlines()
     if CONVENTION_SINCE not in history:
@@ -78,7 +78,7 @@ def test_subjects_of_commits_are_short_imperatives() -> None:
         "Add a command " + "and another " * 5,
     ],
 )
-def test_subjects_that_break_the_convention_are_found(subject: str) -> None:
+def test_commit_subjects_that_break_the_convention_are_detected(subject: str) -> None:
     assert _fault(subject) is not None
 
 
@@ -90,7 +90,7 @@ def test_no_file_names_a_package_registry() -> None:
     assert not named
 
 
-def test_relative_links_in_the_documents_lead_somewhere() -> None:
+def test_relative_links_in_the_documents_exist() -> None:
     broken = []
     for path in _files():
         if path.suffix == ".md":
@@ -120,7 +120,7 @@ def test_dependencies_are_what_the_package_imports() -> None:
     foreign = imported - sys.stdlib_module_names - {"mssql_cdc"}
     needed = {canonicalize_name(owners[name][0]) for name in foreign}
     declared = {canonicalize_name(Requirement(text).name) for text in _project("pyproject.toml")["dependencies"]}
-    # pyspark's mapInArrow asks for pandas; `dagster dev` serves its page by dagster-webserver; pydantic-core is
+    # pyspark's mapInArrow needs pandas; `dagster dev` needs dagster-webserver for its UI; pydantic-core is
     # pydantic's own, which pins its version.
     assert declared == (needed - {"pydantic-core"}) | {"pandas", "dagster-webserver"}
 
@@ -140,7 +140,7 @@ def test_the_lock_satisfies_both_distributions_with_a_hash_for_every_package() -
             assert required.specifier.contains(locked[canonicalize_name(required.name)]), f"{text}: run make lock"
 
 
-def test_definitions_are_built_by_a_name_of_the_package() -> None:
+def test_the_package_exports_build_definitions() -> None:
     assert callable(mssql_cdc.build_definitions)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = mssql_cdc.nonsense

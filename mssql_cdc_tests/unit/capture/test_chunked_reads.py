@@ -1,7 +1,7 @@
-"""Case B on a model source: chunks read at different times under capture lag, then one fold, equal the source.
+"""Case B on a model source: chunks read at different times under capture lag and folded once equal the source.
 
-The model states the rules C18 and C19 as they are written: `_pos` of a chunk's rows is its own mark L, the stream
-starts at the smallest L, and nothing is believed before the stream has passed the largest log end E.
+The model implements the rules C18 and C19 literally: `_pos` of a chunk's rows is its own mark L, the stream starts at
+the smallest L, and the result is not used before the stream has passed the largest log end E.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def lsn(number: int) -> Lsn:
 
 
 class Source:
-    """Keys with values, a log of changes, and how much of it is captured."""
+    """Keys with values, a log of changes, and its captured part."""
 
     def __init__(self) -> None:
         self.state: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What is said about a captured table."""
+"""Notices about a captured table."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def table(*warnings: str) -> CapturedTable:
 
 @pytest.mark.feature("FLT-07", "FLT-09")
 @pytest.mark.parametrize("name", ["column.mask.with.3.chars", "column.mask.hash.v2.SHA-256.with.salt.s"])
-def test_every_column_that_a_mask_names_and_does_not_hide_is_named(name: str):
+def test_every_column_that_a_mask_names_but_does_not_hide_is_reported(name: str):
     found = notices(connector_with({name: "dbo.orders..*"}), table())
     assert [line.split("'")[1] for line in found] == ["n", "d", "at", "zoned", "t", "b"]
     assert all("is not masked" in line and "column.exclude.list" in line for line in found)
 
 
 @pytest.mark.feature("FLT-06")
-def test_bytes_are_shortened_and_so_not_named():
+def test_bytes_are_truncated_and_therefore_not_reported():
     found = notices(connector_with({"column.truncate.to.3.chars": "dbo.orders.(b|n|text)"}), table())
     assert [line.split("'")[1] for line in found] == ["n"]
 
 
-def test_nothing_is_said_without_a_mask_but_what_the_source_warns_of():
+def test_without_a_mask_only_warnings_of_the_source_are_reported():
     connector = connector_with({})
     assert notices(connector, table()) == []
     assert notices(connector, table("column c is doubtful")) == ["column c is doubtful"]

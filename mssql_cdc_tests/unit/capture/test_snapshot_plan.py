@@ -1,4 +1,4 @@
-"""Chunks, resuming and ending of snapshots; modes."""
+"""Chunks, resuming and completing snapshots; modes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chunks(count: int) -> tuple[Chunk, ...]:
 
 
 @pytest.mark.feature("SNP-01", "SNP-03", "SNP-05")
-def test_modes_say_whether_to_read_rows_and_whether_to_stream():
+def test_modes_define_whether_to_read_rows_and_whether_to_stream():
     shape = {mode: policy_of(mode) for mode in ("always", "initial", "initial_only", "no_data", "when_needed")}
     assert {m: (p.data, p.stream, p.on_data_error) for m, p in shape.items()} == {
         "always": (True, True, False),
@@ -57,12 +57,12 @@ def test_configuration_based_mode_follows_its_flags():
     assert (policy.data, policy.stream, policy.on_data_error) == (True, False, True)
 
 
-def test_unknown_mode_is_refused_with_the_known_ones():
+def test_unknown_mode_is_rejected_with_the_known_ones():
     with pytest.raises(ConfigurationError, match="initial_only"):
         policy_of("sometimes")
 
 
-def test_plan_survives_its_text():
+def test_plan_survives_serialization():
     plan = SnapshotPlan(
         "snapshot-20261121T000000",
         3,
@@ -87,7 +87,7 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
     assert seen == sorted(set(range(count)) - set(read))
 
 
-def test_stream_starts_at_the_smallest_mark_and_never_after_where_it_had_stopped():
+def test_stream_starts_at_the_smallest_mark_and_never_after_its_last_position():
     table = TablePlan(ORDERS, chunks(3), lsn(1))
     done = [GroupDone((0, 1), lsn(8)), GroupDone((2,), lsn(5))]
     assert conclude(table, done, lsn(3)) == Ended(lsn(5))
@@ -100,7 +100,7 @@ def test_position_that_was_cleaned_up_during_the_snapshot_is_a_named_gap():
     assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), gap=True)
 
 
-def test_chunks_whose_mark_was_cleaned_up_are_read_again():
+def test_chunks_whose_mark_was_cleaned_up_are_reread():
     table = TablePlan(ORDERS, chunks(2), lsn(1))
     done = [GroupDone((0,), lsn(3)), GroupDone((1,), lsn(8))]
     assert conclude(table, done, lsn(5)) == Reread((0,))
@@ -109,6 +109,6 @@ def test_chunks_whose_mark_was_cleaned_up_are_read_again():
     assert conclude(table, again, None) == Reread((0, 1))
 
 
-def test_fresh_instance_lifts_the_mark_to_its_start():
+def test_new_instance_raises_the_mark_to_its_start():
     assert low_mark(lsn(5), lsn(9)) == lsn(9)
     assert low_mark(lsn(9), lsn(5)) == lsn(9)

@@ -1,4 +1,4 @@
-"""How far a snapshot has come: each table for itself, and all together."""
+"""The progress of a snapshot, per table and in total."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mssql_cdc.capture.snapshot.run import Progress, TableProgress
 from mssql_cdc.schema import TableId
 
 
-def test_progress_counts_every_table_for_itself_and_all_together():
+def test_progress_is_counted_per_table_and_in_total():
     large, small = TableId("shop", "dbo", "large"), TableId("shop", "dbo", "small")
     progress = Progress({large: TableProgress(7, 13, 1_400_000), small: TableProgress(1, 1, 50)})
     assert {table.name: own.percent for table, own in progress.tables.items()} == {"large": 53, "small": 100}
@@ -14,5 +14,5 @@ def test_progress_counts_every_table_for_itself_and_all_together():
     assert progress.total.percent == 57
 
 
-def test_progress_of_nothing_is_zero():
+def test_progress_of_an_empty_snapshot_is_zero():
     assert Progress({}).total.percent == 0

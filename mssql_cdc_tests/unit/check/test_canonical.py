@@ -1,10 +1,11 @@
-"""Both canonical texts of a value are the same, and a changed value has another."""
+"""Both canonical texts of a value are equal, and a changed value has a different one."""
 
 from __future__ import annotations
 
 import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from mssql_cdc.source.sqlserver.check_texts import source_text
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def column(name: str, **more: int) -> Column:
+def column(name: str, **more: Any) -> Column:
     return Column("c", SqlServerType(name, **more))
 
 
@@ -81,21 +82,21 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("name", "sent", "held", "exact", "other"), PAIRS)
-def test_source_and_lake_agree_and_a_changed_cell_does_not(name, sent, held, exact, other):
+def test_source_and_lake_match_unless_a_cell_changed(name, sent, held, exact, other):
     wanted = source_text(column(name), sent)
     assert lake_text(column(name), held, exact) == wanted
     assert lake_text(column(name), other, exact) != wanted
 
 
 @pytest.mark.parametrize("name", ["int", "nvarchar", "datetime2", "sql_variant"])
-def test_null_is_not_an_empty_value(name):
+def test_null_differs_from_an_empty_value(name):
     assert source_text(column(name), None) is None
     assert lake_text(column(name), None, None) is None
     assert lake_text(column("nvarchar"), "", None) == ""
 
 
 @given(st.datetimes(), st.integers(-14 * 60, 14 * 60), st.integers(0, 9))
-def test_instants_and_their_local_texts_agree(local, offset, seventh):
+def test_instants_match_their_local_texts(local, offset, seventh):
     sign, minutes = "+-"[offset < 0], abs(offset)
     zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
     text = f"{local:%H:%M:%S}.{local.microsecond:06d}{seventh} {zone}"

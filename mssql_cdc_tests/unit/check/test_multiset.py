@@ -1,4 +1,4 @@
-"""Comparing unordered rows: order does not matter, one changed cell does, keys are named."""
+"""Comparing unordered rows: order does not matter, one changed cell does, and keys are reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_one_changed_cell_is_found_with_its_key_and_column(rows, data):
 
 
 @given(ROWS, st.data())
-def test_missing_and_surplus_rows_are_told_apart(rows, data):
+def test_missing_and_surplus_rows_are_distinguished(rows, data):
     assume(rows)
     key = data.draw(st.sampled_from(sorted(rows)))
     less = {k: v for k, v in rows.items() if k != key}
@@ -46,7 +46,7 @@ def test_missing_and_surplus_rows_are_told_apart(rows, data):
     assert [(d.key, d.kind) for d in compare(side(less), side(rows), NAMES).differences] == [(key, "not in the source")]
 
 
-def test_rows_that_take_others_away_cancel_them():
+def test_negative_rows_cancel_positive_ones():
     source = [((), ("x", None), 1), ((), ("x", None), 1)]
     log = [*source, ((), ("y", None), 1), ((), ("y", None), -1)]
     assert compare(lambda: source, lambda: log, NAMES).equal

@@ -1,4 +1,4 @@
-"""What commands print: plain text in files and pipes, bars, tables and colours on terminals."""
+"""Command output: plain text in files and pipes; bars, tables and colors on terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*3\dm")
 
 
 class Terminal(io.StringIO):
-    """A stream that says of itself that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -41,13 +41,13 @@ def test_a_table_in_a_pipe_is_aligned_text():
     assert notes.getvalue() == ""
 
 
-def test_a_table_in_a_pipe_is_never_folded():
+def test_a_table_in_a_pipe_is_never_wrapped():
     results = io.StringIO()
     Output(results, io.StringIO()).table(("table", "not compared"), [("t", "column " * 60)])
     assert len(results.getvalue().splitlines()) == 2
 
 
-def test_a_table_on_a_terminal_has_a_rule_and_colours():
+def test_a_table_on_a_terminal_has_a_rule_and_colors():
     results = Terminal()
     Output(results, Terminal()).table(COLUMNS, ROWS, right=("rows",))
     assert COLOUR.search(results.getvalue())
@@ -56,7 +56,7 @@ def test_a_table_on_a_terminal_has_a_rule_and_colours():
     assert "shop.dbo.[bold]" in shown
 
 
-def test_no_color_turns_colours_off(monkeypatch: pytest.MonkeyPatch):
+def test_no_color_turns_colors_off(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NO_COLOR", "1")
     results, notes = Terminal(), Terminal()
     output = Output(results, notes)
@@ -83,7 +83,7 @@ def test_progress_in_a_pipe_is_a_line_with_the_time_per_step():
     assert lines == ["TIME checking shop.dbo.orders (0 of 2 done)", "TIME checking shop.dbo.lines (1 of 2 done)"]
 
 
-def test_progress_on_a_terminal_is_a_bar_that_leaves_other_lines_alone():
+def test_progress_on_a_terminal_is_a_bar_that_does_not_disturb_other_lines():
     notes = Terminal()
     output = Output(io.StringIO(), notes)
     with output.progress() as show:
@@ -96,7 +96,7 @@ def test_progress_on_a_terminal_is_a_bar_that_leaves_other_lines_alone():
     assert "(1 of 2 done)" not in shown
 
 
-def test_a_long_line_on_a_terminal_is_not_broken(monkeypatch: pytest.MonkeyPatch):
+def test_a_long_line_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "40")
     notes = Terminal()
     Output(io.StringIO(), notes).error("SELECT 1 " * 20)

@@ -1,4 +1,4 @@
-"""The program: help, version and completion, options that exclude each other, errors as lines and exit codes."""
+"""The program: help, version and completion, mutually exclusive options, error lines and exit codes."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_every_command_fits_in_the_list_of_commands(capsys: pytest.CaptureFixtur
     assert "..." not in listed
 
 
-def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]):
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
     assert main(["--version"]) == 0
     assert mssql_cdc.__version__ in capsys.readouterr().out
 
 
-def test_no_command_shows_the_help_with_code_2(capsys: pytest.CaptureFixture[str]):
+def test_a_call_without_a_command_shows_the_help_with_code_2(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
     assert "Commands:" in capsys.readouterr().err
 
@@ -68,19 +68,21 @@ def test_completion_offers_commands():
     ],
     ids=" ".join,
 )
-def test_options_that_make_no_sense_are_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+def test_invalid_options_end_with_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert main([*arguments, "--config", "shop.json"]) == 2
     assert f"Try 'mssql-cdc {arguments[0]} --help'" in capsys.readouterr().err
 
 
-def test_missing_configuration_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_missing_configuration_is_reported_on_one_line_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["check", "--config", str(tmp_path / "no.json")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("mssql-cdc: ")
     assert "no such file" in line
 
 
-def test_several_problems_of_a_configuration_are_a_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_each_problem_of_a_configuration_is_reported_on_its_own_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     config = {"topic.prefix": "shop", "database.hostname": "h", "database.names": "shop"}
     path = tmp_path / "shop.json"
     path.write_text(json.dumps(config | {"poll.interval.ms": "soon", "snapshot.mode": "sometimes"}), encoding="utf-8")
@@ -103,7 +105,7 @@ def test_several_problems_of_a_configuration_are_a_line_each(tmp_path: Path, cap
     ],
     ids=["interrupt", "file", "defect"],
 )
-def test_an_error_that_is_not_ours_is_one_line_and_its_code(
+def test_a_foreign_error_is_reported_on_one_line_with_its_code(
     error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     def fails(_path: Path) -> NoReturn:
@@ -115,7 +117,7 @@ def test_an_error_that_is_not_ours_is_one_line_and_its_code(
     assert line.startswith(said)
 
 
-def test_debug_shows_the_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_debug_shows_the_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["check", "--config", str(tmp_path / "no.json"), "--debug"]) == 2
     shown = capsys.readouterr().err
     assert "Traceback" in shown

@@ -1,6 +1,7 @@
-"""Configurations that several test modules start from."""
+"""Configurations that several test modules use as a base."""
 
 import pickle
+from collections.abc import Mapping
 from typing import TypeVar
 
 import pytest
@@ -22,9 +23,9 @@ def connector(**given: object) -> Connector:
     return connector_from_mapping("c", MINIMAL | {name.replace("__", "."): value for name, value in given.items()})
 
 
-def connector_with(properties: dict[str, object]) -> Connector:
+def connector_with(properties: Mapping[str, object]) -> Connector:
     """A minimal connector with further properties."""
-    return connector_from_mapping("c", MINIMAL | properties)
+    return connector_from_mapping("c", {**MINIMAL, **properties})
 
 
 def sent(value: T) -> T:

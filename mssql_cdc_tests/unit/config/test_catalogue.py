@@ -12,7 +12,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with
 NOTHING = (None, ..., "", (), PatternList(), RecordKeys())
 """Defaults that stand for "not set"."""
 
-# Debezium 3.3.1's names and defaults, written down apart from the property table.
+# Debezium 3.3.1's names and defaults, recorded independently of the property table.
 DEBEZIUM = {
     "name": None,
     "connector.class": None,
@@ -168,13 +168,13 @@ def test_debezium_property_is_known_with_its_default(name: str) -> None:
         ("odbc.Driver", "odbc.*"),
     ],
 )
-def test_family_is_found_by_its_best_fit(name: str, family: str) -> None:
+def test_the_most_specific_family_matches(name: str, family: str) -> None:
     found = find(name)
     assert found is not None
     assert found[0].name == family
 
 
-def test_every_name_in_the_table_stands_there_once_with_a_meaning() -> None:
+def test_every_name_in_the_table_is_unique_and_has_a_meaning() -> None:
     names = [one.name for one in ALL]
     assert sorted(names) == sorted(set(names))
     assert all(one.text for one in ALL)

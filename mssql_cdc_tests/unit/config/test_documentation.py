@@ -1,4 +1,4 @@
-"""The documentation is written from the fields of the sections."""
+"""The documentation is generated from the fields of the sections."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mssql_cdc.config.documentation import configuration_document
 COMMITTED = Path(mssql_cdc.__file__).parents[1] / "docs" / "configuration.md"
 
 
-def test_committed_document_is_the_generated_one() -> None:
+def test_committed_document_matches_the_generated_one() -> None:
     assert COMMITTED.read_text(encoding="utf-8") == configuration_document(), (
         "run: python -m mssql_cdc.config.documentation > docs/configuration.md"
     )

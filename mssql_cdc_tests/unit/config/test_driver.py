@@ -50,7 +50,7 @@ def test_directory_authentication_is_translated() -> None:
     assert keywords(connector_with({"driver.authentication": "NotSpecified"})) == {}
 
 
-def test_odbc_settings_pass_verbatim_and_win() -> None:
+def test_odbc_settings_pass_verbatim_and_take_precedence() -> None:
     connector = connector_with(
         {"driver.encrypt": "true", "odbc.Driver": "FreeTDS", "odbc.encrypt": "optional", "odbc.TDS_Version": "7.4"}
     )
@@ -58,7 +58,7 @@ def test_odbc_settings_pass_verbatim_and_win() -> None:
     assert keywords(connector) == {"encrypt": "optional", "TDS_Version": "7.4"}
 
 
-def test_settings_without_a_twin_are_noticed_by_their_configured_name() -> None:
+def test_settings_without_an_equivalent_are_reported_by_their_configured_name() -> None:
     connector = connector_with(
         {
             "driver.foobar": "false",
@@ -76,7 +76,7 @@ def test_settings_without_a_twin_are_noticed_by_their_configured_name() -> None:
     ]
 
 
-def test_secret_settings_are_masked_and_read_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_settings_are_masked_and_resolved_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     connector = connector_with({"odbc.ClientKey": "${env:CDC_TEST_KEY}", "driver.keyStoreSecret": "hunter2"})
     monkeypatch.setenv("CDC_TEST_KEY", "pepper")
     assert "hunter2" not in repr(connector.connection)
@@ -95,7 +95,7 @@ def test_read_only_intent_forces_snapshot_isolation(name: str) -> None:
 
 
 @pytest.mark.feature("HA-01")
-def test_read_only_intent_behind_a_reference_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_intent_in_a_reference_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_TEST_INTENT", "ReadOnly")
     assert connector_with({"driver.applicationIntent": "${env:CDC_TEST_INTENT}"}).connection.read_only
 

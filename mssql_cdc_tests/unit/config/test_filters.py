@@ -1,4 +1,4 @@
-"""Which tables and columns belong to a connector."""
+"""Filters for tables and columns of a connector."""
 
 import pytest
 
@@ -26,21 +26,21 @@ def test_table_include_list_matches_both_names(include: str, table: tuple[str, s
 
 @pytest.mark.feature("FLT-04")
 @pytest.mark.parametrize("include", [r"sales\..*", "sales.*", r"sales[.].+"])
-def test_schema_expression_never_means_a_database_of_that_name(include: str) -> None:
+def test_schema_expression_never_matches_a_database_of_that_name(include: str) -> None:
     tables = connector(table__include__list=include).filters.tables
     assert tables.matches("sales", "sales", "orders")
     assert not tables.matches("sales", "dbo", "orders")
 
 
 @pytest.mark.feature("FLT-04")
-def test_table_exclude_list_takes_tables_away() -> None:
+def test_table_exclude_list_removes_tables() -> None:
     tables = connector(table__exclude__list="dbo.secret.*").filters.tables
     assert tables.matches("testDB", "dbo", "customers")
     assert not tables.matches("testDB", "dbo", "Secret_stuff")
 
 
 @pytest.mark.feature("FLT-03")
-def test_schema_lists_join_the_table_lists() -> None:
+def test_schema_lists_combine_with_the_table_lists() -> None:
     included = connector(schema__include__list="sales", table__include__list=".*orders").filters.tables
     assert included.matches("testDB", "sales", "orders")
     assert not included.matches("testDB", "dbo", "orders")
@@ -52,7 +52,7 @@ def test_schema_lists_join_the_table_lists() -> None:
 
 @pytest.mark.feature("PRE-12")
 @pytest.mark.parametrize("name", [("cdc", "dbo_a_CT"), ("SYS", "a"), ("dbo", "SysTranSchemas")])
-def test_builtin_tables_are_left_out_unless_asked_for(name: tuple[str, str]) -> None:
+def test_builtin_tables_are_excluded_unless_configured(name: tuple[str, str]) -> None:
     assert not connector().filters.tables.matches("testDB", *name)
     assert connector(table__ignore__builtin="false").filters.tables.matches("testDB", *name)
 
@@ -109,7 +109,7 @@ def test_source_types_are_propagated_by_column_or_type() -> None:
 
 
 @pytest.mark.feature("EVT-05")
-def test_message_key_columns_name_the_record_key() -> None:
+def test_message_key_columns_define_the_record_key() -> None:
     keys = connector_with({"message.key.columns": r"dbo.a:y,x;(.*).customers:pk1,PK2;testDB\.dbo\.c:id"}).records.keys
     assert keys.columns_for("testDB", "dbo", "a", ["x", "y", "z"]) == ("y", "x")
     assert keys.columns_for("testDB", "sales", "Customers", ["pk2", "pk1"]) == ("pk1", "pk2")

@@ -1,4 +1,4 @@
-"""Connector files load as they are."""
+"""Connector files load unchanged."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_flat_file_with_a_name_keeps_it(tmp_path: Path) -> None:
     assert load_connector(write(tmp_path, "orders.json", MINIMAL | {"name": "mine"})).name == "mine"
 
 
-def test_name_inside_and_outside_must_agree(tmp_path: Path) -> None:
+def test_inner_and_outer_name_must_match(tmp_path: Path) -> None:
     path = write(tmp_path, "a.json", {"name": "one", "config": MINIMAL | {"name": "two"}})
     with pytest.raises(ConfigurationError, match="'one' outside and 'two' inside"):
         load_connector(path)
@@ -101,7 +101,7 @@ def test_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
         load_connector(tmp_path / "none.json")
 
 
-def test_folder_gives_its_connectors_and_leaves_table_lists_alone(tmp_path: Path) -> None:
+def test_loading_a_folder_returns_its_connectors_and_ignores_table_lists(tmp_path: Path) -> None:
     write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "b"})
     write(tmp_path, "a.json", MINIMAL | {"topic.prefix": "a"})
     write(tmp_path, "a.tables.json", {"tables": []})

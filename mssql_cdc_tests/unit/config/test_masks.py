@@ -1,4 +1,4 @@
-"""Mask properties become rules, and the rules can be carried out."""
+"""Mask properties become executable rules."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with, sent
 
 
 def rule_of(name: str) -> MaskRule:
-    """The rule that one property makes for the column `dbo.a.x`."""
+    """The rule that one property creates for the column `dbo.a.x`."""
     rule = connector_with({name: "dbo.a.x"}).filters.mask_for("testDB", "dbo", "a", "x")
     assert rule is not None
     return rule
@@ -46,7 +46,7 @@ def test_every_accepted_algorithm_hashes(java: str, python: str) -> None:
 
 
 @pytest.mark.feature("FLT-07")
-def test_masks_concern_columns_of_text_only() -> None:
+def test_masks_apply_to_text_columns_only() -> None:
     fill = rule_of("column.mask.with.1.chars")
     truncate = rule_of("column.truncate.to.1.chars")
     assert fill.applies_to("NVARCHAR")
@@ -79,14 +79,14 @@ def test_first_rule_in_debeziums_order_wins() -> None:
 
 
 @pytest.mark.feature("FLT-10")
-def test_propagating_the_source_type_never_uncovers_a_masked_column() -> None:
+def test_propagating_the_source_type_never_exposes_a_masked_column() -> None:
     filters = connector_with(
         {"column.propagate.source.type": "dbo.a.x", "column.mask.hash.v2.SHA-256.with.salt.s": "dbo.a.x"}
     ).filters
     assert filters.mask_for("testDB", "dbo", "a", "x") is not None
 
 
-def test_rule_pickles_and_hides_its_salt() -> None:
+def test_rule_survives_pickling_and_hides_its_salt() -> None:
     rule = rule_of("column.mask.hash.v2.SHA-256.with.salt.pepper")
     assert "pepper" not in repr(rule)
     assert sent(rule) == rule

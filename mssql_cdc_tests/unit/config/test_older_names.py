@@ -1,4 +1,4 @@
-"""Names of older Debezium versions, properties that are not implemented, and those that only Kafka has."""
+"""Names from older Debezium versions, properties that are not implemented, and Kafka-only properties."""
 
 import pytest
 
@@ -61,12 +61,12 @@ def test_sanitize_field_names_means_avro() -> None:
         ("topic.naming.strategy", "my.Strategy"),
     ],
 )
-def test_what_would_change_rows_and_is_not_implemented_is_refused(name: str, value: str) -> None:
+def test_an_unimplemented_property_that_would_change_rows_is_rejected(name: str, value: str) -> None:
     assert f"{name}: " in problems_of(MINIMAL | {name: value})
     assert "not implemented yet" in problems_of(MINIMAL | {name: value})
 
 
-def test_what_changes_no_row_and_is_not_implemented_is_noticed() -> None:
+def test_an_unimplemented_property_that_changes_no_row_is_reported() -> None:
     connector = connector_with({"openlineage.integration.enabled": "true", "signal.enabled.channels": "source,jmx"})
     assert len([one for one in connector.notices if "not implemented yet" in one]) == 2
     assert connector.signals.channels == ("source", "jmx")

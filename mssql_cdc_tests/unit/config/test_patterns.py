@@ -1,4 +1,4 @@
-"""Lists of expressions behave as Debezium's."""
+"""Lists of expressions behave like Debezium's."""
 
 import re
 
@@ -66,7 +66,7 @@ def test_invalid_expression_is_a_value_error_with_the_expression(bad: str) -> No
         compile_java(bad)
 
 
-def test_patterns_pickle_without_their_compiled_form() -> None:
+def test_patterns_are_pickled_without_their_compiled_form() -> None:
     patterns = PatternList("a,b", 2, long_form=True)
     assert patterns.matches("a")
     assert sent(patterns) == patterns

@@ -1,4 +1,4 @@
-"""Every property is known; every problem is told, all at once, and never with a secret in it."""
+"""Every property is known; all problems are reported at once and never contain a secret."""
 
 import pytest
 
@@ -6,23 +6,23 @@ from mssql_cdc.config import Secret, reveal
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
 
 
-def test_unknown_property_is_an_error_with_the_nearest_name() -> None:
+def test_unknown_property_is_an_error_with_the_closest_name() -> None:
     text = problems_of(MINIMAL | {"table.includ.list": "dbo.a"})
     assert "table.includ.list: unknown property; did you mean table.include.list?" in text
 
 
-def test_mistyped_database_property_is_not_taken_for_a_driver_setting() -> None:
+def test_mistyped_database_property_is_not_treated_as_a_driver_setting() -> None:
     text = problems_of(MINIMAL | {"database.passwort": "hunter2"})
     assert "did you mean database.password?" in text
     assert "hunter2" not in text
 
 
-def test_unknown_property_without_a_near_one_suggests_nothing() -> None:
+def test_unknown_property_without_a_similar_one_suggests_nothing() -> None:
     text = problems_of(MINIMAL | {"zzz": "1"})
     assert "zzz: unknown property; docs/configuration.md lists all" in text
 
 
-def test_all_problems_come_in_one_error() -> None:
+def test_all_problems_are_reported_in_one_error() -> None:
     text = problems_of(
         {
             "database.port": "abc",
@@ -51,7 +51,7 @@ def test_all_problems_come_in_one_error() -> None:
 
 @pytest.mark.feature("FLT-02")
 @pytest.mark.parametrize("what", ["schema", "table", "column"])
-def test_include_and_exclude_list_exclude_each_other(what: str) -> None:
+def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:
     both = {f"{what}.include.list": "a", f"{what}.exclude.list": "b"}
     assert f"{what}.include.list: cannot be set together with {what}.exclude.list" in problems_of(MINIMAL | both)
 
@@ -83,16 +83,16 @@ def test_bad_value_is_named(name: str, value: object, message: str) -> None:
 
 
 @pytest.mark.parametrize("value", [False, "false", "FALSE", " false "])
-def test_boolean_may_be_a_text(value: object) -> None:
+def test_boolean_may_be_a_string(value: object) -> None:
     assert connector_with({"tombstones.on.delete": value}).records.tombstones is False
 
 
 @pytest.mark.parametrize("value", [250, "250", " 250 "])
-def test_number_may_be_a_text(value: object) -> None:
+def test_number_may_be_a_string(value: object) -> None:
     assert connector_with({"poll.interval.ms": value}).streaming.poll_interval_ms == 250
 
 
-def test_null_and_blank_count_as_not_set() -> None:
+def test_null_and_blank_values_count_as_not_set() -> None:
     connector = connector_with({"poll.interval.ms": None, "table.include.list": "", "snapshot.mode": " "})
     assert connector.streaming.poll_interval_ms == 500
     assert connector.snapshot.mode == "initial"
@@ -119,7 +119,7 @@ def test_salt_and_password_never_show_in_errors() -> None:
     assert "pepper" not in text
 
 
-def test_value_behind_a_reference_never_shows_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolved_value_never_shows_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WRONG_PLACE", "pepper")
     text = problems_of(MINIMAL | {"database.port": "${env:WRONG_PLACE}"})
     assert "pepper" not in text
@@ -145,7 +145,7 @@ def test_reference_in_an_ordinary_property_is_read_while_loading(monkeypatch: py
     assert "CDC_TEST_MISSING is not set" in problems_of(MINIMAL | {"database.names": "${env:CDC_TEST_MISSING}"})
 
 
-def test_max_iteration_transactions_counts_only_when_explicit() -> None:
+def test_max_iteration_transactions_applies_only_if_set() -> None:
     assert connector_with({}).streaming.max_transactions is None
     assert connector_with({"max.iteration.transactions": "500"}).streaming.max_transactions == 500
     assert connector_with({"max.iteration.transactions": "0"}).streaming.max_transactions is None
@@ -158,7 +158,7 @@ def test_skipped_operations_none_means_none() -> None:
 
 
 @pytest.mark.feature("SIG-02")
-def test_signal_table_may_leave_out_the_only_database() -> None:
+def test_signal_table_may_omit_the_only_database() -> None:
     signals = connector_with({"signal.data.collection": "dbo.signals"}).signals
     assert signals.tables == ("testDB.dbo.signals",)
     assert signals.table_of("TESTDB") == ("dbo", "signals")
@@ -183,7 +183,7 @@ def test_snapshot_overrides_are_found_by_both_names() -> None:
     assert len(connector.notices) == 2, "dbo.c has no statement, dbo.d is not listed"
 
 
-def test_own_properties_have_the_defaults_of_the_architecture() -> None:
+def test_own_properties_have_the_documented_defaults() -> None:
     connector = connector_with({})
     assert (connector.delta.current_interval_s, connector.delta.deletion_vectors) == (15, True)
     assert (connector.dagster.range_max_rows, connector.dagster.max_run_seconds) == (5_000_000, 0)
@@ -191,7 +191,7 @@ def test_own_properties_have_the_defaults_of_the_architecture() -> None:
     assert connector.spark.read() == {}
 
 
-def test_spark_and_storage_settings_pass_through_and_are_read_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_and_storage_settings_pass_through_and_are_resolved_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     connector = connector_with(
         {
             "spark.master": "local[2]",
@@ -212,7 +212,7 @@ def test_spark_and_storage_settings_pass_through_and_are_read_late(monkeypatch: 
     assert "pepper" not in repr(connector)
 
 
-def test_driver_behind_a_missing_reference_is_a_problem_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_with_an_unresolvable_reference_is_a_listed_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CDC_TEST_MISSING", raising=False)
     text = problems_of(MINIMAL | {"odbc.Driver": "${env:CDC_TEST_MISSING}", "zzz": "1"})
     assert "2 problems" in text

@@ -1,4 +1,4 @@
-"""Secrets are never shown and are resolved where they are read."""
+"""Secrets are never shown and are resolved only when read."""
 
 import pickle
 from pathlib import Path
@@ -34,14 +34,14 @@ def test_text_around_a_reference_is_not_shown(monkeypatch: pytest.MonkeyPatch) -
     assert secret.read() == "hunter2"
 
 
-def test_environment_is_read_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_read_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = Secret("${env:CDC_TEST_LATE}")
     travelled = sent(secret)
     monkeypatch.setenv("CDC_TEST_LATE", "now")
     assert travelled.read() == "now"
 
 
-def test_pickle_holds_no_resolved_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickle_contains_no_resolved_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_TEST_PASSWORD", "hunter2")
     secret = Secret("${env:CDC_TEST_PASSWORD}")
     secret.read()
@@ -49,7 +49,7 @@ def test_pickle_holds_no_resolved_value(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @given(st.text(), st.text())
-def test_equality_is_that_of_the_unresolved_texts(one: str, other: str) -> None:
+def test_equality_compares_the_unresolved_texts(one: str, other: str) -> None:
     assert (Secret(one) == Secret(other)) == (one == other)
     assert sent(Secret(one)) == Secret(one)
     assert Secret(one) != one

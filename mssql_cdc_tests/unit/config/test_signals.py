@@ -1,4 +1,4 @@
-"""Signals are understood as Debezium understands them, and are never fatal."""
+"""Signals are interpreted like in Debezium and are never fatal."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_snapshot_without_a_type_is_incremental() -> None:
 
 
 @pytest.mark.feature("INC-13")
-def test_stop_names_its_collections_or_means_everything() -> None:
+def test_stop_applies_to_its_collections_or_to_all() -> None:
     assert parse_signal("1", "stop-snapshot", '{"type": "incremental"}') == StopSnapshot("1")
     assert parse_signal("1", "stop-snapshot", None) == StopSnapshot("1")
     some = parse_signal("1", "stop-snapshot", '{"data-collections": ["a.b.c"], "type": "incremental"}')
@@ -70,7 +70,7 @@ def test_stop_names_its_collections_or_means_everything() -> None:
 
 @pytest.mark.feature("INC-14")
 @pytest.mark.parametrize("data", [None, "", "{}", "whatever"])
-def test_pause_and_resume_do_not_look_at_data(data: str | None) -> None:
+def test_pause_and_resume_ignore_data(data: str | None) -> None:
     assert parse_signal("1", "pause-snapshot", data) == PauseSnapshot("1")
     assert parse_signal("1", "resume-snapshot", data) == ResumeSnapshot("1")
 
@@ -108,7 +108,7 @@ def test_signal_that_cannot_be_understood_is_ignored_with_its_reason(kind: str, 
 
 @pytest.mark.feature("SIG-09")
 @given(st.sampled_from(["execute-snapshot", "stop-snapshot", "pause-snapshot", "log", "x"]), st.text())
-def test_no_text_makes_parsing_fail(kind: str, data: str) -> None:
+def test_parsing_never_fails_for_any_text(kind: str, data: str) -> None:
     assert parse_signal("id", kind, data).signal_id == "id"
 
 
@@ -121,7 +121,7 @@ JSON = st.recursive(
 
 @pytest.mark.feature("SIG-09")
 @given(st.dictionaries(st.sampled_from(["data-collections", "type", "additional-conditions", "surrogate-key"]), JSON))
-def test_no_object_makes_parsing_fail(data: dict[str, object]) -> None:
+def test_parsing_never_fails_for_any_object(data: dict[str, object]) -> None:
     assert parse_signal("id", "execute-snapshot", json.dumps(data)).signal_id == "id"
 
 

@@ -1,1 +1,1 @@
-"""Tests of neutral changes becoming change-log rows."""
+"""Tests of the conversion of neutral changes to change-log rows."""

@@ -48,7 +48,7 @@ def test_create_update_and_delete_keep_their_images():
     }
 
 
-def test_snapshot_rows_carry_their_snapshot_and_streamed_rows_do_not():
+def test_snapshot_rows_have_a_snapshot_number_and_streamed_rows_do_not():
     found = rows(orders(), Change(1, "r", after=row(1)), Change(2, "c", after=row(2)), snapshot="4")
     assert [r["_snapshot"] for r in found] == ["4", None]
 
@@ -169,7 +169,7 @@ def test_star_mask_hides_null_too():
 
 
 @pytest.mark.parametrize("mask", [StarMask(3), HashMask("SHA-256", "s"), Truncate(1)])
-def test_mask_on_a_column_without_text_is_refused_not_ignored(mask: Mask):
+def test_mask_on_a_column_without_text_is_rejected_not_ignored(mask: Mask):
     with pytest.raises(SchemaError, match="int cannot be masked"):
         rows(orders(), Change(1, "c", after=row()), masks={"id": mask}, key_secret=b"k")
 
@@ -254,13 +254,13 @@ def test_truncate_counts_utf16_units_and_never_leaves_half_a_character(texts: li
         assert after == before or units >= length - 1
 
 
-def test_truncate_cuts_binary_values():
+def test_truncate_shortens_binary_values():
     found = Truncate(2).apply(pa.array([b"abc", None]), SqlServerType("varbinary", length=9))
     assert found.to_pylist() == [b"ab", None]
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=5)), max_size=8), st.integers(0, 3))
-def test_hex_text_is_pythons(values: list[bytes | None], skip: int):
+def test_hex_text_equals_that_of_python(values: list[bytes | None], skip: int):
     array = pa.array(values, pa.binary())[skip:]
     assert hex_text(array).to_pylist() == [None if v is None else v.hex() for v in values[skip:]]
 
@@ -269,7 +269,7 @@ names = st.lists(st.sampled_from(["a", "before.a", "b"]), max_size=3)
 
 
 @given(st.lists(st.one_of(st.none(), names), max_size=8), st.integers(0, 3))
-def test_names_are_taken_out_of_lists(lists: list[list[str] | None], skip: int):
+def test_names_are_removed_from_lists(lists: list[list[str] | None], skip: int):
     array = pa.array(lists, TEXTS)[skip:]
     found = names_without(array, {"a"}).to_pylist()
     assert found == [None if x is None else [n for n in x if n == "b"] for x in lists[skip:]]
@@ -279,7 +279,7 @@ maps = st.dictionaries(st.sampled_from("abc"), st.text(alphabet="xy", max_size=2
 
 
 @given(st.lists(st.one_of(st.none(), maps), max_size=8), st.integers(0, 3))
-def test_entries_are_taken_out_of_maps(drawn: list[dict[str, str] | None], skip: int):
+def test_entries_are_removed_from_maps(drawn: list[dict[str, str] | None], skip: int):
     array = pa.array([None if m is None else list(m.items()) for m in drawn], TEXT_MAP)[skip:]
     found = [None if m is None else dict(m) for m in map_without(array, {"a"}).to_pylist()]
     expected = [None if m is None else {k: v for k, v in m.items() if k != "a"} for m in drawn[skip:]]
@@ -296,7 +296,7 @@ def test_entries_are_taken_out_of_maps(drawn: list[dict[str, str] | None], skip:
         ("op", pa.array(["d"]), "images"),
     ],
 )
-def test_contract_names_the_rule_that_a_batch_breaks(name: str, values: pa.Array, message: str):
+def test_contract_names_the_rule_that_a_batch_violates(name: str, values: pa.Array, message: str):
     schema = orders()
     batch = to_change_log(neutral(schema, Change(1, "c", after=row())), table_schema=schema, batch_number=1)
     index = batch.schema.get_field_index(name)
@@ -305,7 +305,7 @@ def test_contract_names_the_rule_that_a_batch_breaks(name: str, values: pa.Array
 
 
 @pytest.mark.parametrize("field", ["commit_lsn", "change_lsn"])
-def test_contract_takes_lsns_in_one_form_only(field: str):
+def test_contract_accepts_lsns_in_one_form_only(field: str):
     schema = orders()
     change = Change(0xAB, "c", after=row())
     batch = to_change_log(neutral(schema, change), table_schema=schema, batch_number=1)
@@ -320,7 +320,7 @@ def test_contract_takes_lsns_in_one_form_only(field: str):
         check_batch(batch.set_column(index, batch.schema.field(index), wrong), keyed=True)
 
 
-def test_contract_takes_rows_without_lsns():
+def test_contract_accepts_rows_without_lsns():
     schema = orders()
     batch = to_change_log(neutral(schema, Change(1, "r", after=row())), table_schema=schema, batch_number=1)
     source = batch.column("source")
@@ -330,12 +330,12 @@ def test_contract_takes_rows_without_lsns():
 
 
 @pytest.mark.parametrize("name", ["_pos", "op", "_key"])
-def test_contract_never_shows_what_a_row_holds(name: str):
+def test_contract_never_shows_row_values(name: str):
     schema = orders()
     batch = to_change_log(neutral(schema, Change(1, "c", after=row())), table_schema=schema, batch_number=1)
     index = batch.schema.get_field_index(name)
     found = batch.set_column(index, batch.schema.field(index), pa.array(["Ann's secret"]))
-    if name == "_key":  # Any text is a key; another rule is broken beside it.
+    if name == "_key":  # Any text is a valid key, so the batch violates another rule.
         found = found.set_column(0, batch.schema.field(0), pa.array(["also secret"]))
     with pytest.raises(ContractError) as raised:
         check_batch(found, keyed=True)

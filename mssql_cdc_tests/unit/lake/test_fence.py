@@ -1,4 +1,4 @@
-"""Two runs of one table, one of which changes its schema: rows are committed once (rule A3)."""
+"""Two runs on one table, one of which changes its schema: rows are committed once (rule A3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keys(uri: str) -> list[str]:
     return sorted(read_table(uri, columns=["_key"]).column("_key").to_pylist())
 
 
-def test_evolving_behind_another_runs_rows_is_fenced(tmp_path: Path):
+def test_evolving_after_another_run_added_rows_is_fenced(tmp_path: Path):
     home = home_in(tmp_path)
     late = change_log(home, OLD)
     append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
@@ -34,7 +34,7 @@ def test_evolving_behind_another_runs_rows_is_fenced(tmp_path: Path):
     assert keys(home.changes) == ["1:1"]
 
 
-def test_evolving_behind_the_snapshots_rows_is_fenced(tmp_path: Path):
+def test_evolving_after_the_snapshot_added_rows_is_fenced(tmp_path: Path):
     home = home_in(tmp_path)
     late = change_log(home, OLD)
     append(change_log(home, OLD, writer="snapshot"), OLD, Change(1, "r", after=row(1)))
@@ -53,7 +53,7 @@ def test_evolving_at_the_same_time_as_another_run_is_fenced(tmp_path: Path, thei
     assert state.batch == 1
 
 
-def test_committing_behind_another_runs_schema_change_is_fenced(tmp_path: Path):
+def test_committing_after_another_run_changed_the_schema_is_fenced(tmp_path: Path):
     home = home_in(tmp_path)
     late = change_log(home, OLD)
     mine = evolve(change_log(home, OLD), change_log_schema(NEW))
@@ -63,7 +63,7 @@ def test_committing_behind_another_runs_schema_change_is_fenced(tmp_path: Path):
     assert keys(home.changes) == ["1:1"]
 
 
-def test_evolving_alone_leaves_the_fence_where_it_was(tmp_path: Path):
+def test_evolving_without_concurrent_runs_keeps_the_fence(tmp_path: Path):
     home = home_in(tmp_path)
     state = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)), run_id="mine")
     after = evolve(state, change_log_schema(NEW))

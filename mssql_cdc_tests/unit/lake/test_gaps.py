@@ -1,4 +1,4 @@
-"""The ledger of lost changes: found again without being written twice, open until acknowledged (rule A9)."""
+"""The ledger of lost changes: each gap is recorded once and stays open until acknowledged (rule A9)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_a_lake_without_losses_has_no_ledger(tmp_path: Path):
     assert not (tmp_path / "server1").exists()
 
 
-def test_a_gap_that_is_found_again_is_not_written_again(tmp_path: Path):
+def test_a_gap_that_is_found_again_is_not_recorded_twice(tmp_path: Path):
     for reason in ("cleaned up", "cleaned up, found by the next look"):
         record_gaps(layout(tmp_path), [replace(GAP, reason=reason)], run_id="r")
     (gap,) = load_gaps(layout(tmp_path))
     assert replace(gap, at=None) == GAP
 
 
-def test_a_gap_elsewhere_or_in_another_epoch_is_another_one(tmp_path: Path):
+def test_a_gap_of_another_table_or_epoch_is_a_separate_one(tmp_path: Path):
     others = [replace(GAP, from_="09"), replace(GAP, epoch=1), replace(GAP, table="shop.dbo.people")]
     record_gaps(layout(tmp_path), [GAP, *others], run_id="r")
     assert len(load_gaps(layout(tmp_path))) == 4
@@ -41,7 +41,7 @@ def test_a_gap_elsewhere_or_in_another_epoch_is_another_one(tmp_path: Path):
     }
 
 
-def test_acknowledging_names_who_did_it_and_leaves_other_tables_open(tmp_path: Path):
+def test_acknowledging_records_who_did_it_and_leaves_other_tables_open(tmp_path: Path):
     record_gaps(layout(tmp_path), [GAP, replace(GAP, table="shop.dbo.people")], run_id="r")
     (done,) = acknowledge_gaps(layout(tmp_path), ["shop.dbo.orders"], by="Ann", run_id="r")
     assert (done.status, done.by) == ("acknowledged", "Ann")
@@ -52,7 +52,7 @@ def test_acknowledging_names_who_did_it_and_leaves_other_tables_open(tmp_path: P
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.booleans()), max_size=8))
-def test_the_ledger_is_what_a_set_of_open_gaps_would_be(tmp_path_factory, steps: list[tuple[str, str, bool]]):
+def test_the_ledger_behaves_like_a_set_of_open_gaps(tmp_path_factory, steps: list[tuple[str, str, bool]]):
     place = layout(tmp_path_factory.mktemp("lake"))
     known: set[tuple[str, str]] = set()
     open_: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""`_schema_history`: versions count per table and are found again."""
+"""`_schema_history`: versions are numbered per table and are found again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def layout(folder: Path) -> Layout:
 
 
 def recorded(place: Layout, schemas: list[TableSchema]) -> list[TableSchema]:
-    """The schemas under their versions."""
+    """The schemas by version."""
     return record_versions(place, schemas, known=load_history(place), at=AT)[0]
 
 
@@ -56,7 +56,7 @@ def test_version_that_was_never_written_is_an_error(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", sorted(SMALL_TABLES))
-def test_small_tables_take_rows_and_give_them_back(tmp_path: Path, name: str):
+def test_small_tables_return_the_rows_that_were_written(tmp_path: Path, name: str):
     table = small_table(layout(tmp_path), name)
     assert table.rows() == []
     text_columns = [c for c in table.schema.names if str(table.schema.field(c).type) == "string"]

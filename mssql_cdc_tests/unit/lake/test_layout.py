@@ -39,7 +39,7 @@ def test_segment_fits_every_file_system(name: str):
     assert len(encode_segment(name).encode()) <= LONGEST
 
 
-def test_segments_of_long_names_that_begin_alike_differ():
+def test_segments_of_long_names_with_a_common_prefix_differ():
     assert encode_segment("日" * 127 + "本") != encode_segment("日" * 127 + "語")
 
 
@@ -82,17 +82,17 @@ def test_table_of_any_name_is_created_committed_to_and_read(tmp_path: Path, name
 
 
 @pytest.mark.parametrize("folder", ["50%25", "a#b", "a\\b", "lake*", "a?b", "[a]", "{a}"])
-def test_warehouse_whose_path_is_read_in_two_ways_is_refused(folder: str):
+def test_warehouse_with_an_ambiguous_path_is_rejected(folder: str):
     with pytest.raises(ConfigurationError, match="choose another folder"):
         Layout(f"/data/{folder}", "server1", "shop")
 
 
-def test_segment_of_nothing_is_refused():
+def test_segment_of_an_empty_name_is_rejected():
     with pytest.raises(ConfigurationError):
         encode_segment("")
 
 
-def test_home_holds_change_log_and_current_table_of_one_owner():
+def test_home_contains_change_log_and_current_table_of_one_owner():
     home = LAYOUT.home(TableId("my db", "dbo", "orders"))
     assert home.changes == "/lake/server1/my db/dbo/orders/changes"
     assert home.current == "/lake/server1/my db/dbo/orders/current"
@@ -116,11 +116,11 @@ def test_names_that_collide_without_case_get_their_object_id():
 
 
 @pytest.mark.parametrize(("one", "other"), [("é", "e\u0301"), ("É", "é"), ("STRASSE", "straße")])
-def test_names_that_some_file_system_takes_for_one_get_their_object_id(one: str, other: str):
+def test_names_that_some_file_system_treats_as_equal_get_their_object_id(one: str, other: str):
     found = LAYOUT.folders({TableId("db", "dbo", one): 1, TableId("db", "dbo", other): 2})
     assert list(found.values()) == [f"dbo/{one}!1", f"dbo/{other}!2"]
 
 
-def test_own_tables_lie_beside_the_schemas():
+def test_own_tables_are_next_to_the_schemas():
     assert LAYOUT.own("offsets") == "/lake/server1/my db/_offsets"
     assert LAYOUT.own_app_id("offsets") != LAYOUT.own_app_id("signals")

@@ -31,14 +31,14 @@ def keys(uri: str) -> list[str]:
     return sorted(read_table(uri, columns=["_key"]).column("_key").to_pylist())
 
 
-def test_new_table_has_no_commits_of_ours(tmp_path: Path):
+def test_new_table_has_no_commits_of_the_connector(tmp_path: Path):
     state = change_log(home_in(tmp_path), orders())
     assert (state.batch, state.own_batch, state.own, state.to) == (0, 0, None, None)
     assert state.properties["delta.appendOnly"] == "true"
     assert load_state(str(tmp_path / "nowhere"), owner="x") is None
 
 
-def test_protocol_asks_of_readers_only_what_the_columns_need(tmp_path: Path):
+def test_protocol_requires_only_the_reader_features_that_the_columns_need(tmp_path: Path):
     home, plain = home_in(tmp_path), orders()
     state = change_log(home, plain)
     assert DeltaTable(state.uri).protocol().min_reader_version == 1
@@ -58,7 +58,7 @@ def test_commit_keeps_rows_and_facts_together(tmp_path: Path):
     assert keys(home.changes) == ["1:1"]
 
 
-def test_commit_without_rows_moves_the_position(tmp_path: Path):
+def test_commit_without_rows_advances_the_position(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = commit(change_log(home, schema), [], {"to": "x"})
     assert (state.to, state.batch) == ("x", 1)
@@ -84,7 +84,7 @@ def test_state_can_be_used_once_only(tmp_path: Path):
         append(state, schema, Change(1, "c", after=row(1)))
 
 
-def test_of_many_runs_at_once_one_commits(tmp_path: Path):
+def test_of_many_concurrent_runs_one_commits(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     states = [change_log(home, schema) for _ in range(6)]
 
@@ -124,10 +124,10 @@ def test_killed_before_the_commit_leaves_garbage_and_no_rows(tmp_path: Path):
     assert keys(home.changes) == ["1:1"]
 
 
-def test_killed_after_the_commit_the_next_run_goes_on_behind_it(tmp_path: Path):
+def test_killed_after_the_commit_the_next_run_continues_after_it(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     append(change_log(home, schema), schema, Change(7, "c", after=row(1)))
-    # No offsets row was written; the log alone says where to go on.
+    # No offsets row was written; only the log says where to resume.
     assert change_log(home, schema).to == lsn(7).text
 
 
@@ -138,7 +138,7 @@ def test_another_connector_never_writes_to_the_same_table(tmp_path: Path):
         load_state(home.changes, owner="mssql_cdc:other:shop/dbo/orders")
 
 
-def test_facts_are_found_behind_many_commits_of_another_writer(tmp_path: Path):
+def test_facts_are_found_among_many_commits_of_another_writer(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     append(change_log(home, schema), schema, Change(3, "c", after=row(1)))
     snapshot = change_log(home, schema, writer="snapshot")
@@ -147,7 +147,7 @@ def test_facts_are_found_behind_many_commits_of_another_writer(tmp_path: Path):
     assert change_log(home, schema).to == lsn(3).text
 
 
-def test_position_is_found_in_the_rows_when_the_facts_are_gone(tmp_path: Path):
+def test_position_is_derived_from_the_rows_if_the_facts_are_gone(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(3, "c", after=row(1)), Change(4, "c", after=row(2)))
     state = append(state, schema, Change(9, "r", after=row(3)))
@@ -156,7 +156,7 @@ def test_position_is_found_in_the_rows_when_the_facts_are_gone(tmp_path: Path):
     assert Position.parse(found).commit_lsn == lsn(4)
 
 
-def test_statistics_bound_what_the_file_holds(tmp_path: Path):
+def test_statistics_bound_the_values_in_the_file(tmp_path: Path):
     schema = pa.schema([("_pos", pa.string()), ("_batch", pa.int64()), ("x", pa.string())])
     rows = [{"_pos": "b" * 40, "_batch": 2, "x": "1"}, {"_pos": "a" * 40, "_batch": 5}, {"_pos": None, "_batch": 3}]
     target = FileTarget(str(tmp_path), stats_columns=("_pos", "_batch", "missing"))
@@ -171,7 +171,7 @@ def test_statistics_bound_what_the_file_holds(tmp_path: Path):
     assert (tmp_path / file.path).stat().st_size == file.size
 
 
-def test_files_are_cut_by_size_and_small_batches_share_a_row_group(tmp_path: Path):
+def test_files_are_split_by_size_and_small_batches_share_a_row_group(tmp_path: Path):
     schema = pa.schema([("x", pa.string())])
     one = pa.RecordBatch.from_pylist([{"x": str(n) * 20} for n in range(100)], schema=schema)
     target = FileTarget(str(tmp_path), file_bytes=1, row_group_rows=200)
@@ -189,7 +189,7 @@ def test_failing_reader_fails_the_write(tmp_path: Path):
         write_files(broken(), FileTarget(str(tmp_path)))
 
 
-def test_scan_reads_the_batches_that_are_asked_for(tmp_path: Path):
+def test_scan_reads_the_requested_batches(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = change_log(home, schema)
     for number in (1, 2, 3, 4):
@@ -205,7 +205,7 @@ def test_added_column_is_null_in_old_rows(tmp_path: Path):
     state = evolve(state, change_log_schema(new))
     assert evolve(state, change_log_schema(new)) is state
     state = append(state, new, Change(2, "c", after={**row(2), "price": 5}))
-    state = append(state, old, Change(3, "c", after=row(3)))  # An older instance still delivers the old shape.
+    state = append(state, old, Change(3, "c", after=row(3)))  # An older instance still delivers the old schema.
     assert (state.batch, state.to) == (3, lsn(3).text)
     after = [r["after"]["price"] for r in read_table(home.changes).sort_by("_pos").to_pylist()]
     assert after == [None, 5, None]
@@ -221,14 +221,14 @@ def test_run_that_began_before_a_schema_change_still_commits_or_is_fenced(tmp_pa
         append(late, old, Change(1, "c", after=row(1)))
 
 
-def test_file_for_a_column_that_the_table_lacks_is_refused(tmp_path: Path):
+def test_file_with_a_column_that_the_table_lacks_is_rejected(tmp_path: Path):
     home, old = home_in(tmp_path), orders()
     new = orders(*old.columns, column("price", "int"), version=2)
     with pytest.raises(SchemaError, match=r"after.price|before.price"):
         append(change_log(home, old), new, Change(1, "c", after=row(1)))
 
 
-def test_narrower_values_are_written_as_the_tables_type(tmp_path: Path):
+def test_narrower_values_are_written_with_the_type_of_the_table(tmp_path: Path):
     wide, narrow = orders(column("id", "bigint")), orders(column("id", "int"), version=2)
     home = home_in(tmp_path)
     state = append(change_log(home, wide), wide, Change(1, "c", after={"id": 2**40}))
@@ -245,17 +245,17 @@ def test_type_that_cannot_be_widened_is_an_error_with_advice():
     assert [path for path, _ in change.widened] == [("before", "x"), ("after", "x")]
 
 
-def test_delta_schema_text_and_arrow_schema_are_two_forms_of_one(tmp_path: Path):
+def test_delta_schema_text_and_arrow_schema_are_equivalent(tmp_path: Path):
     schema = change_log_schema(orders())
     assert arrow_of(delta_json(schema)) == schema
 
 
-def test_names_that_need_mapping_need_spark(tmp_path: Path):
+def test_names_that_need_column_mapping_need_spark(tmp_path: Path):
     with pytest.raises(StorageError, match="Spark"):
         create_table(str(tmp_path / "t"), pa.schema([("a b", pa.int32())]), owner="mssql_cdc:x", properties={})
 
 
-def test_replaced_or_rolled_back_table_is_found(tmp_path: Path):
+def test_replaced_or_rolled_back_table_is_detected(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     verify_untouched(state, table_id=None, delta_version=None)

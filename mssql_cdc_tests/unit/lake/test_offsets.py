@@ -1,4 +1,4 @@
-"""`_offsets`: sparse rows, newest entry wins, complete cuts, lost appends (rules A1, A3, A4)."""
+"""`_offsets`: sparse rows, newest entry applies, complete cuts, failed appends (rules A1, A3, A4)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_run_over_a_subset_advances_its_own_tables_only_and_writes_no_cut(tmp_pa
     assert seen.last_cut() == seen.rows[0]
 
 
-def test_table_that_offsets_do_not_know_has_no_position_whatever_the_database_reached(tmp_path: Path):
+def test_table_missing_from_the_offsets_has_no_position_regardless_of_the_database(tmp_path: Path):
     place = layout(tmp_path)
     seen = append_offsets(place, offset_row("09", a=at("09")), seen=load_offsets(place), members=["a"])
     assert seen.position("b") is None
@@ -97,13 +97,13 @@ def test_cut_names_failed_members_and_does_not_wait_for_them():
     ),
     st.sets(st.sampled_from("abcd")),
 )
-def test_cut_is_complete_exactly_when_no_streaming_member_was_left_out(statuses: Any, took_part: set[str]):
+def test_cut_is_complete_exactly_when_it_includes_every_streaming_member(statuses: Any, took_part: set[str]):
     entries = {name: Entry(status) for name, status in statuses.items()}
     complete, _ = cut_of(entries, "abcd", took_part)
     assert complete == all(name in took_part for name, entry in entries.items() if entry.status == "streaming")
 
 
-def test_lost_append_of_other_tables_tries_the_next_number(tmp_path: Path):
+def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
     append_offsets(place, offset_row("01", a=at("01")), seen=seen, members=["a", "b"])
@@ -112,7 +112,7 @@ def test_lost_append_of_other_tables_tries_the_next_number(tmp_path: Path):
     assert load_offsets(place) == after
 
 
-def test_lost_append_of_the_same_table_is_fenced(tmp_path: Path):
+def test_failed_append_of_the_same_table_is_fenced(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
     append_offsets(place, offset_row("01", a=at("01")), seen=seen)
@@ -120,7 +120,7 @@ def test_lost_append_of_the_same_table_is_fenced(tmp_path: Path):
         append_offsets(place, offset_row("02", a=at("02"), b=at("02")), seen=seen)
 
 
-def test_range_and_snapshots_may_write_at_once(tmp_path: Path):
+def test_range_and_snapshots_may_write_concurrently(tmp_path: Path):
     place = layout(tmp_path)
     seen = append_offsets(place, offset_row("00", z=at("00")), seen=load_offsets(place))
 
@@ -144,7 +144,7 @@ def test_batch_at_a_cut_ignores_later_rows(tmp_path: Path):
     assert seen.cut_batch("b", cut) is None
 
 
-def test_many_rows_are_joined_and_none_is_lost(tmp_path: Path):
+def test_many_rows_are_compacted_and_none_is_lost(tmp_path: Path):
     place, seen = layout(tmp_path), load_offsets(layout(tmp_path))
     for number in range(1, 103):
         seen = append_offsets(place, offset_row(f"{number:03}", a=at(f"{number:03}")), seen=seen, members=["a"])
@@ -179,7 +179,7 @@ ROWS = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(ROWS, max_size=8))
-def test_what_is_derived_in_columns_is_what_the_rows_say_one_by_one(listed: list[OffsetRow]):
+def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list[OffsetRow]):
     found, entries = Offsets(), {}
     rows = [replace(row, number=number) for number, row in enumerate(listed, start=1)]
     closed: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Appends to small tables that other runs write at the same time."""
+"""Appends to small tables to which other runs write concurrently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def table(tmp_path: Path) -> SmallTable:
 
 
 def add(table: SmallTable, name: str, *, rivals: int = 0) -> None:
-    """Append a row named `name`; that many rivals, one per attempt, commit between reading and writing."""
+    """Append a row named `name` while this many rivals, one per attempt, commit between the read and the write."""
     left = iter(range(rivals))
 
     @retry_overtaken
@@ -30,7 +30,7 @@ def add(table: SmallTable, name: str, *, rivals: int = 0) -> None:
     append()
 
 
-def test_an_append_that_was_overtaken_is_made_again_from_the_new_state(table: SmallTable) -> None:
+def test_an_overtaken_append_is_retried_from_the_new_state(table: SmallTable) -> None:
     add(table, "ours", rivals=2)
     assert [(row["_batch"], row["id"]) for row in table.rows()] == [(1, "rival"), (2, "rival"), (3, "ours")]
 
@@ -41,7 +41,7 @@ def test_an_append_that_is_always_overtaken_is_fenced_after_twenty_attempts(tabl
     assert [row["id"] for row in table.rows()] == ["rival"] * 20
 
 
-def test_a_fence_of_another_kind_is_not_tried_again() -> None:
+def test_a_fence_of_another_kind_is_not_retried() -> None:
     calls: list[int] = []
 
     @retry_overtaken

@@ -1,4 +1,4 @@
-"""Folders of the warehouse: local paths, warnings about storage that cannot commit atomically (rule A10)."""
+"""Warehouse folders: local paths, warnings about storage without atomic commits (rule A10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_file_system_begins_at_the_folder_and_creates_it(tmp_path: Path):
     assert (tmp_path / "x" / "y" / "f").read_bytes() == b"1"
 
 
-def test_secrets_are_resolved_at_the_moment_of_use_only():
+def test_secrets_are_resolved_only_when_used():
     storage = Storage({"account_key": "${env:KEY}"}, reveal)
     assert "secret" not in repr(storage)
     assert storage.resolved() == {"account_key": "secret"}
@@ -34,10 +34,10 @@ def test_secrets_are_resolved_at_the_moment_of_use_only():
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/lake", "s3a://bucket/lake", "//server/share", r"\\server\share"])
-def test_storage_without_atomic_commits_is_warned_about(uri: str):
+def test_storage_without_atomic_commits_causes_a_warning(uri: str):
     assert uri in (storage_warning(uri) or "")
 
 
 @pytest.mark.parametrize("uri", ["/lake", "file:///lake", "abfss://c@a/x", "gs://bucket/x", "hdfs://n/x"])
-def test_storage_with_atomic_commits_is_not(uri: str):
+def test_storage_with_atomic_commits_causes_no_warning(uri: str):
     assert storage_warning(uri) is None

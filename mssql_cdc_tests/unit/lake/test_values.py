@@ -1,4 +1,4 @@
-"""Values that do not fit a column are an error that names the column and never the value."""
+"""A value that does not fit its column is an error that names the column and never the value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_value_that_does_not_fit_the_file_is_not_shown():
     assert str(SECRET) not in str(raised.value)
 
 
-def test_sweep_keeps_values_of_a_column_that_has_become_narrower():
+def test_sweep_keeps_values_of_a_narrowed_column():
     wide, narrow = orders(column("id", "bigint")), orders(column("id", "int"), version=2)
     rows = pa.RecordBatch.from_pylist(
         [{"id": SECRET, "_key": "1:1", "_pos": "p", "_batch": 1}], schema=current_schema(wide)

@@ -1,15 +1,15 @@
-"""A tiny model of a source and a lake, to run the real planner in any interleaving.
+"""A small model of a source and a lake, which runs the real planner in any interleaving.
 
-The lake obeys exactly the rules of the real one: a commit of a table fails when another run has committed since its
-state was loaded; an `_offsets` row fails when an entry of its own tables has changed since.
+The lake follows exactly the rules of the real one: a commit of a table fails if another run has committed since its
+state was loaded; an `_offsets` row fails if an entry of its own tables has changed since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Range
@@ -17,21 +17,23 @@ from mssql_cdc.plan.facts import Activity, Cursor, Facts, Instance, Limits, Memb
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.schema import TableId
 
+DecisionT = TypeVar("DecisionT")
+
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def lsn(number: int) -> Lsn:
-    """The LSN of a small number."""
+    """The LSN for a small number."""
     return Lsn(number.to_bytes(10, "big"))
 
 
 def table(name: str) -> TableId:
-    """A table of the model's database."""
+    """A table in the model's database."""
     return TableId("db", "dbo", name)
 
 
 def instance(number: int = 1, *, start: int = 1, minimum: int | None = None, before: int | None = None) -> Instance:
-    """A capture instance whose changes are all there, unless `minimum` says otherwise."""
+    """A capture instance that still has all its changes, unless `minimum` says otherwise."""
     low = lsn(start if minimum is None else minimum)
     return Instance(number, f"ci{number}", lsn(start), low, None if before is None else lsn(before), f"id{number}")
 
@@ -45,12 +47,19 @@ def member(name: str, at: int | None, **more: object) -> Member:
 
 
 def facts(*members: Member, captured: int | None = 10, **more: Any) -> Facts:
-    """The facts of a moment: these members, captured so far."""
+    """The planner's facts: these members, captured so far."""
     return Facts(now=NOW, members=members, captured=None if captured is None else lsn(captured), **more)
 
 
+def planned(found: Facts, kind: type[DecisionT]) -> DecisionT:
+    """The planner's decision, which must be of this kind."""
+    decision = plan(found)
+    assert isinstance(decision, kind), decision
+    return decision
+
+
 def ends(decision: Range) -> dict[str, tuple[int, int]]:
-    """From where to where a range reads each table."""
+    """The slice of each table that a range reads."""
     return {s.table.name: (s.from_.raw[-1], s.to.raw[-1]) for s in decision.slices}
 
 
@@ -69,7 +78,7 @@ class FencedRunError(Exception):
 
 @dataclass
 class World:
-    """The source's commits `(lsn, table)`, how far they are captured, and the lake."""
+    """The source's commits `(lsn, table)`, the captured position, and the lake."""
 
     tables: tuple[str, ...]
     commits: list[tuple[int, str]] = field(default_factory=list)
@@ -89,7 +98,7 @@ class World:
         self.commits.append((len(self.commits) + 2, name))
 
     def capture(self, count: int) -> None:
-        """The capture job takes over some more transactions, in commit order."""
+        """Capture some more transactions, in commit order."""
         left = [at for at, _ in self.commits if at > self.captured]
         self.captured = ([self.captured, *left])[min(count, len(left))]
 
@@ -98,7 +107,7 @@ class World:
         return max(self.logs[name].to, self.offsets[name], 1)
 
     def facts(self, *, running: bool = False) -> Facts:
-        """What the planner sees."""
+        """The facts that the planner sees."""
         members = tuple(member(name, self.position(name)) for name in self.tables)
         busy = (Activity("range", "1-2", "run"),) if running else ()
         return Facts(
@@ -120,14 +129,20 @@ class World:
         return lsn(ahead[: self.max_rows][-1]) if ahead else None
 
     def decide(self) -> Range | None:
-        """The planner's range, if any; remembers the cursor as the sensor would."""
+        """The planner's range, if any; stores the cursor like the sensor."""
         facts = self.facts()
         decision = plan(facts)
         self.cursor = next_cursor(facts, decision)
         return decision if isinstance(decision, Range) else None
 
-    def run(self, decision: Range, only: frozenset[str] | None = None) -> Iterator[str]:
-        """Carry a range out, one visible step at a time; `only` is an operator's subset."""
+    def range(self) -> Range:
+        """The planner's range, which must exist."""
+        decision = self.decide()
+        assert decision is not None
+        return decision
+
+    def run(self, decision: Range, only: frozenset[str] | None = None) -> Generator[str, None, None]:
+        """Execute a range, one visible step at a time; `only` is an operator's subset."""
         slices = [s for s in decision.slices if only is None or s.table.name in only]
         loaded = {s.table.name: (self.logs[s.table.name].version, self.position(s.table.name)) for s in slices}
         entries = dict(self.offsets)
@@ -157,7 +172,7 @@ class World:
         yield "done"
 
     def check(self) -> None:
-        """No row lost, doubled or out of order, in any table, and every cut holds what the source had."""
+        """Assert that no row is lost, duplicated or out of order, and that every cut matches the source."""
         for name, log in self.logs.items():
             wanted = [at for at, changed in self.commits if changed == name and at <= self.position(name)]
             assert log.rows == wanted, f"{name} at {self.position(name)}: {log.rows} instead of {wanted}"

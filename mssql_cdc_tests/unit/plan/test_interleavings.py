@@ -1,4 +1,4 @@
-"""The real planner over the model world: crash anywhere, two runs, a late run, subsets; nothing lost or doubled."""
+"""The real planner on the model: crashes anywhere, concurrent and late runs, subsets; no row is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIONS = st.one_of(
 
 
 def play(world: World, actions: list) -> None:
-    """Carry the actions out; up to three runs are under way at once, whatever pools would say."""
+    """Execute the actions; up to three runs are active at once, regardless of pools."""
     runs: list = []
     for action, argument in actions:
         if action == "commit":
@@ -44,7 +44,7 @@ def play(world: World, actions: list) -> None:
 
 
 def finish(world: World) -> None:
-    """Capture everything, then range after range until nothing is due."""
+    """Capture everything, then execute ranges until nothing is due."""
     world.capture(len(world.commits))
     world.cursor = type(world.cursor)()
     for _ in range(len(world.commits) + 3):
@@ -58,7 +58,7 @@ def finish(world: World) -> None:
 @pytest.mark.feature("STR-01", "STR-03")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ACTIONS, max_size=60), st.none() | st.integers(1, 3))
-def test_runs_in_any_interleaving_lose_and_double_nothing(actions, max_rows):
+def test_runs_in_any_interleaving_neither_lose_nor_duplicate_rows(actions, max_rows):
     world = World(TABLES, max_rows=max_rows)
     play(world, actions)
     finish(world)
@@ -73,7 +73,7 @@ def test_crash_between_two_tables_with_a_larger_retry_reads_only_what_is_missing
     for name in ("a", "b"):
         world.commit(name)
     world.capture(2)
-    first = world.run(world.decide())
+    first = world.run(world.range())
     while next(first) != "committed":
         pass
     first.close()
@@ -81,7 +81,7 @@ def test_crash_between_two_tables_with_a_larger_retry_reads_only_what_is_missing
     world.commit("a")
     world.capture(2)
     world.cursor = type(world.cursor)()
-    second = world.decide()
+    second = world.range()
     assert {s.table.name: s.from_ for s in second.slices} == {"a": lsn(3), "b": lsn(1)}
     list(world.run(second))
     world.check()
@@ -93,9 +93,10 @@ def test_late_run_is_fenced_and_adds_nothing():
     world = World(("a",))
     world.commit("a")
     world.capture(1)
-    decision = world.decide()
+    decision = world.range()
     late = world.run(decision)
-    next(late), next(late)
+    next(late)
+    next(late)
     list(world.run(decision))
     with pytest.raises(FencedRunError):
         list(late)
@@ -107,5 +108,5 @@ def test_subset_run_advances_only_its_tables_and_makes_no_cut():
     world.commit("a")
     world.commit("b")
     world.capture(2)
-    list(world.run(world.decide(), only=frozenset({"a"})))
+    list(world.run(world.range(), only=frozenset({"a"})))
     assert (world.position("a"), world.position("b"), world.cuts) == (3, 1, [])

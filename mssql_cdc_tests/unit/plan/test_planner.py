@@ -13,7 +13,7 @@ from mssql_cdc.plan.decisions import Lost, Range, Restored, Wait
 from mssql_cdc.plan.facts import Absent, Activity, Cursor, Limits, Runs
 from mssql_cdc.plan.planner import backoff, next_cursor, plan, plan_partition
 from mssql_cdc.plan.policy import policy_of
-from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
+from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
 
 
 def pending(key_to: int, *, attempt: int = 1, held: bool = False) -> Cursor:
@@ -22,7 +22,7 @@ def pending(key_to: int, *, attempt: int = 1, held: bool = False) -> Cursor:
 
 @pytest.mark.feature("STR-01")
 def test_range_reads_every_table_from_its_own_position():
-    decision = plan(facts(member("a", 4), member("b", 7), cut=lsn(4)))
+    decision = planned(facts(member("a", 4), member("b", 7), cut=lsn(4)), Range)
     assert ends(decision) == {"a": (4, 10), "b": (7, 10)}
     assert decision.complete
     assert decision.range == LsnRange(lsn(4), lsn(10))
@@ -41,20 +41,20 @@ def test_nothing_captured_yet_waits_and_takes_no_snapshot():
 @pytest.mark.feature("STR-02")
 def test_bounds_shorten_a_range_but_never_below_what_a_table_has_committed():
     bounded = facts(member("a", 4), member("b", 4), row_bound=lsn(6), transaction_bound=lsn(8))
-    assert plan(bounded).range.to == lsn(6)
+    assert planned(bounded, Range).range.to == lsn(6)
     ahead = facts(member("a", 9), member("b", 4), row_bound=lsn(6))
-    assert ends(plan(ahead)) == {"b": (4, 9)}
-    assert plan(ahead).complete
+    assert ends(planned(ahead, Range)) == {"b": (4, 9)}
+    assert planned(ahead, Range).complete
 
 
-def test_reader_behind_our_positions_waits():
+def test_reader_behind_the_lake_positions_waits():
     decision = plan(facts(member("a", 12), member("b", 12), captured=10))
     assert isinstance(decision, Wait)
     assert "lagging" in decision.reason
 
 
 def test_reader_behind_one_table_makes_no_cut():
-    decision = plan(facts(member("a", 12), member("b", 4), captured=10))
+    decision = planned(facts(member("a", 12), member("b", 4), captured=10), Range)
     assert ends(decision) == {"b": (4, 10)}
     assert not decision.complete
 
@@ -62,17 +62,17 @@ def test_reader_behind_one_table_makes_no_cut():
 @pytest.mark.feature("EVO-02")
 def test_range_ends_below_the_start_of_a_newer_instance():
     two = (instance(1), instance(2, start=8, before=6))
-    first = plan(facts(member("a", 4, instances=two), member("b", 4)))
+    first = planned(facts(member("a", 4, instances=two), member("b", 4)), Range)
     assert ends(first) == {"a": (4, 6), "b": (4, 6)}
     assert {s.instance.object_id for s in first.slices if s.table.name == "a"} == {1}
-    second = plan(facts(member("a", 6, instances=two), member("b", 6)))
+    second = planned(facts(member("a", 6, instances=two), member("b", 6)), Range)
     assert second.range.to == lsn(10)
     assert {s.instance.object_id for s in second.slices if s.table.name == "a"} == {2}
 
 
 def test_range_that_a_newer_instance_shortens_below_another_table_is_no_cut():
     two = (instance(1), instance(2, start=8, before=6))
-    decision = plan(facts(member("a", 4, instances=two), member("b", 9)))
+    decision = planned(facts(member("a", 4, instances=two), member("b", 9)), Range)
     assert ends(decision) == {"a": (4, 6)}
     assert not decision.complete
 
@@ -83,19 +83,19 @@ def test_cleaned_up_changes_are_lost_for_that_table_only():
     decision = plan(facts(gone, member("b", 4)))
     assert isinstance(decision, Lost)
     assert decision.tables == (table("a"),)
-    after = plan(facts(replace(gone, status="lost"), member("b", 4)))
+    after = planned(facts(replace(gone, status="lost"), member("b", 4)), Range)
     assert ends(after) == {"b": (4, 10)}
 
 
 @pytest.mark.parametrize("minimum", [None, 0])
-def test_missing_minimum_is_for_the_reader_to_fail_on_and_no_small_number(minimum):
-    """The instance is there, so nothing is known to be lost: its reader names the right that is missing (A9)."""
+def test_missing_minimum_is_left_to_the_reader_and_is_not_a_small_number(minimum):
+    """The instance exists, so no loss is known; its reader reports the missing permission (A9)."""
     hidden = replace(instance(), min_lsn=None if minimum is None else lsn(0))
-    assert ends(plan(facts(member("a", 4, instances=(hidden,))))) == {"a": (4, 10)}
+    assert ends(planned(facts(member("a", 4, instances=(hidden,))), Range)) == {"a": (4, 10)}
 
 
-def test_an_instance_that_replaced_the_one_that_was_read_loses_what_lay_between():
-    """CDC was switched off and on again: a change between the two is in no change table (review, bug 2)."""
+def test_replacing_the_capture_instance_loses_the_changes_in_between():
+    """CDC was disabled and enabled again: a change in between is in no change table (review, bug 2)."""
     replaced = member("a", 4, instances=(instance(2, start=8, before=4),), read="id1")
     decision = plan(facts(replaced, member("b", 4)))
     assert isinstance(decision, Lost)
@@ -103,33 +103,33 @@ def test_an_instance_that_replaced_the_one_that_was_read_loses_what_lay_between(
     assert "the capture instance that was read before is gone" in decision.reason
 
 
-def test_another_instance_continues_where_it_holds_everything_behind_the_position():
-    """The first instance was read beyond the start of the second one before it was dropped."""
+def test_another_instance_continues_if_it_holds_everything_after_the_position():
+    """The first instance was read past the start of the second one before it was dropped."""
     later = member("a", 8, instances=(instance(2, start=8),), read="id1")
-    assert ends(plan(facts(later))) == {"a": (8, 10)}
+    assert ends(planned(facts(later), Range)) == {"a": (8, 10)}
 
 
 def test_a_second_instance_continues_while_the_first_shows_nothing_between():
     both = member("a", 6, instances=(instance(1), instance(2, start=8, before=6)))
-    (part,) = plan(facts(both)).slices
+    (part,) = planned(facts(both), Range).slices
     assert (part.instance.object_id, part.read_from) == (2, lsn(7))
 
 
-def test_tables_that_the_source_no_longer_shows_are_lost_by_name():
+def test_tables_that_the_source_no_longer_shows_are_reported_as_lost():
     gone = Absent(table("c"), "streaming", lsn(3), "it was dropped", lost=True)
     hidden = Absent(table("d"), "streaming", lsn(3), "GRANT SELECT", lost=False)
     decision = plan(facts(member("a", 4), absent=(gone, hidden)))
     assert isinstance(decision, Lost)
     assert [loss.table for loss in decision.losses] == [table("c")]
     known = replace(gone, status="lost")
-    assert ends(plan(facts(member("a", 4), absent=(known, hidden)))) == {"a": (4, 10)}
+    assert ends(planned(facts(member("a", 4), absent=(known, hidden)), Range)) == {"a": (4, 10)}
 
 
-def test_no_table_moves_idle_beyond_what_is_proven_to_be_captured():
-    """A keyless table's snapshot stands at the log's end E; capture is behind it (review, bug 1)."""
+def test_no_idle_table_advances_beyond_what_is_proven_to_be_captured():
+    """A keyless table's snapshot is at the log's end E, which capture has not reached (review, bug 1)."""
     waiting = facts(member("a", 20, closed_until=lsn(20)), member("b", 10), captured=10)
     assert isinstance(plan(waiting), Wait)
-    passed = plan(replace(waiting, scanned=lsn(20)))
+    passed = planned(replace(waiting, scanned=lsn(20)), Range)
     assert (passed.idle, passed.range.to) == ((table("b"),), lsn(20))
 
 
@@ -138,13 +138,13 @@ def test_minimum_right_after_the_position_loses_nothing():
     assert isinstance(plan(facts(member("a", 4, instances=(instance(1, start=2, minimum=6),)))), Lost)
 
 
-def test_running_range_is_waited_for():
+def test_planner_waits_for_a_running_range():
     busy = facts(member("a", 4), runs=Runs((Activity("range", "1-2", "0123456789", 5),)))
-    assert "01234567" in plan(busy).reason
+    assert "01234567" in planned(busy, Wait).reason
 
 
 @pytest.mark.feature("ERR-01")
-def test_unfinished_range_is_asked_for_again_under_its_key_for_the_missing_tables_only():
+def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables_only():
     stuck = facts(member("a", 8), member("b", 4), cursor=pending(8))
     first = plan(stuck)
     assert isinstance(first, Wait)
@@ -152,50 +152,50 @@ def test_unfinished_range_is_asked_for_again_under_its_key_for_the_missing_table
     cursor = next_cursor(stuck, first)
     assert isinstance(plan(replace(stuck, cursor=cursor)), Wait)
     later = replace(stuck, cursor=cursor, now=first.until)
-    retry = plan(later)
+    retry = planned(later, Range)
     assert (retry.key, retry.attempt, ends(retry)) == (stuck.cursor.pending_key, 2, {"b": (4, 8)})
     assert retry.complete
     assert next_cursor(later, retry) == Cursor(retry.key, 2)
 
 
-def test_table_that_fails_too_often_is_given_up_and_cuts_go_on():
+def test_table_that_fails_too_often_is_set_to_failed_and_cuts_continue():
     stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, attempt=5, held=True))
-    decision = plan(stuck)
+    decision = planned(stuck, Range)
     assert decision.give_up == (table("b"),)
     assert ends(decision) == {"a": (8, 10)}
     assert decision.complete
-    still = plan(replace(stuck, captured=lsn(8)))
+    still = planned(replace(stuck, captured=lsn(8)), Range)
     assert (still.give_up, still.slices, still.complete) == ((table("b"),), (), True)
 
 
-def test_when_every_table_fails_the_source_is_to_blame_and_retries_go_on():
+def test_if_every_table_fails_the_source_is_to_blame_and_retries_continue():
     stuck = facts(member("a", 4), member("b", 4), cursor=pending(8, attempt=50, held=True))
-    assert plan(stuck).attempt == 51
+    assert planned(stuck, Range).attempt == 51
 
 
 def test_lost_cursor_changes_the_attempt_but_not_the_rows():
     stuck = facts(member("a", 8), member("b", 4))
-    decision = plan(stuck)
+    decision = planned(stuck, Range)
     assert ends(decision) == {"a": (8, 10), "b": (4, 10)}
     assert decision.complete
 
 
-def test_cursor_of_another_epoch_is_forgotten():
+def test_cursor_of_another_epoch_is_ignored():
     old = replace(facts(member("a", 4), cursor=pending(8)), epoch=1)
-    assert plan(old).range == LsnRange(lsn(4), lsn(10), 1)
+    assert planned(old, Range).range == LsnRange(lsn(4), lsn(10), 1)
 
 
 @pytest.mark.feature("STR-19")
-def test_idle_tables_are_moved_before_cleanup_overtakes_them():
+def test_idle_tables_are_advanced_before_cleanup_overtakes_them():
     idle = facts(member("a", 10), member("b", 10), settled=lsn(15), scanned=lsn(15))
     assert isinstance(plan(idle), Wait)
-    due = plan(replace(idle, idle_for=timedelta(hours=7)))
+    due = planned(replace(idle, idle_for=timedelta(hours=7)), Range)
     assert (due.slices, set(due.idle), due.range.to) == ((), {table("a"), table("b")}, lsn(15))
     assert due.complete
 
 
-def test_table_below_an_idle_advance_is_moved_without_a_read():
-    decision = plan(facts(member("a", 15), member("b", 10), scanned=lsn(15)))
+def test_table_below_an_idle_advance_is_advanced_without_a_read():
+    decision = planned(facts(member("a", 15), member("b", 10), scanned=lsn(15)), Range)
     assert (decision.slices, decision.idle, decision.complete) == ((), (table("b"),), True)
 
 
@@ -206,12 +206,12 @@ def test_restored_source_stops_everything():
     assert not decision.automatic
 
 
-def test_when_needed_goes_on_after_a_restore_by_itself():
+def test_when_needed_resumes_after_a_restore_automatically():
     gone_back = facts(member("a", 4), restored="another one", policy=policy_of("when_needed"))
-    assert plan(gone_back).automatic
+    assert planned(gone_back, Restored).automatic
 
 
-def test_partition_asked_for_again_reads_nothing():
+def test_partition_requested_again_reads_nothing():
     decision = plan_partition(facts(member("a", 10), member("b", 10)), LsnRange(lsn(2), lsn(8)))
     assert (decision.slices, decision.complete) == ((), False)
 
@@ -224,7 +224,7 @@ def test_partition_for_some_tables_makes_no_cut():
     assert rest.complete
 
 
-def test_partition_beyond_what_is_captured_is_refused():
+def test_partition_beyond_the_captured_position_is_rejected():
     with pytest.raises(StaleReaderError, match="so far"):
         plan_partition(facts(member("a", 4)), LsnRange(lsn(4), lsn(18)))
 
@@ -234,8 +234,8 @@ def test_backoff_grows_and_stops_at_ten_minutes():
     assert waits == [10, 20, 40, 600]
 
 
-def test_instance_that_capture_has_not_begun_yet_is_not_read_and_loses_nothing():
-    """SQL Server shows no minimum for up to one poll after an instance was made."""
+def test_instance_whose_capture_has_not_begun_is_not_read_and_loses_nothing():
+    """SQL Server shows no minimum for up to one poll after an instance was created."""
     young = replace(instance(2, start=8, before=6), min_lsn=None)
-    decision = plan(facts(member("a", 6, instances=(instance(1), young))))
+    decision = planned(facts(member("a", 6, instances=(instance(1), young))), Range)
     assert {s.instance.object_id for s in decision.slices} == {1}

@@ -1,4 +1,4 @@
-"""A range that is asked for by its key: what is left of it, and when nothing is."""
+"""Ranges requested by key: the unread rest, and when there is none."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_each_table_reads_from_its_own_position():
     assert found.key == key(1, 8)
 
 
-def test_a_range_that_every_table_has_passed_is_nothing():
+def test_a_range_that_every_table_has_passed_needs_no_work():
     assert requested(facts(member("a", 9), member("b", 9), cut=9), key(1, 8), EVERY) is None
 
 
-def test_a_part_of_the_tables_is_no_complete_cut():
+def test_a_subset_of_the_tables_makes_no_complete_cut():
     found = requested(facts(member("a", 4), member("b", 4)), key(1, 8), [table("a")])
     assert found is not None
     assert found.tables == (table("a"),)
@@ -67,7 +67,7 @@ def test_positions_that_were_reached_in_parts_become_a_cut():
     assert found.slices == ()
 
 
-def test_a_table_opens_though_nothing_is_to_be_read():
+def test_a_table_opens_even_if_there_is_nothing_to_read():
     closed = member("a", 8, closed_until=lsn(7))
     found = requested(facts(closed, member("b", 8), cut=8), key(8, 8), EVERY)
     assert found is not None
@@ -79,11 +79,11 @@ def test_the_end_must_be_visible():
         requested(facts(member("a", 4), captured=6), key(1, 8), EVERY)
 
 
-def test_a_key_from_before_a_restore_is_nothing():
+def test_a_key_from_before_a_restore_needs_no_work():
     assert requested(facts(member("a", 4), epoch=1), key(1, 8), EVERY) is None
 
 
-def test_a_key_of_a_later_history_is_refused():
+def test_a_key_of_a_later_history_is_rejected():
     with pytest.raises(SourceRestoredError, match="epoch 2"):
         requested(facts(member("a", 4)), key(1, 8, epoch=2), EVERY)
 
@@ -93,13 +93,13 @@ def test_nothing_is_read_from_a_restored_source():
         requested(facts(member("a", 4), restored="the witness is gone"), key(1, 8), EVERY)
 
 
-def test_a_text_that_is_no_range_is_refused():
+def test_a_text_that_is_not_a_range_is_rejected():
     with pytest.raises(ValueError, match="Not the partition key"):
         requested(facts(member("a", 4)), "yesterday", EVERY)
 
 
 @given(positions=st.lists(st.integers(1, 12), min_size=2, max_size=2), to=st.integers(1, 10))
-def test_no_table_reads_what_it_has_or_beyond_the_key(positions, to):
+def test_no_table_rereads_rows_or_reads_beyond_the_key(positions, to):
     found = requested(facts(member("a", positions[0]), member("b", positions[1])), key(0, to), EVERY)
     parts = {part.table: part for part in found.slices} if found else {}
     for name, at in zip(EVERY, positions, strict=True):

@@ -1,4 +1,4 @@
-"""When the planner asks for snapshots: new and lost tables, modes, resumption, when current tables open."""
+"""When the planner requests snapshots: new and lost tables, modes, resumption, opening of current tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mssql_cdc.plan.decisions import Lost, Range, Snapshot, Wait
 from mssql_cdc.plan.facts import Activity, Outcome, Runs
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.plan.policy import policy_of
-from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, table
+from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
 
 
 @pytest.mark.feature("SNP-07")
 @pytest.mark.parametrize(("mode", "data"), [("when_needed", True), ("when_needed_no_data", False)])
-def test_when_needed_writes_a_loss_down_and_then_repairs_it_as_a_new_table_begins(mode: str, *, data: bool):
+def test_when_needed_records_a_loss_and_then_repairs_it_like_a_new_table(mode: str, *, data: bool):
     gone = member("a", 4, instances=(instance(1, start=2, minimum=6),))
     found = facts(gone, member("b", 4), policy=policy_of(mode))
     loss = plan(found)
@@ -28,20 +28,20 @@ def test_when_needed_writes_a_loss_down_and_then_repairs_it_as_a_new_table_begin
     assert found.policy.data is data
 
 
-def test_loss_that_other_modes_found_is_repaired_once_the_mode_says_so():
+def test_loss_found_under_another_mode_is_repaired_once_the_mode_allows_it():
     lost = member("a", 4, status="lost")
     assert isinstance(plan(facts(lost, member("b", 10))), Wait)
     assert isinstance(plan(facts(lost, member("b", 10), policy=policy_of("when_needed"))), Snapshot)
 
 
 @pytest.mark.feature("SNP-02")
-def test_new_tables_get_a_snapshot_and_the_others_stream_beside_it():
+def test_new_tables_get_a_snapshot_while_the_others_keep_streaming():
     beside = facts(member("a", None), member("b", 4))
     decision = plan(beside)
     assert isinstance(decision, Snapshot)
     assert decision.tables == (table("a"),)
     running = replace(beside, runs=Runs((Activity("snapshot", decision.id, "run"),)))
-    assert ends(plan(running)) == {"b": (4, 10)}
+    assert ends(planned(running, Range)) == {"b": (4, 10)}
 
 
 @pytest.mark.feature("SNP-03")
@@ -50,21 +50,21 @@ def test_initial_only_never_streams():
 
 
 @pytest.mark.feature("SNP-03")
-def test_initial_only_reads_on_until_its_snapshot_opens():
+def test_initial_only_keeps_reading_until_its_snapshot_opens():
     read = facts(member("a", 4, closed_until=lsn(8)), policy=policy_of("initial_only"))
-    decision = plan(read)
+    decision = planned(read, Range)
     assert ends(decision) == {"a": (4, 10)}
     assert (decision.complete, decision.opens) == (True, (table("a"),))
 
 
-def test_begun_snapshot_is_resumed_under_its_own_key():
+def test_started_snapshot_is_resumed_with_its_own_key():
     begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
-    assert plan(facts(begun, member("b", 4))).id == "snapshot-20261120T000000"
+    assert planned(facts(begun, member("b", 4)), Snapshot).id == "snapshot-20261120T000000"
 
 
-def test_failed_snapshot_waits_while_ranges_go_on():
+def test_failed_snapshot_waits_while_ranges_continue():
     begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
-    failed = facts(begun, member("b", 4), runs=Runs(outcomes={begun.snapshot: Outcome(1, NOW)}))
+    failed = facts(begun, member("b", 4), runs=Runs(outcomes={"snapshot-20261120T000000": Outcome(1, NOW)}))
     assert isinstance(plan(failed), Range)
     later = replace(failed, now=NOW + timedelta(seconds=11))
     assert isinstance(plan(later), Snapshot)
@@ -72,27 +72,27 @@ def test_failed_snapshot_waits_while_ranges_go_on():
 
 def test_current_table_stays_closed_until_the_stream_has_passed_its_snapshot():
     closed = facts(member("a", 10, closed_until=lsn(14)), member("b", 4))
-    assert not plan(closed).complete
+    assert not planned(closed, Range).complete
     waiting = facts(member("a", 10, closed_until=lsn(14)), member("b", 10), scanned=lsn(12))
     assert isinstance(plan(waiting), Wait)
-    opened = plan(replace(waiting, scanned=lsn(14)))
+    opened = planned(replace(waiting, scanned=lsn(14)), Range)
     assert (opened.opens, opened.complete, opened.slices) == ((table("a"),), True, ())
 
 
-def test_quiet_database_opens_right_after_a_snapshot_of_a_fresh_capture_instance():
+def test_quiet_database_opens_right_after_a_snapshot_of_a_new_capture_instance():
     fresh = member("a", 12, closed_until=lsn(14), instances=(instance(1, start=12),))
     quiet = facts(fresh, member("b", 10), scanned=lsn(14))
-    decision = plan(quiet)
+    decision = planned(quiet, Range)
     assert (decision.idle, decision.opens, decision.complete) == ((table("b"),), (table("a"),), True)
     assert decision.range.to == lsn(12)
 
 
-def test_new_table_waits_until_capture_has_begun_with_its_instance():
+def test_new_table_waits_until_capture_of_its_instance_has_begun():
     young = replace(instance(1, start=12), min_lsn=None)
-    decision = plan(facts(member("a", None, instances=(young,)), member("b", 4)))
+    decision = planned(facts(member("a", None, instances=(young,)), member("b", 4)), Range)
     assert ends(decision) == {"b": (4, 10)}
 
 
-def test_new_table_whose_minimum_stays_hidden_is_snapshotted_so_that_the_reason_is_said():
+def test_new_table_whose_minimum_stays_hidden_is_snapshotted_so_that_the_reason_is_reported():
     hidden = replace(instance(1, start=2), min_lsn=None)
     assert isinstance(plan(facts(member("a", None, instances=(hidden,)))), Snapshot)

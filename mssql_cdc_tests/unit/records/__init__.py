@@ -1,1 +1,1 @@
-"""Tests of the records room."""
+"""Tests of `mssql_cdc.records`."""

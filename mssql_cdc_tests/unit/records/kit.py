@@ -1,4 +1,4 @@
-"""A small lake of several tables, and what the genuine Debezium 3.3.1 printed for tables like these."""
+"""A small lake of several tables, and the output of the real Debezium 3.3.1 for such tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table(name: str, *columns: Any, keys: tuple[str, ...] = ("id",), **more: Any
 
 @dataclass
 class Lake:
-    """A warehouse of one database, written as the connector writes it, without any source."""
+    """A warehouse with one database, written like the connector writes it but without a source."""
 
     folder: Path
     properties: Mapping[str, object] = field(default_factory=dict)
@@ -57,11 +57,11 @@ class Lake:
 
     @property
     def layout(self) -> Layout:
-        """Where the tables are."""
+        """The locations of the tables."""
         return Layout(str(self.folder), "server1", DATABASE)
 
     def add(self, schema: TableSchema, *, at: datetime = AT) -> TableSchema:
-        """The schema with its version; its change log exists afterwards."""
+        """Create the change log and return the schema with its version."""
         (known,), _ = record_versions(self.layout, [schema], known=load_history(self.layout), at=at)
         home = self.layout.home(known.table_id)
         create_table(
@@ -77,7 +77,7 @@ class Lake:
         return known
 
     def append(self, schema: TableSchema, *changes: Change, snapshot: str = "1", flag: str | None = None) -> None:
-        """One commit of changes; `flag` is `_snapshot` of every row, as a sweep writes it."""
+        """Commit changes; `flag` is `_snapshot` of every row, as a sweep writes it."""
         name = schema.table_id.text
         state = self.states[name]
         number = state.batch + 1
@@ -99,7 +99,7 @@ class Lake:
         status: Status = "streaming",
         **more: Any,
     ) -> None:
-        """An offsets row that names every table, or only these; `minutes` behind the usual time."""
+        """Append an offsets row for every table, or only these, `minutes` after the usual time."""
         entries = {
             name: Entry(status, to=lsn(to).text, batch=self.batches.get(name))
             for name in self.states
@@ -110,7 +110,7 @@ class Lake:
         append_offsets(self.layout, row, seen=load_offsets(self.layout))
 
     def records(self, **properties: object) -> list[dict[str, Any]]:
-        """Every record, with these properties besides the lake's own."""
+        """Every record, rendered with these additional properties."""
         lake = Lake(self.folder, {**self.properties, **{k.replace("__", "."): v for k, v in properties.items()}})
         output = io.StringIO()
         count = write_records(lake.connector, sink=JsonLines(output))
@@ -120,7 +120,7 @@ class Lake:
 
 
 def masked(record: dict[str, Any]) -> dict[str, Any]:
-    """The record as the recordings have it: no processing times, no version, nothing that they left out."""
+    """The record in the recordings' format: without processing times, version and other omitted fields."""
     value = record["value"]
     if value is not None:
         value = {**value, **{name: "<time>" for name in ("ts_ms", "ts_us", "ts_ns") if name in value}}

@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
-"""The tables and rows of the stream that was recorded from the genuine Debezium."""
+"""The tables and rows of the stream that was recorded from the real Debezium."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def number(text: str) -> int:
 
 
 def order(key: int, name: str = "n", **more: Any) -> dict[str, Any]:
-    """A row as the recorded scenario inserts it."""
+    """A row that the recorded scenario inserts."""
     return {
         "id": key,
         "name": name,
@@ -58,7 +58,7 @@ def order(key: int, name: str = "n", **more: Any) -> dict[str, Any]:
 
 
 def old_order(key: int) -> dict[str, Any]:
-    """A row as the recorded scenario found it."""
+    """A row that existed before the recorded scenario."""
     return {
         "id": key,
         "name": f"name {key}",

@@ -1,4 +1,4 @@
-"""One value under a configuration, as the records room prints it."""
+"""Renders one value under a configuration with the records package."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def printed(kind: Column, value: Any, exact: str | None = None, **properties: ob
     assert convert is not None
     texts = None if exact is None else pa.array([exact])
     if isinstance(value, datetime) and value.tzinfo is not None:
-        # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone but UTC's.
+        # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone except UTC.
         value = value.astimezone(UTC)
     return convert(pa.array([value], kind.type.arrow), texts)[0]

@@ -21,7 +21,7 @@ def cut(number: int, seconds: int) -> OffsetRow:
 
 
 @pytest.mark.feature("HB-01")
-def test_beats_keep_their_interval_and_none_means_none():
+def test_heartbeats_keep_their_interval_and_zero_disables_them():
     cuts = [cut(1, 0), cut(2, 3), cut(3, 5), cut(4, 6)]
     found = list(beats(cuts, 5_000))
     assert [beat.position for beat in found] == [cut_text(0, Lsn.parse(one.to or "")) for one in (cuts[0], cuts[2])]
@@ -30,7 +30,7 @@ def test_beats_keep_their_interval_and_none_means_none():
 
 
 @pytest.mark.feature("HB-04", "TOP-04")
-def test_a_heartbeat_names_the_server_and_carries_the_position():
+def test_a_heartbeat_contains_the_server_and_the_position():
     envelopes = Envelopes(connector(), "shop")
     assert list(beat_record(Beat("x", 17), envelopes)) == []
     envelopes.newest = SourceInfo("shop", "dbo", "orders", None, commit_lsn="00000027:00000ac0:0002")

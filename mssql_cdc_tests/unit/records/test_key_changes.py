@@ -1,4 +1,4 @@
-"""Updates of keys as records, native or told by properties; tables without a key."""
+"""Key updates as records, native or defined by properties; tables without a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mssql_cdc_tests.unit.records.orders import NOKEY
 
 
 @pytest.mark.feature("EVT-14", "TXN-07")
-def test_a_key_change_of_one_update_is_delete_tombstone_create_with_both_keys(tmp_path: Path):
+def test_a_key_change_by_one_update_is_delete_tombstone_create_with_both_keys(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     old, new = {"id": 1, "name": "x", "note": "n"}, {"id": 2, "name": "x", "note": "n"}
@@ -32,7 +32,7 @@ def test_a_key_change_of_one_update_is_delete_tombstone_create_with_both_keys(tm
 
 
 @pytest.mark.feature("EVT-13")
-def test_a_native_key_change_has_no_key_headers_and_counts_on(tmp_path: Path):
+def test_a_native_key_change_has_no_key_headers_and_continues_the_numbering(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "d", {"id": 1}), Change(1, "c", after={"id": 2}))
@@ -43,7 +43,7 @@ def test_a_native_key_change_has_no_key_headers_and_counts_on(tmp_path: Path):
 
 
 @pytest.mark.feature("EVT-05")
-def test_message_key_columns_decide_what_a_key_change_is(tmp_path: Path):
+def test_message_key_columns_define_what_a_key_change_is(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(

@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ001 - SQL Server's values have no zone
-"""Values in every mode of times, decimals and bytes; what old dates and missing values become."""
+"""Values in every mode of times, decimals and bytes; old dates and missing values."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_bytes_follow_their_mode(mode: str, expected: str):
         (date(1582, 10, 15), date(1582, 10, 15)),
     ],
 )
-def test_days_that_javas_calendar_lacks_move_behind_its_change(day: date, shown: date):
+def test_days_that_javas_calendar_lacks_move_past_the_cutover(day: date, shown: date):
     midnight = datetime(day.year, day.month, day.day)
     moved = shown.toordinal() - date(1970, 1, 1).toordinal()
     assert printed(column("c", "date"), day) == moved
@@ -132,7 +132,7 @@ def test_days_that_javas_calendar_lacks_move_behind_its_change(day: date, shown:
         ("1970-01-01 00:00:00.5000000 +00:00", "1970-01-01T00:00:00.5Z"),
     ],
 )
-def test_old_zoned_timestamps_carry_the_drivers_faults(exact: str, shown: str):
+def test_old_zoned_timestamps_reproduce_the_driver_bugs(exact: str, shown: str):
     at = datetime.fromisoformat(f"{exact[:26]}{exact[-6:]}")
     assert printed(column("c", "datetimeoffset", scale=7), at, exact) == shown
 

@@ -1,4 +1,4 @@
-"""Serial numbers and transaction counts, which need all tables in one order (EVT-15, TXN-07, rule F28)."""
+"""Serial numbers and transaction counts, which need all tables in one order (EVT-15, TXN-07, rule E28)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mssql_cdc_tests.unit.config.samples import connector_with
 
 
 @pytest.mark.feature("EVT-15")
-def test_an_update_takes_two_numbers_and_a_new_position_starts_again():
+def test_an_update_takes_two_numbers_and_a_new_position_restarts_them():
     serial = SerialNumbers()
     assert serial.next("c1", "p1", 1) == 1
     assert serial.next("c1", "p1", 1) == 2
@@ -31,7 +31,7 @@ def test_an_update_takes_two_numbers_and_a_new_position_starts_again():
 
 @pytest.mark.feature("TXN-06", "TXN-07")
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1))
-def test_orders_count_all_events_and_those_of_the_table(collections: list[str]):
+def test_orders_count_all_events_and_the_events_of_the_table(collections: list[str]):
     transaction = Transaction()
     transaction.begin("t")
     for place, name in enumerate(collections, start=1):
@@ -42,7 +42,7 @@ def test_orders_count_all_events_and_those_of_the_table(collections: list[str]):
 
 
 @pytest.mark.feature("TXN-08")
-def test_the_offset_tells_how_far_each_table_of_the_open_transaction_is():
+def test_the_offset_contains_the_progress_of_each_table_in_the_open_transaction():
     transaction = Transaction()
     assert transaction.offset() == {"transaction_id": None}
     transaction.begin("t")
@@ -50,7 +50,7 @@ def test_the_offset_tells_how_far_each_table_of_the_open_transaction_is():
     assert transaction.offset() == {"transaction_id": "t", "transaction_data_collection_order_db.dbo.a": 1}
 
 
-def test_collections_come_in_the_order_of_javas_map():
+def test_collections_are_in_the_order_of_a_java_map():
     names = ["testDB1.dbo.nokey", "testDB1.dbo.debezium_signal", "testDB1.dbo.orders"]
     assert java_order(names, 16) == ["testDB1.dbo.orders", "testDB1.dbo.debezium_signal", "testDB1.dbo.nokey"]
 
@@ -64,7 +64,7 @@ def test_topics_are_named_after_prefix_database_schema_and_table():
 
 
 @pytest.mark.feature("TOP-05", "TOP-06")
-def test_topics_hold_only_what_kafka_takes():
+def test_topics_contain_only_characters_that_kafka_accepts():
     delimited = connector_with({"topic.delimiter": "_", "topic.transaction": "tx"})
     assert data_topic(delimited, TableId("testDB", "dbo", "t")) == "server1_testDB_dbo_t"
     assert transaction_topic(delimited) == "server1_tx"

@@ -1,4 +1,4 @@
-"""Change logs as one ordered stream, however their files lie (rules A4, B11)."""
+"""Change logs as one ordered stream for any layout of their files (rules A4, B11)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_of(lake: Lake, name: str, limits: Limits = EVERYTHING) -> ChangeLog:
 
 
 def positions(logs: list[ChangeLog], window_rows: int) -> list[list[str]]:
-    """Per window and table, the positions that came."""
+    """The positions that were read, per window and table."""
     windows = streamed(logs, window_rows=window_rows)
     return [batch.rows.column("_pos").to_pylist() for window in windows for batch in window]
 
@@ -34,7 +34,7 @@ def positions(logs: list[ChangeLog], window_rows: int) -> list[list[str]]:
     st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=8, unique=True), min_size=1, max_size=6),
     st.integers(1, 20),
 )
-def test_every_row_comes_once_and_windows_ascend_whatever_the_files_hold(commits: list[list[int]], window: int):
+def test_every_row_comes_once_and_windows_ascend_for_any_files(commits: list[list[int]], window: int):
     with tempfile.TemporaryDirectory() as folder:
         lake = Lake(Path(folder))
         schema = lake.add(table("a"))
@@ -49,7 +49,7 @@ def test_every_row_comes_once_and_windows_ascend_whatever_the_files_hold(commits
         assert len(flat) == wanted
 
 
-def test_nothing_behind_the_cut_or_of_a_later_batch_is_read(tmp_path: Path):
+def test_nothing_after_the_cut_or_of_a_later_batch_is_read(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}), Change(5, "c", after={"id": 5}))

@@ -1,4 +1,4 @@
-"""Snapshots and changed structures as records: markers, schema changes, when they are announced."""
+"""Snapshots and changed schemas as records: markers, schema changes and their announcement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def snapshotted(tmp_path: Path) -> Lake:
 
 
 @pytest.mark.feature("SCH-05", "SCH-09")
-def test_a_snapshot_creates_every_table_and_then_reads_them_with_markers(tmp_path: Path):
+def test_a_snapshot_emits_creates_for_every_table_and_then_rows_with_markers(tmp_path: Path):
     creates, reads = [], []
     for record in snapshotted(tmp_path).records():
         (creates if record["topic"] == "server1" else reads).append(record)
@@ -41,7 +41,7 @@ def test_a_snapshot_creates_every_table_and_then_reads_them_with_markers(tmp_pat
 
 
 @pytest.mark.feature("SCH-07", "EVO-05")
-def test_a_new_instance_is_announced_before_the_first_event_behind_its_start(tmp_path: Path):
+def test_a_new_instance_is_announced_before_the_first_event_after_its_start(tmp_path: Path):
     lake = snapshotted(tmp_path)
     b = lake.add(table("b"))
     lake.append(b, Change(9, "c", after={"id": 2}), Change(12, "c", after={"id": 3}))
@@ -74,12 +74,12 @@ def test_a_new_instance_with_the_same_structure_is_not_announced(tmp_path: Path)
 
 
 @pytest.mark.feature("SCH-05")
-def test_schema_changes_can_be_switched_off(tmp_path: Path):
+def test_schema_changes_can_be_turned_off(tmp_path: Path):
     records = snapshotted(tmp_path).records(include__schema__changes=False)
     assert {record["topic"] for record in records} == {f"server1.{DATABASE}.dbo.a", f"server1.{DATABASE}.dbo.b"}
 
 
-def test_an_open_snapshot_holds_back_what_would_come_behind_it(tmp_path: Path):
+def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path):
     lake = snapshotted(tmp_path)
     a, b = lake.add(table("a")), lake.add(table("b"))
     lake.append(a, Change(8, "c", after={"id": 8}))
@@ -105,7 +105,7 @@ def test_an_open_snapshot_holds_back_what_would_come_behind_it(tmp_path: Path):
     assert after[len(before)]["sourceOffset"]["snapshot"] == "BLOCKING"
 
 
-def test_tables_without_a_snapshot_of_rows_are_created_all_the_same(tmp_path: Path):
+def test_tables_whose_snapshot_has_no_rows_still_get_a_create_record(tmp_path: Path):
     lake = Lake(tmp_path)
     a = lake.add(table("a"))
     lake.cut(3, complete=False, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, data=False))
@@ -118,7 +118,7 @@ def test_tables_without_a_snapshot_of_rows_are_created_all_the_same(tmp_path: Pa
 
 
 @pytest.mark.feature("SCH-05", "SCH-07")
-def test_a_table_that_never_was_in_a_snapshot_is_created_in_the_stream(tmp_path: Path):
+def test_a_table_that_was_never_in_a_snapshot_gets_its_create_record_in_the_stream(tmp_path: Path):
     lake = snapshotted(tmp_path)
     late = lake.add(table("late", from_lsn=lsn(8).text))
     lake.append(late, Change(9, "c", after={"id": 1}))

@@ -13,8 +13,8 @@ from mssql_cdc_tests.unit.records.orders import NOKEY, ORDERS, SIGNAL, change, n
 
 
 @pytest.mark.feature("EVT-06", "TXN-04", "EVT-15")
-def test_a_recorded_stream_of_the_genuine_debezium_comes_out_of_the_lake(tmp_path: Path):
-    """Inserts, updates, deletes, a native key change and three tables in one transaction, with metadata on."""
+def test_the_lake_reproduces_a_recorded_stream_of_the_real_debezium(tmp_path: Path):
+    """Inserts, updates, deletes, a native key change and three tables in one transaction, with transaction metadata."""
     lake = Lake(tmp_path)
     orders, nokey, signal = lake.add(ORDERS), lake.add(NOKEY), lake.add(SIGNAL)
     new, touched = order(100), order(100, "changed")
@@ -33,7 +33,7 @@ def test_a_recorded_stream_of_the_genuine_debezium_comes_out_of_the_lake(tmp_pat
     )
     lake.append(nokey, change("5e0:10", "5d8:3", "c", {"a": 5, "b": "x"}))
     message = {"id": "ad-hoc", "type": "log", "data": '{"message": "hi"}'}
-    # One more transaction, so that the recorded ones end.
+    # One more transaction, so that the recorded ones get their END.
     lake.append(
         signal, change("5e0:10", "5d8:4", "c", message), change("600:10", "5f8:2", "c", message | {"id": "next"})
     )
@@ -61,7 +61,7 @@ def test_before_images_and_tombstones(tmp_path: Path):
 
 
 @pytest.mark.feature("EVT-12")
-def test_no_tombstones_when_they_are_switched_off(tmp_path: Path):
+def test_no_tombstones_if_they_are_turned_off(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "d", {"id": 1}))
@@ -84,7 +84,7 @@ def test_an_unchanged_large_value_of_a_not_null_column_is_empty_in_the_before_im
 
 
 @pytest.mark.feature("FLT-07")
-def test_a_mask_of_stars_covers_a_value_that_was_not_delivered(tmp_path: Path):
+def test_a_mask_of_stars_replaces_a_value_that_was_not_delivered(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     row = {"id": 1, "note": "****"}
@@ -95,7 +95,7 @@ def test_a_mask_of_stars_covers_a_value_that_was_not_delivered(tmp_path: Path):
     assert record["value"]["before"]["note"] == "****"
 
 
-# -- what is left out ------------------------------------------------------------------------------------------
+# -- omitted rows ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.feature("STR-11", "FLT-13")
@@ -109,7 +109,7 @@ def test_skipped_operations_are_not_counted_at_all(tmp_path: Path):
 
 
 @pytest.mark.feature("EVT-22")
-def test_an_update_without_a_visible_change_is_dropped_when_asked(tmp_path: Path):
+def test_an_update_without_a_visible_change_is_dropped_if_configured(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a").excluding({"name"}))
     old, new = {"id": 1, "name": "x", "note": None}, {"id": 1, "name": "y", "note": None}
@@ -119,7 +119,7 @@ def test_an_update_without_a_visible_change_is_dropped_when_asked(tmp_path: Path
     assert lake.records(skip__messages__without__change=True, include__schema__changes=False) == []
 
 
-def test_rows_behind_the_cut_or_of_a_later_batch_are_not_rendered(tmp_path: Path):
+def test_rows_after_the_cut_or_of_a_later_batch_are_not_rendered(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}), Change(3, "c", after={"id": 3}))
@@ -150,7 +150,7 @@ def test_tables_are_merged_in_commit_order(tmp_path: Path):
 
 
 @pytest.mark.feature("EVT-16")
-def test_the_source_tells_the_commits_time_and_the_envelope_the_captures(tmp_path: Path):
+def test_the_source_block_has_the_commit_time_and_the_envelope_the_capture_time(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}))
@@ -167,7 +167,7 @@ def test_the_source_tells_the_commits_time_and_the_envelope_the_captures(tmp_pat
 
 
 @pytest.mark.feature("EVT-24")
-def test_context_headers_stand_on_every_record_unless_switched_off(tmp_path: Path):
+def test_every_record_has_context_headers_unless_they_are_turned_off(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}))
@@ -182,7 +182,7 @@ def test_context_headers_stand_on_every_record_unless_switched_off(tmp_path: Pat
     assert bare["headers"] == {}
 
 
-def test_partition_and_offset_name_the_place_in_the_source(tmp_path: Path):
+def test_partition_and_offset_identify_the_position_in_the_source(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}))

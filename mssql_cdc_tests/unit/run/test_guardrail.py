@@ -10,7 +10,7 @@ from mssql_cdc_tests.unit.config.samples import connector
 
 
 @pytest.mark.feature("GRD-01", "GRD-02")
-def test_more_tables_than_allowed_are_warned_about_or_refused():
+def test_more_tables_than_allowed_cause_a_warning_or_an_error():
     said: list[str] = []
     guard(connector(), 1000, warn=said.append)
     guard(connector(**{"guardrail.collections.max": "3"}), 3, warn=said.append)

@@ -16,6 +16,6 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
     ("interval", "ago", "due"),
     [(0, None, False), (0, 10_000, False), (500, None, True), (500, 499, False), (500, 500, True)],
 )
-def test_a_heartbeat_is_due_when_its_interval_is_over(interval: int, ago: int | None, *, due: bool):
+def test_a_heartbeat_is_due_when_its_interval_has_passed(interval: int, ago: int | None, *, due: bool):
     last = None if ago is None else NOW - timedelta(milliseconds=ago)
     assert is_due(interval, last, NOW) is due

@@ -1,4 +1,4 @@
-"""Table models, the type table, and the Arrow shapes."""
+"""Table models, the type table, and the Arrow schemas."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_type_is_stored_as(kind: SqlServerType, expected: pa.DataType):
 
 
 def test_unknown_type_is_an_error_even_where_a_filter_excludes_its_column():
-    """Excluded columns are read all the same, so the advice must not be to exclude one."""
+    """Excluded columns are still read, so the advice must not be to exclude one."""
     schema = orders(column("id", "int"), column("where", "point")).excluding({"where"})
     with pytest.raises(SchemaError, match=r"'point' is unknown.*@captured_column_list"):
         neutral_schema(schema)
 
 
-def test_type_lossiness_is_about_what_arrow_cannot_carry():
+def test_type_lossiness_describes_what_arrow_cannot_represent():
     assert SqlServerType("datetime2", scale=7).loss == "digits"
     assert SqlServerType("datetime2", scale=6).loss == "never"
     assert SqlServerType("datetimeoffset", scale=0).loss == "offset"
@@ -87,12 +87,12 @@ def test_table_schema_survives_json():
     assert TableSchema.from_json(schema.to_json()) == schema
 
 
-def test_table_schema_refuses_names_that_differ_by_case_only():
+def test_table_schema_rejects_names_that_differ_only_by_case():
     with pytest.raises(SchemaError, match="differ only by case"):
         orders(column("id", "int"), column("ID", "int"))
 
 
-def test_table_schema_refuses_a_key_that_is_not_captured():
+def test_table_schema_rejects_a_key_that_is_not_captured():
     with pytest.raises(SchemaError, match="not captured"):
         orders(column("a", "int"), keys=("id",))
 
@@ -105,7 +105,7 @@ def test_table_schema_key_fingerprint_follows_the_key_only():
     assert orders(keys=()).key_fingerprint is None
 
 
-def test_excluded_column_stays_in_the_key_and_leaves_the_images():
+def test_excluded_column_stays_in_the_key_but_not_in_the_images():
     schema = orders().excluding({"id", "note"})
     log = change_log_schema(schema)
     assert log.field("key").type.field(0).name == "id"
@@ -119,12 +119,12 @@ def test_change_log_of_a_keyless_table_has_no_key_struct():
     assert "key" not in change_log_schema(orders(keys=())).names
 
 
-def test_current_table_renames_columns_that_have_its_own_names():
+def test_current_table_renames_source_columns_that_clash_with_its_own():
     schema = orders(*(column(name, "int") for name in ("id", "_Key", "_pos", "_pos_")))
     assert current_names(schema) == {"id": "id", "_Key": "_Key_", "_pos": "_pos__", "_pos_": "_pos_"}
     assert current_schema(schema).names[-5:] == ["_key", "_pos", "_batch", "_exact", "_unavailable"]
 
 
-def test_table_id_text_is_debeziums():
+def test_table_id_text_has_debeziums_format():
     assert TableId("shop", "dbo", "orders").text == "shop.dbo.orders"
     assert TableId(None, "public", "orders").text == "public.orders"

@@ -1,1 +1,1 @@
-"""Tests of the source room's pure parts: texts of statements, decoding, classification."""
+"""Tests of the pure parts of `mssql_cdc.source`: statement texts, decoding, classification."""

@@ -1,4 +1,4 @@
-"""Raw batches as a driver delivers them, written down by hand."""
+"""Handwritten raw batches in the format that a driver delivers."""
 
 from __future__ import annotations
 

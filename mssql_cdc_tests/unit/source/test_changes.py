@@ -1,4 +1,4 @@
-"""One order everywhere, two page predicates, and what function mode cannot order is refused (rule B11)."""
+"""One order everywhere, two page predicates; changes that function mode cannot order are rejected (rule B11)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_change_table_is_read_in_the_full_order() -> None:
 
 
 @pytest.mark.feature("STR-05")
-def test_a_function_is_read_where_the_change_table_may_not_be() -> None:
+def test_the_function_is_read_if_the_change_table_is_not_readable() -> None:
     sql = page_statement(instance(change_table=None), PLAN, RANGE, rows=10)
 
     assert (
@@ -48,7 +48,7 @@ def test_a_function_is_read_where_the_change_table_may_not_be() -> None:
 
 @pytest.mark.feature("STR-07")
 @pytest.mark.parametrize("command", [None, 4])
-def test_the_next_page_begins_behind_the_last_row(command: int | None) -> None:
+def test_the_next_page_begins_after_the_last_row(command: int | None) -> None:
     sql = page_statement(instance(), PLAN, RANGE, rows=10, after=Place(lsn(25), command, lsn(24), 3))
 
     assert "[__$start_lsn] >= 0x00000000000000000019" in sql
@@ -66,7 +66,7 @@ def test_the_page_predicate_is_the_lexicographic_order(place: tuple[int, int, in
         assert eval(python, {}, names) is (row > place)  # noqa: S307 - the predicate of this very test
 
 
-def test_a_reader_that_cannot_see_the_end_fails_with_its_own_number() -> None:
+def test_a_reader_that_cannot_see_the_end_fails_with_its_own_error_number() -> None:
     sql = require_visible(lsn(30))
 
     assert "start_lsn] = 0x0000000000000000001e" in sql
@@ -84,12 +84,12 @@ def change(commit: int, seq: int, operation: int, key: int) -> Row:
     return (commit, None, seq, operation, b"\x03", key, utf16("a"))
 
 
-def test_a_key_deleted_and_inserted_under_two_change_lsns_is_refused() -> None:
+def test_a_key_deleted_and_inserted_at_two_change_lsns_is_rejected() -> None:
     with pytest.raises(SourceError, match="GRANT SELECT"):
         watch([change(20, 11, 2, 2), change(20, 12, 1, 2)])
 
 
-def test_so_it_is_when_a_page_ends_between_the_two() -> None:
+def test_a_key_deleted_and_inserted_on_two_pages_is_rejected() -> None:
     with pytest.raises(SourceError, match="GRANT SELECT"):
         watch([change(20, 11, 2, 2)], [change(20, 12, 1, 2)])
 
@@ -103,5 +103,5 @@ def test_so_it_is_when_a_page_ends_between_the_two() -> None:
         [change(20, 11, 2, 2), change(20, 12, 3, 2), change(20, 12, 4, 2)],
     ],
 )
-def test_what_has_one_order_passes(rows: list[Row]) -> None:
+def test_changes_with_an_unambiguous_order_pass(rows: list[Row]) -> None:
     watch(rows)

@@ -20,7 +20,7 @@ VALUES = st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2)))
 
 
 def holds(sql: str, parameters: list[str], row: tuple[int, int | None]) -> bool:
-    """Evaluates a predicate as T-SQL does: comparisons with NULL are not true."""
+    """Evaluate a predicate like T-SQL: comparisons with NULL are not true."""
     values = iter(parameters)
     python = re.sub(r"CAST\(\? AS int\)", lambda _: next(values), sql)
     python = re.sub(r"\[(\w)\] IS NOT NULL", r"(\1 is not None)", python)
@@ -85,6 +85,6 @@ def test_bounds_are_planned_by_the_server_in_its_own_order() -> None:
     )
 
 
-def test_a_key_type_that_cannot_bound_says_so() -> None:
+def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:
     with pytest.raises(SchemaError, match="cannot bound a chunk"):
         bound_expression(Column("v", SqlServerType("sql_variant")))

@@ -1,4 +1,4 @@
-"""A driver's error becomes the exception that says what the caller can do (ERR-*)."""
+"""A driver error becomes the exception that tells the caller what to do (ERR-*)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def odbc(state: str, number: int, text: str) -> pyodbc.Error:
 
 
 def arrow(state: str, number: int, text: str) -> Exception:
-    """Only the text: arrow-odbc's own class cannot be made by hand."""
+    """An error with only a text: arrow-odbc's own class cannot be constructed."""
     return RuntimeError(
         f"ODBC emitted an error calling 'SQLExecDirect':\nState: {state}, Native error: {number}, "
         f"Message: [FreeTDS][SQL Server]{text}"
@@ -52,7 +52,7 @@ def arrow(state: str, number: int, text: str) -> Exception:
         ("22012", 8134, SourceError),
     ],
 )
-def test_an_error_is_told_by_its_number_or_state(
+def test_an_error_is_classified_by_its_number_or_state(
     make: object, state: str, number: int, expected: type[MssqlCdcError]
 ) -> None:
     found = classify(make(state, number, "Something."), "testing")  # type: ignore[operator]
@@ -61,7 +61,7 @@ def test_an_error_is_told_by_its_number_or_state(
     assert "while testing" in str(found)
 
 
-def test_the_parts_of_both_libraries_messages_are_the_same() -> None:
+def test_the_messages_of_both_libraries_have_the_same_parts() -> None:
     text = "Invalid object name 'cdc.x'."
 
     assert driver_message(odbc("42S02", 208, text)) == driver_message(arrow("42S02", 208, text))

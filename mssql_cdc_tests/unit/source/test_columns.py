@@ -1,4 +1,4 @@
-"""How columns are fetched, and that their raw parts decode to the stored type."""
+"""Columns are fetched correctly, and their raw parts decode to the stored type."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_raw_parts_decode_to_the_stored_type(
     assert (exacts.to_pylist() if exacts is not None else [None, None]) == [exact, None]
 
 
-def test_a_value_that_was_cut_on_the_way_is_an_error_that_names_the_column() -> None:
+def test_a_value_truncated_in_transit_is_an_error_that_names_the_column() -> None:
     plan = RowPlan.of([Column("body", SqlServerType("varbinary", length=-1))])
     arrays = [pa.array([b"ab"], pa.binary()), pa.array([70_000], pa.int64())]
 

@@ -1,4 +1,4 @@
-"""ODBC connection strings: both drivers, quoting, secrets resolved late (PRE-09, HA-01, HA-06)."""
+"""ODBC connection strings: both drivers, quoting, lazily resolved secrets (PRE-09, HA-01, HA-06)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_freetds_gets_its_own_keywords() -> None:
     ]  # fmt: skip
 
 
-def test_microsofts_driver_gets_its_own_keywords() -> None:
+def test_the_microsoft_driver_gets_its_own_keywords() -> None:
     assert parts(MICROSOFT) == [
         "DRIVER={ODBC Driver 18 for SQL Server}", "SERVER=tcp:db.example,1444", "DATABASE=shop",
         "APP=mssql_cdc", "ConnectRetryCount=0", "UID=sa", "PWD={p w}",
@@ -35,7 +35,7 @@ def test_microsofts_driver_gets_its_own_keywords() -> None:
 
 
 @pytest.mark.feature("PRE-09", "HA-01")
-def test_jdbc_settings_appear_as_their_twins() -> None:
+def test_jdbc_settings_appear_as_their_odbc_equivalents() -> None:
     settings = (
         DriverSetting("encrypt", "false"),
         DriverSetting("applicationIntent", "ReadOnly"),
@@ -66,20 +66,20 @@ def test_a_named_instance_is_looked_up_only_without_a_port(driver: str) -> None:
         ("FreeTDS", "a}b", "PWD=a}b"),
     ],
 )
-def test_a_password_is_quoted_as_its_driver_reads_it(driver: str, password: str, written: str) -> None:
+def test_a_password_is_quoted_for_its_driver(driver: str, password: str, written: str) -> None:
     connection = replace(FREETDS, odbc_driver=driver, password=Secret(password))
 
     assert connection_string(connection, "shop").endswith(written)
 
 
-def test_a_password_that_freetds_cannot_take_is_refused_without_showing_it() -> None:
+def test_a_password_that_freetds_does_not_support_is_rejected_without_showing_it() -> None:
     with pytest.raises(ConfigurationError, match="PWD") as caught:
         connection_string(replace(FREETDS, password=Secret("a;b}c")), "shop")
 
     assert "a;b}c" not in str(caught.value)
 
 
-def test_odbc_settings_win_over_the_defaults() -> None:
+def test_odbc_settings_override_the_defaults() -> None:
     extra = (OdbcSetting("TDS_Version", "7.3"), OdbcSetting("ClientCharset", "UTF-8"))
 
     assert parts(replace(FREETDS, odbc_extra=extra)).count("ClientCharset=UTF-8") == 1
@@ -98,5 +98,5 @@ def test_a_secret_travels_unresolved_and_is_resolved_when_connecting(monkeypatch
         connection_string(connection, "shop")
 
 
-def test_a_named_driver_is_taken_as_it_is() -> None:
+def test_a_named_driver_is_used_unchanged() -> None:
     assert find_driver(FREETDS) == "FreeTDS"

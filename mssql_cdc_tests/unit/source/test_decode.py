@@ -1,4 +1,4 @@
-"""Raw change rows to neutral batches: pairs, order, images, masks, what is unavailable."""
+"""Raw change rows become neutral batches: pairs, order, images, masks, unavailable values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_insert_update_and_delete_become_one_row_each() -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=4).map(sorted))
-def test_an_update_cut_by_the_end_of_a_page_is_still_one_row(cuts: list[int]) -> None:
+def test_an_update_split_by_a_page_boundary_is_still_one_row(cuts: list[int]) -> None:
     assert neutral(list(ALL), tuple(cuts)) == neutral(list(ALL))
 
 
@@ -73,12 +73,12 @@ def test_a_missing_command_id_stays_null_and_counts_as_zero_in_the_position() ->
         [INSERT, UPDATE[1]],
     ],
 )
-def test_half_an_update_is_an_error_that_says_how_to_repair(rows: list[Row]) -> None:
+def test_half_an_update_is_an_error_with_repair_advice(rows: list[Row]) -> None:
     with pytest.raises(SourceError, match="new snapshot"):
         neutral(rows)
 
 
-def test_an_operation_that_no_change_table_has_is_an_error() -> None:
+def test_an_unknown_operation_is_an_error() -> None:
     with pytest.raises(SourceError, match="operation 5"):
         neutral([(20, 1, 11, 5, b"\x03", 1, A)])
 
@@ -89,7 +89,7 @@ def test_pages_that_overlap_are_an_error() -> None:
 
 
 @pytest.mark.feature("TYP-05")
-def test_an_untouched_max_column_has_its_before_image_from_the_after_image() -> None:
+def test_an_unchanged_max_column_takes_its_before_image_from_the_after_image() -> None:
     table = schema(Column("id", INT), Column("body", SqlServerType("nvarchar", length=-1)))
     one = decoder(table)
     rows: list[Row] = [
@@ -106,7 +106,7 @@ def test_an_untouched_max_column_has_its_before_image_from_the_after_image() -> 
 
 
 @pytest.mark.feature("TYP-05")
-def test_old_lob_columns_are_unavailable_where_cdc_leaves_them_out() -> None:
+def test_old_lob_columns_are_unavailable_where_cdc_omits_them() -> None:
     table = schema(Column("id", INT), Column("note", SqlServerType("text")))
     text = (utf16("n"), 2)
     rows: list[Row] = [
@@ -160,7 +160,7 @@ def test_mask_bits_count_from_the_last_byte(ordinals: set[int], columns: int) ->
     assert list(bits[2]) == [True, *[False] * (columns - 1)]
 
 
-def test_a_mask_of_nine_columns_names_the_ninth_in_its_first_byte() -> None:
+def test_a_mask_of_nine_columns_has_the_ninth_in_its_first_byte() -> None:
     bits = mask_bits(pa.array([b"\x01\x00", b"\x00\x80"], pa.binary()), list(range(1, 10)))
 
     assert [list(row.nonzero()[0] + 1) for row in bits] == [[9], [8]]

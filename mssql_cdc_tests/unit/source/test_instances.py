@@ -1,4 +1,4 @@
-"""Capture instances by age, the key that identifies rows, and doubtful columns (rules B12, B14, E27)."""
+"""Capture instances by age, the key that identifies rows, and questionable columns (rules B12, B14, E27)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def index(number: int, *names: str, **more: object) -> list[SimpleNamespace]:
 
 
 @pytest.mark.feature("EVO-04")
-def test_of_two_instances_with_one_start_the_one_created_later_wins() -> None:
+def test_of_two_instances_with_the_same_start_the_later_one_is_used() -> None:
     later = instance(name="later", start_lsn=lsn(10), created=datetime(2026, 2, 1), object_id=3)  # noqa: DTZ001
 
     assert CapturedTable(TABLE, 5, by_age([later, OLD])).newest.name == "later"
@@ -77,7 +77,7 @@ def test_a_varchar_column_of_another_collation_is_flagged() -> None:
         (("text", 16, 0, 0), "text"),
     ],
 )
-def test_types_of_the_catalog_are_read_as_declared(row: tuple[str, int, int, int], declaration: str) -> None:
+def test_catalog_types_are_read_as_declared(row: tuple[str, int, int, int], declaration: str) -> None:
     name, length, precision, scale = row
     found = sql_type(
         SimpleNamespace(type_name=name, max_length=length, precision=precision, scale=scale, collation_name=None)

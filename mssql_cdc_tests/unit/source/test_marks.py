@@ -1,4 +1,4 @@
-"""When scan sessions prove that capture has passed a mark (correctness, "Words": passed)."""
+"""When scan sessions prove that capture has passed a mark (correctness, "Terms": scanned)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def scan(number: int, *, end: int | None = None, commit: int | None = None, empt
 
 
 def test_a_session_that_ended_below_the_mark_proves_nothing():
-    """It ends after maxtrans x maxscans transactions, not at the end of the log (review, bug 1)."""
+    """A session ends after maxtrans x maxscans transactions, not at the end of the log (review, bug 1)."""
     assert not proven(MARK, [scan(8, end=40, commit=40), scan(9, end=99, commit=99)])
 
 
@@ -26,39 +26,40 @@ def test_a_session_that_reached_the_mark_is_proof():
     assert proven(MARK, [scan(8, end=90, commit=101)])
 
 
-def test_a_session_with_errors_or_under_way_proves_nothing():
+def test_a_failed_or_running_session_proves_nothing():
     assert not proven(MARK, [scan(8, end=100, done=False), scan(9, empty=5, done=False)])
     row = (8, "Done", 1, 5, "00000000:00000000:0064", None)
     assert not proven(MARK, [Scan.of(row)])
 
 
-def test_of_empty_scans_the_second_one_behind_the_mark_is_proof():
+def test_the_second_empty_scan_after_the_mark_is_proof():
     assert not proven(MARK, [scan(7, empty=4)])
     assert proven(MARK, [scan(7, empty=5)])
     assert not proven(MARK, [scan(8, empty=1)])
     assert proven(MARK, [scan(8, empty=2)])
 
 
-def test_empty_scans_from_before_the_mark_are_no_proof():
+def test_empty_scans_before_the_mark_are_not_proof():
     assert not proven(MARK, [scan(6, empty=50), scan(7, empty=3)])
 
 
-def test_numbers_that_begin_anew_come_behind_the_mark():
+def test_restarted_session_numbers_come_after_the_mark():
     assert not proven(MARK, [scan(1, end=50)])
     assert proven(MARK, [scan(1, end=50), scan(2, empty=2)])
 
 
-def test_an_empty_scans_lsn_is_none():
-    """SQL Server shows zeros with a NUL character behind them."""
+def test_the_lsn_of_an_empty_scan_is_none():
+    """SQL Server shows zeros followed by a NUL character."""
     row = (8, "Done", 0, 1, "00000000:00000000:0000\0", "00000000:00000000:0000\0")
     assert Scan.of(row) == scan(8, empty=1)
 
 
 @given(st.data())
-def test_what_counts_as_proof_has_captured_everything_below_the_mark(data: st.DataObject):
-    """A capture job at random: a backlog of transactions, sessions of a few of them each, restarts of the numbering."""
+def test_an_accepted_proof_has_captured_everything_below_the_mark(data: st.DataObject):
+    """A random capture job: a backlog of transactions, sessions of a few of them, restarted numbering."""
     log: list[int] = []
     captured, number, sessions, mark, empty = 0, 0, [], None, 0
+    below: list[int] = []
     for _ in range(data.draw(st.integers(1, 25))):
         match data.draw(st.sampled_from(["commit", "commit", "scan", "mark", "restart"])):
             case "commit":

@@ -1,4 +1,4 @@
-"""A cleaned-up beginning is found, and NULL or zero is never a small number (rule A9)."""
+"""A range whose start was cleaned up is detected, and NULL or zero is never a small number (rule A9)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mssql_cdc_tests.unit.source.raw import lsn
 
 
 @pytest.mark.parametrize("minimum", [5, 20, 21])
-def test_a_minimum_up_to_the_next_lsn_holds_the_range(minimum: int) -> None:
+def test_a_minimum_up_to_the_next_lsn_covers_the_range(minimum: int) -> None:
     require_held("dbo_t", lsn(minimum), lsn(20))
 
 
-def test_a_minimum_behind_the_next_lsn_means_loss() -> None:
+def test_a_minimum_after_the_next_lsn_means_loss() -> None:
     with pytest.raises(DataLostError, match="retention"):
         require_held("dbo_t", lsn(22), lsn(20))
 
 
 @pytest.mark.parametrize("minimum", [None, ZERO_LSN])
-def test_no_minimum_is_an_error_and_not_zero(minimum: Lsn | None) -> None:
+def test_a_missing_minimum_is_an_error_and_not_zero(minimum: Lsn | None) -> None:
     with pytest.raises(SourceError, match="dbo_t"):
         require_held("dbo_t", minimum, lsn(20))
 

@@ -1,4 +1,4 @@
-"""Text arrives as UTF-16 bytes; times keep their 100 ns, their offset, the years 1 and 9999: nothing is lost (E26)."""
+"""Text arrives as UTF-16 bytes; times keep their 100 ns, their offset and the years 1 and 9999 (E26)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_text_without_lone_surrogates_is_the_text(texts: list[str | None]) -> No
 
 
 @given(st.lists(st.one_of(st.none(), ANY_UNITS)))
-def test_any_bytes_come_back_either_from_the_text_or_from_its_exact_text(values: list[bytes | None]) -> None:
+def test_any_bytes_are_restored_from_the_text_or_its_exact_text(values: list[bytes | None]) -> None:
     decoded, exact = decode_utf16(pa.array(values, pa.binary()))
     exacts = exact.to_pylist() if exact is not None else [None] * len(values)
 
@@ -48,7 +48,7 @@ def test_any_bytes_come_back_either_from_the_text_or_from_its_exact_text(values:
 
 
 @given(st.lists(st.one_of(st.none(), ANY_UNITS), min_size=1), st.data())
-def test_a_slice_of_text_decodes_as_the_whole_does(values: list[bytes | None], data: st.DataObject) -> None:
+def test_a_slice_of_text_decodes_like_the_whole(values: list[bytes | None], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(values) - 1))
     whole, _ = decode_utf16(pa.array(values, pa.binary()))
     part, _ = decode_utf16(pa.array(values, pa.binary()).slice(start))
@@ -56,7 +56,7 @@ def test_a_slice_of_text_decodes_as_the_whole_does(values: list[bytes | None], d
     assert part.to_pylist() == whole.to_pylist()[start:]
 
 
-def test_halves_of_a_pair_in_two_rows_are_both_lone() -> None:
+def test_surrogate_halves_in_two_rows_are_both_lone() -> None:
     decoded, exact = decode_utf16(pa.array([b"\x3d\xd8", b"\x00\xde"], pa.binary()))
 
     assert decoded.to_pylist() == ["\ufffd", "\ufffd"]
@@ -64,7 +64,7 @@ def test_halves_of_a_pair_in_two_rows_are_both_lone() -> None:
     assert exact.to_pylist() == ["utf16:d83d", "utf16:de00"]
 
 
-def test_an_odd_number_of_bytes_is_refused() -> None:
+def test_an_odd_number_of_bytes_is_rejected() -> None:
     with pytest.raises(ValueError, match="odd number"):
         decode_utf16(pa.array([b"abc"], pa.binary()))
 
@@ -76,7 +76,7 @@ MOMENTS = st.tuples(
 
 
 def text(at: datetime, tick: int, scale: int = 7, offset: int | None = None) -> str:
-    """The moment as T-SQL's style 121 writes it."""
+    """The time in T-SQL's style 121."""
     digits = f"{at.microsecond:06d}{tick}"[:scale]
     sign = "-" if (offset or 0) < 0 else "+"
     zone = "" if offset is None else f" {sign}{abs(offset) // 60:02d}:{abs(offset) % 60:02d}"
@@ -94,7 +94,7 @@ def test_datetime2_keeps_every_digit(moments: list[tuple[datetime, int] | None])
 
 
 @given(st.lists(st.tuples(MOMENTS, st.integers(-14 * 60, 14 * 60))), st.integers(0, 7))
-def test_datetimeoffset_is_the_instant_and_its_text_the_local_time(
+def test_datetimeoffset_is_the_instant_and_its_text_is_the_local_time(
     moments: list[tuple[tuple[datetime, int], int]], scale: int
 ) -> None:
     texts = [text(at, tick, scale, offset) for (at, tick), offset in moments]
@@ -108,7 +108,7 @@ def test_datetimeoffset_is_the_instant_and_its_text_the_local_time(
 
 
 @given(st.lists(st.one_of(st.none(), MOMENTS), min_size=1), st.data())
-def test_a_slice_of_times_decodes_as_the_whole_does(
+def test_a_slice_of_times_decodes_like_the_whole(
     moments: list[tuple[datetime, int] | None], data: st.DataObject
 ) -> None:
     start = data.draw(st.integers(0, len(moments) - 1))
@@ -125,7 +125,7 @@ def test_a_slice_of_times_decodes_as_the_whole_does(
         ("9999-12-31 23:59:59.9999999 -12:00", 253_402_343_999_999_999),
     ],
 )
-def test_datetimeoffset_at_the_ends_of_time(written: str, micros: int) -> None:
+def test_datetimeoffset_at_the_limits_of_its_range(written: str, micros: int) -> None:
     values, exact = instant(pa.array([written]), 7)
 
     assert values.cast(pa.int64()).to_pylist() == [micros]
@@ -134,6 +134,6 @@ def test_datetimeoffset_at_the_ends_of_time(written: str, micros: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["2024-05-06 07:08:09", "2024-05-06T07:08:09.12345678"])
-def test_a_text_of_another_form_is_refused(written: str) -> None:
+def test_a_text_in_another_format_is_rejected(written: str) -> None:
     with pytest.raises(ValueError, match="27 characters"):
         local_time(pa.array([written]))

@@ -40,7 +40,7 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
     assert parameters == ["1", "9", "9"]
 
 
-def test_a_whole_table_is_read_without_a_sort() -> None:
+def test_an_entire_table_is_read_without_a_sort() -> None:
     sql, parameters = select_statement(replace(READER, chunk=Chunk(0)), PLAN)
 
     assert sql.endswith("FROM [dbo].[orders] AS t")
@@ -55,7 +55,7 @@ def test_every_star_of_an_override_becomes_the_columns() -> None:
     assert sql.endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
 
-def test_positions_are_those_of_the_chunk_row_by_row() -> None:
+def test_positions_number_the_rows_of_the_chunk() -> None:
     expected = [snapshot_position_text(1, lsn(20), number=3, chunk=2, row=row) for row in (7, 8)]
 
     assert READER._positions(7, 2).to_pylist() == expected

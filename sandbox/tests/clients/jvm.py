@@ -21,7 +21,7 @@ class Jdbc:
 
     def __init__(self, gateway: JavaGateway) -> None:
         self.jvm: Any = gateway.jvm
-        self._driver = gateway.jvm.com.microsoft.sqlserver.jdbc.SQLServerDriver()
+        self._driver = self.jvm.com.microsoft.sqlserver.jdbc.SQLServerDriver()
 
     @contextmanager
     def connect(self, server: SandboxServer, *, database: str = "master", **properties: str) -> Iterator[Any]:

@@ -54,7 +54,7 @@ def test_array_binding_asks_for_types_once_and_stores_all(microsoft: pyodbc.Conn
     cursor.executemany(
         "INSERT dbo.odbc_many VALUES (?, ?, ?)", [(n, f"\u4e2d{n}", bytes([n % 256]) * n) for n in range(500)]
     )
-    assert tuple(microsoft.execute("SELECT COUNT(*), MAX(LEN(c)), MIN(b) FROM dbo.odbc_many").fetchone()) == (
+    assert tuple(microsoft.execute("SELECT COUNT(*), MAX(LEN(c)), MIN(b) FROM dbo.odbc_many").fetchall()[0]) == (
         500,
         499,
         "\u4e2d0",

@@ -5,9 +5,9 @@ import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
 
-import arrow_odbc
 import pyodbc
 import pytest
+from arrow_odbc.read_arrow_batches_from_odbc import read_arrow_batches_from_odbc
 
 from mssql_sandbox.server import SandboxServer
 from tests.tds.drivers import DRIVERS, driver
@@ -102,7 +102,7 @@ IN_ARROW = {
 
 @pytest.mark.parametrize("name", DRIVERS)
 def test_arrow_sees_every_digit(sandbox: SandboxServer, name: str) -> None:
-    reader = arrow_odbc.read_arrow_batches_from_odbc(
+    reader = read_arrow_batches_from_odbc(
         "SELECT " + ", ".join(f"{literal} AS c{place}" for place, literal in enumerate(IN_ARROW)),
         connection_string=driver(name).connection_string(sandbox.port, password=sandbox.password),
     )

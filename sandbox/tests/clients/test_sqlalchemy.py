@@ -5,10 +5,12 @@ import decimal
 import urllib.parse
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import orm
+from sqlalchemy import exc, orm
+from sqlalchemy.dialects import mssql
 
 from mssql_sandbox.process import SandboxProcess
 from tests.tds.drivers import DRIVERS, driver
@@ -73,7 +75,7 @@ def test_inspector_sees_what_was_created(engine: sa.Engine) -> None:
     assert "sales" in seen.get_schema_names()
     assert seen.get_pk_constraint("shops", "sales")["constrained_columns"] == ["id"]
     keys = seen.get_foreign_keys("items", "sales")
-    assert [(key["name"], key["constrained_columns"], key["referred_table"], key["options"]) for key in keys] == [
+    assert [(key["name"], key["constrained_columns"], key["referred_table"], key.get("options")) for key in keys] == [
         ("fk_items_shop", ["shop_id"], "shops", {"ondelete": "CASCADE"})
     ]
     indexes = {index["name"]: index["column_names"] for index in seen.get_indexes("items", "sales")}
@@ -83,7 +85,7 @@ def test_inspector_sees_what_was_created(engine: sa.Engine) -> None:
 
 
 def test_inspector_sees_columns_with_types_identity_defaults_and_comments(engine: sa.Engine) -> None:
-    columns = {column["name"]: column for column in sa.inspect(engine).get_columns("shops", "sales")}
+    columns: dict[str, Any] = {column["name"]: column for column in sa.inspect(engine).get_columns("shops", "sales")}
     identity = columns["id"]["identity"]
     assert (identity["start"], identity["increment"]) == (100, 10)
     assert isinstance(columns["code"]["type"], sa.VARCHAR)
@@ -92,7 +94,8 @@ def test_inspector_sees_columns_with_types_identity_defaults_and_comments(engine
     assert columns["size"]["default"].strip("()") == "1"
     assert columns["opened"]["nullable"]
     assert sa.inspect(engine).get_table_comment("shops", "sales") == {"text": "where things are sold"}
-    price = {c["name"]: c for c in sa.inspect(engine).get_columns("items", "sales")}["price"]["type"]
+    prices: dict[str, Any] = {c["name"]: c for c in sa.inspect(engine).get_columns("items", "sales")}
+    price = prices["price"]["type"]
     assert (price.precision, price.scale) == (9, 2)
 
 
@@ -101,7 +104,7 @@ def test_reflected_tables_are_the_declared_ones(engine: sa.Engine) -> None:
     found.reflect(engine, schema="sales")
     items = found.tables["sales.items"]
     assert [column.name for column in items.columns] == ["id", "shop_id", "name", "price", "picture"]
-    assert isinstance(items.c.id.type, sa.dialects.mssql.UNIQUEIDENTIFIER)
+    assert isinstance(items.c.id.type, mssql.UNIQUEIDENTIFIER)
     assert next(iter(items.c.shop_id.foreign_keys)).column is found.tables["sales.shops"].c.id
 
 
@@ -158,9 +161,9 @@ def test_many_rows_are_inserted_with_their_types(engine: sa.Engine) -> None:
 def test_constraint_errors_are_sqlalchemys_integrity_errors(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         connection.execute(sa.insert(Shop), {"code": "a"})
-        with pytest.raises(sa.exc.IntegrityError, match="uq_shops_code"):
+        with pytest.raises(exc.IntegrityError, match="uq_shops_code"):
             connection.execute(sa.insert(Shop), {"code": "a"})
-        with pytest.raises(sa.exc.IntegrityError, match="ck_shops_size"):
+        with pytest.raises(exc.IntegrityError, match="ck_shops_size"):
             connection.execute(sa.insert(Shop), {"code": "b", "size": 0})
         connection.rollback()
         assert connection.scalar(sa.select(sa.func.count()).select_from(Shop)) == 0

@@ -1,6 +1,7 @@
 """A small server with one table, and helpers that play sessions."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -15,8 +16,10 @@ from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.engine.transaction_scopes import Isolation
 from mssql_sandbox.engine.types import INT, varchar
 
+ResultT = TypeVar("ResultT")
 
-def committed(database: Database, action: Callable[[Transaction], object]) -> object:
+
+def committed(database: Database, action: Callable[[Transaction], ResultT]) -> ResultT:
     """Run `action` in a transaction of its own."""
     transaction = database.server.transactions.begin()
     transaction.begin_statement()

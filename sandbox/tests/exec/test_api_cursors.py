@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_sandbox.engine import types as t
-from mssql_sandbox.engine.events import Message, RpcParameter
+from mssql_sandbox.engine.events import Message, ReturnStatus, RpcParameter
 from tests.exec.conftest import Answer, Client
 
 KEYSET, DYNAMIC, FORWARD, STATIC, FAST = 1, 2, 4, 8, 16
@@ -94,7 +94,7 @@ def test_a_move_before_the_first_row_shows_the_first_rows_and_says_so(sql: Clien
     handle = opened(sql).outputs[0]
     answer = sql.rpc("sp_cursorfetch", number(handle), number(RELATIVE), number(-5), number(2))  # type: ignore[arg-type]
     assert [row[0] for row in answer.rows] == [1, 2]
-    assert [event.value for event in answer.events if type(event).__name__ == "ReturnStatus"] == [2]
+    assert [event.value for event in answer.events if isinstance(event, ReturnStatus)] == [2]
 
 
 def test_info_tells_position_and_size(sql: Client) -> None:

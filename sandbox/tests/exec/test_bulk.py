@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mssql_sandbox.engine import types as t
-from mssql_sandbox.engine.events import BulkData
+from mssql_sandbox.engine.events import BulkData, Message
 from tests.exec.conftest import Answer, Client
 
 TABLE = """
@@ -63,7 +63,9 @@ def test_checks_hold_only_when_asked_and_are_not_trusted_otherwise(sql: Client) 
     assert load(sql, ("a", -1)).errors == [547]
     announced(sql)
     assert load(sql, ("a", -1)).errors == []
-    (check,) = sql.session.current_database.table("dbo", "b").checks
+    table = sql.session.current_database.table("dbo", "b")
+    assert table is not None
+    (check,) = table.checks
     assert (check.enabled, check.trusted) == (True, False)
 
 
@@ -99,7 +101,9 @@ def test_rolled_back_load_leaves_nothing(sql: Client) -> None:
     announced(sql)
     load(sql, ("a", -1))
     sql("ROLLBACK")
-    (check,) = sql.session.current_database.table("dbo", "b").checks
+    table = sql.session.current_database.table("dbo", "b")
+    assert table is not None
+    (check,) = table.checks
     assert (stored(sql), check.trusted) == ([], True)
 
 
@@ -120,7 +124,7 @@ def test_announcement_is_checked_before_rows_are_sent(sql: Client, text: str, nu
 
 def test_rows_without_an_announcement_end_the_connection(sql: Client) -> None:
     answer = load(sql, ("a", 1))
-    assert [(event.number, event.severity) for event in answer.events if hasattr(event, "severity")] == [(4002, 20)]
+    assert [(event.number, event.severity) for event in answer.events if isinstance(event, Message)] == [(4002, 20)]
 
 
 def test_announcement_is_good_for_one_message(sql: Client) -> None:

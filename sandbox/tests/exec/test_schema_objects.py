@@ -26,10 +26,10 @@ def catalogued(sql: Client) -> Iterator[Client]:
 
 def last(client: Client, *batches: str) -> list[tuple]:
     """Rows of the last result set of the last batch; no batch may fail."""
-    for batch in batches:
-        answer = client(batch)
+    answers = [client(batch) for batch in batches]
+    for batch, answer in zip(batches, answers, strict=True):
         assert answer.errors == [], (batch, answer.events)
-    return answer.sets[-1]
+    return answers[-1].sets[-1]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import contextlib
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from mssql_sandbox.engine import types
 from mssql_sandbox.engine.events import (
@@ -28,6 +29,7 @@ from mssql_sandbox.tds.connection import ConnectionSettings
 from mssql_sandbox.tds.listener import Listener
 from mssql_sandbox.tds.login import Login
 from mssql_sandbox.tds.prelogin import EncryptMode
+from mssql_sandbox.tds.session import Session
 from mssql_sandbox.tds.tls import server_context
 
 PASSWORD = "a; b'c \"d"
@@ -98,7 +100,7 @@ class ScriptedSession:
         old = self.transaction_descriptor
         begins = request.kind == "begin" or request.begin_next
         self.transaction_descriptor = next(self._descriptors) if begins else 0
-        if request.kind in {"commit", "rollback"}:
+        if request.kind == "commit" or request.kind == "rollback":
             yield EnvChange(request.kind, 0, old)
         if begins:
             yield EnvChange("begin", self.transaction_descriptor, 0)
@@ -157,13 +159,13 @@ def serving(
     """A listener in a thread of its own; its port and what it was asked."""
     log = Log()
 
-    def open_session(login: Login) -> ScriptedSession:
+    def open_session(login: Login) -> Session:
         if login.password != PASSWORD:
             raise error(18456, login=login.user)
         if login.database == "absent":
             raise error(4060, name=login.database)
         log.logins.append(login)
-        return ScriptedSession(log, script)
+        return cast("Session", ScriptedSession(log, script))
 
     settings = ConnectionSettings(
         sessions=open_session,

@@ -15,7 +15,7 @@ def test_connections_tell_whether_all_is_encrypted(sandbox: SandboxServer, encry
     text = driver("msodbcsql").connection_string(sandbox.port, password=sandbox.password, encrypt=encrypt)
     connection = pyodbc.connect(text, autocommit=True)
     sql = "SELECT encrypt_option, net_transport, client_net_address, local_tcp_port FROM sys.dm_exec_connections"
-    found = connection.execute(f"{sql} WHERE session_id = @@SPID").fetchone()
+    found = connection.execute(f"{sql} WHERE session_id = @@SPID").fetchall()[0]
     assert tuple(found) == ("TRUE" if encrypt else "FALSE", "TCP", "127.0.0.1", sandbox.port)
     connection.close()
 
@@ -28,5 +28,5 @@ def test_sessions_tell_program_process_and_settings(sandbox: SandboxServer) -> N
         "SELECT program_name, host_process_id, login_name, lock_timeout, transaction_isolation_level, status "
         "FROM sys.dm_exec_sessions WHERE session_id = @@SPID"
     )
-    assert tuple(connection.execute(sql).fetchone()) == ("teller", os.getpid(), "sa", 77, 4, "running")
+    assert tuple(connection.execute(sql).fetchall()[0]) == ("teller", os.getpid(), "sa", 77, 4, "running")
     connection.close()
