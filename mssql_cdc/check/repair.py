@@ -1,9 +1,10 @@
 """Reads the rows that differ again, by the staged chunks of correctness C: few keys at a time, exact at a log end E.
 
 The rows are staged in memory until the table's change log has passed E; only then do they stand for something that
-every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)`, rows that the source does not
-have as `d`, both flagged in `_snapshot` (`repair:<n>`, `sweep:<n>`), so that Debezium's records leave them out. What a
-run commits before it breaks off is right by itself: the next repair reads what still differs.
+every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)` with `_snapshot` `repair:<n>`,
+which Debezium's records show as rows of an incremental snapshot; rows that the source does not have as `d` with
+`_snapshot` `sweep:<n>`, which records omit. What a run commits before it is interrupted is right by itself: the next
+repair reads what still differs.
 """
 
 from __future__ import annotations

@@ -180,6 +180,8 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     assert orders.command("records", "--output", str(output)) == 0
     records = [json.loads(line)["value"] for line in output.read_text(encoding="utf-8").splitlines()]
     assert not [value for value in records if value and (value.get("before") or {}).get("id") == 5000]
+    again = [value for value in records if value and value.get("source", {}).get("snapshot") == "incremental"]
+    assert sorted((value["op"], value["after"]["id"]) for value in again) == [("r", 77), ("r", 78)]
 
 
 def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(orders: Place, capsys: pytest.CaptureFixture[str]):

@@ -88,3 +88,11 @@ def test_bounds_are_planned_by_the_server_in_its_own_order() -> None:
 def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:
     with pytest.raises(SchemaError, match="cannot bound a chunk"):
         bound_expression(Column("v", SqlServerType("sql_variant")))
+
+
+def test_a_chunk_of_some_keys_has_exactly_their_rows():
+    keys = (Column("a", SqlServerType("int")), Column("b", SqlServerType("int")))
+    sql, parameters = predicate(Chunk(0, keys=(("1", "2"), ("3", None))), keys)
+    assert sql == "(([a] = CAST(? AS int) AND [b] = CAST(? AS int)) OR ([a] = CAST(? AS int) AND [b] IS NULL))"
+    assert parameters == ["1", "2", "3"]
+    assert predicate(Chunk(0, keys=()), keys) == ("(1 = 0)", [])
