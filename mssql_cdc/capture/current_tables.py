@@ -13,8 +13,9 @@ from mssql_cdc.lake.current import applied_batch, merged_at
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 
 
 def behind_cut(
@@ -22,19 +23,34 @@ def behind_cut(
 ) -> dict[TableId, int]:
     """The tables whose current table has not reached the newest complete cut, and the `_batch` it has to reach.
 
-    Tables without a key, with an open snapshot, or not yet in a complete cut are left out.
+    Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key has
+    another definition than when their last snapshot was read: they stay as they are until the next one (B15).
     """
     found = {}
     for table in tables:
-        up_to = mergeable_batch(table.table, offsets)
-        if up_to is not None and _lacks_rows(table, history, up_to, storage):
+        entry = offsets.entry_of(table.table.text, table.captured.object_id) or table.entry
+        up_to = mergeable_batch(table.table, offsets, entry)
+        newest = history.newest(table.table)
+        if up_to is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):
+            continue
+        if newest.key_columns and _lacks_rows(table, newest, up_to, storage):
             found[table.table] = up_to
     return found
 
 
-def mergeable_batch(table: TableId, offsets: Offsets) -> int | None:
-    """The largest `_batch` of the table that may be merged now; None: nothing may (C18)."""
-    cut, entry = offsets.last_cut(), offsets.entry(table.text)
+def without_key(tables: Iterable[LakeTable], history: SchemaHistory) -> list[TableId]:
+    """The tables that had a key and have none now: their current tables stay as they were."""
+    found = []
+    for table in tables:
+        versions = history.versions.get(table.table.text, ())
+        if versions and not versions[-1].key_columns and any(schema.key_columns for schema in versions):
+            found.append(table.table)
+    return found
+
+
+def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> int | None:
+    """The largest `_batch` of the table that may be merged now, given its newest entry; None: nothing may (C18)."""
+    cut = offsets.last_cut()
     if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
         return None
     return None if table.text in offsets.closed_tables else offsets.cut_batch(table.text, cut)
@@ -46,11 +62,8 @@ def is_due(table: LakeTable, interval_s: float, *, storage: Storage) -> bool:
     return at is None or time.time() - at.timestamp() >= interval_s
 
 
-def _lacks_rows(table: LakeTable, history: SchemaHistory, up_to: int, storage: Storage) -> bool:
+def _lacks_rows(table: LakeTable, newest: TableSchema, up_to: int, storage: Storage) -> bool:
     """Whether the current table is missing, or lacks rows; commits without rows do not count."""
-    newest = history.newest(table.table)
-    if newest is None or not newest.key_columns:
-        return False
     applied = applied_batch(table.home, newest, storage)
     if applied is None or applied >= up_to:
         return applied is None

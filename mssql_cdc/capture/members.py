@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import TamperedTableError
+from mssql_cdc.errors import StorageError, TamperedTableError
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS, KEY
+from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
-from mssql_cdc.lsn import Position
+from mssql_cdc.lsn import Lsn, Position
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 STREAM = ""
 SNAPSHOT = "snapshot"
+GONE_ADVICE = "Put the folder back, or take a new snapshot of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class LakeTable:
 
     `entry` is its newest `_offsets` entry, also under the name that it had before a rename; `state` its change log's
     as the stream's writer sees it (None: not loaded, or no table yet); `incarnation` counts re-creations (rule B15).
+    `least_batch` is the largest `_batch` that the table, or another one under its name, ever had.
+    `tampered`: another program changed the change log (rule A5); `problem`: it cannot be written to at all.
     """
 
     captured: CapturedTable
@@ -42,6 +45,9 @@ class LakeTable:
     state: TableState | None
     incarnation: int = 1
     recreated: bool = False
+    tampered: str | None = None
+    problem: str | None = None
+    least_batch: int = 0
 
     @property
     def table(self) -> TableId:
@@ -64,10 +70,21 @@ class LakeTable:
         known = [self.own(), self.entry.reached if self.entry else None]
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
+    def structure(self, instance: CaptureInstance, position: Lsn | None) -> TableSchema:
+        """The structure of this instance's rows behind a position: a new version of it takes effect there.
+
+        Args:
+            instance: whose rows are read.
+            position: where the table's stream stands; None when it has not begun.
+        """
+        begins = max(instance.start_lsn, position.increment()) if position is not None else instance.start_lsn
+        return replace(instance.schema, incarnation=self.incarnation, from_lsn=begins.text)
+
     def new_entry(self, **changes: object) -> Entry:
         """An entry that keeps what is fixed for the table and takes these values."""
         base = self.entry or Entry("streaming")
-        fixed = {"folder": self.folder, "incarnation": self.incarnation, "reason": None, "rows": 0}
+        fixed = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
+        fixed |= {"reason": None, "rows": 0}
         return replace(base, **{**fixed, **changes})  # type: ignore[arg-type]
 
 
@@ -82,52 +99,91 @@ def load_tables(
     """The captured tables with their homes and, if asked for, the states of their change logs.
 
     Raises:
-        StorageError: a table's folder belongs to another connector.
-        TamperedTableError: a change log was changed by somebody else (rule A5).
+        StorageError: `_schema_history` lacks what was in it.
     """
     tables = list(tables)
-    present = {table.table_id.text for table in tables}
+    history = history.identified({table.table_id: table.object_id for table in tables})
     folders = database.layout.folders({table.table_id: table.object_id for table in tables})
     members = {}
     for table in tables:
-        name = table.table_id.text
-        entry = offsets.entry(name)
-        if entry is None:
-            entry = _renamed(table, present, offsets, history)
-        known = history.newest(table.table_id)
+        name, known = table.table_id.text, history.newest(table.table_id)
+        entry = _entry_of(table, offsets, known)
+        if entry is not None and entry.schema is not None and not history.holds(table.table_id, entry.schema):
+            raise StorageError(
+                f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, under which rows of "
+                "its change log were written. Put the folder back as it was, or remove the connector's whole folder "
+                "and start afresh"
+            )
         incarnation = entry.incarnation if entry else 1
         recreated = bool(entry and known and known.object_id != table.object_id and known.incarnation == incarnation)
-        folder = (entry.folder if entry else None) or folders[table.table_id]
-        home = database.layout.home(table.table_id, folder=folder)
-        state = load_state(home.changes, owner=home.app_id, storage=database.storage) if states else None
-        if state is not None and entry is not None and entry.status != "lost":
-            verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
-        if states and state is None and entry is not None and entry.batch:
-            raise TamperedTableError(
-                f"The change log {home.changes} of {name} is gone, but _offsets knows {entry.batch} commits of it; "
-                "put the folder back, or remove the connector's whole folder and start afresh"
-            )
-        members[table.table_id] = LakeTable(
-            table, home, folder, entry, state, incarnation + 1 if recreated else incarnation, recreated
+        folder = entry.folder if entry else None
+        if folder is None:
+            # The folder of a table that was renamed stays with that table.
+            folder = folders[table.table_id]
+            folder = f"{folder}!{table.object_id}" if folder in offsets.folders else folder
+        member = LakeTable(
+            captured=_under_former_key(table, known),
+            home=database.layout.home(table.table_id, folder=folder),
+            folder=folder,
+            entry=entry,
+            state=None,
+            incarnation=incarnation + 1 if recreated else incarnation,
+            recreated=recreated,
+            least_batch=max(offsets.largest_batches.get(name, 0), (entry.batch or 0) if entry else 0),
         )
+        members[table.table_id] = _with_state(database, member) if states else member
     return members
 
 
-def _renamed(table: CapturedTable, present: set[str], offsets: Offsets, history: SchemaHistory) -> Entry | None:
-    """The entry under a table's former name: identity is the source's object id (rule B15, STR-21)."""
-    for name, versions in history.versions.items():
-        if name not in present and versions[-1].object_id == table.object_id:
-            return offsets.entry(name)
-    return None
+def _entry_of(table: CapturedTable, offsets: Offsets, known: TableSchema | None) -> Entry | None:
+    """The table's newest entry, found by the source's object id: names are taken over and exchanged (rule B15).
+
+    A table that was dropped and made again continues the one that had its name.
+    """
+    own = offsets.entry_of(table.table_id.text, table.object_id)
+    if own is not None:
+        return own
+    named = offsets.entry(table.table_id.text)
+    return named if named is not None and (named.object_id is None or known is not None) else None
+
+
+def _with_state(database: Database, member: LakeTable) -> LakeTable:
+    """The table with its change log's state, or with what is wrong with it: that is this table's trouble alone."""
+    entry = member.entry
+    try:
+        state = _load(database, member.home, STREAM)
+    except StorageError as error:
+        return replace(member, problem=str(error))
+    if entry is None or entry.status == "lost":
+        return replace(member, state=state)
+    try:
+        if state is not None:
+            verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
+        elif entry.batch:
+            raise TamperedTableError(f"The change log {member.home.changes} is gone. {GONE_ADVICE}")
+    except TamperedTableError as error:
+        return replace(member, state=state, tampered=str(error))
+    return replace(member, state=state)
+
+
+def _under_former_key(table: CapturedTable, known: TableSchema | None) -> CapturedTable:
+    """The table with the key that it had, while that still identifies its rows: a further index changes nothing."""
+    if known is None or known.object_id != table.object_id or not known.key_columns:
+        return table
+    former = known.key_columns
+    instances = [
+        replace(i, schema=i.schema.keyed_by(former)) if former in i.keys and i.schema.key_columns != former else i
+        for i in table.instances
+    ]
+    return replace(table, instances=tuple(instances))
 
 
 def versioned(
-    database: Database, wanted: Mapping[TableId, tuple[CaptureInstance, int]], history: SchemaHistory
+    database: Database, wanted: Mapping[TableId, TableSchema], history: SchemaHistory
 ) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
-    """The schemas of these instances (with their tables' incarnations) under their versions, new ones recorded."""
-    schemas = [replace(instance.schema, incarnation=number) for instance, number in wanted.values()]
+    """These structures (`LakeTable.structure`) under their versions, new ones recorded."""
     found, history = record_versions(
-        database.layout, schemas, known=history, at=datetime.now(UTC), storage=database.storage
+        database.layout, list(wanted.values()), known=history, at=datetime.now(UTC), storage=database.storage
     )
     return dict(zip(wanted, found, strict=True)), history
 
@@ -145,14 +201,16 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
             home.changes,
             wanted,
             owner=home.app_id,
-            properties={**CHANGE_LOG_PROPERTIES, KEY: schema.key_fingerprint or ""},
+            properties=CHANGE_LOG_PROPERTIES,
             stats_columns=CHANGE_LOG_STATS,
             storage=database.storage,
             spark=database.spark,
         )
         state = _load(database, home, writer)
     assert state is not None  # it was created above
-    return evolve(state, wanted, database.spark)
+    state = evolve(state, wanted, database.spark)
+    # `_batch` never repeats (rule A3), also in a log put in the place of another, or under its name.
+    return replace(state, batch=max(state.batch, member.least_batch))
 
 
 def _load(database: Database, home: TableHome, writer: str) -> TableState | None:

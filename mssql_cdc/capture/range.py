@@ -39,6 +39,7 @@ class TableOutcome:
     state: TableState | None = None
     first: str | None = None
     last: str | None = None
+    schema: int | None = None
     error: MssqlCdcError | None = None
 
 
@@ -131,7 +132,7 @@ def _read_and_commit(
     busy = [s for s in decision.slices if counts[s.table]]
     outcomes = {s.table: TableOutcome(s, state=survey.tables[s.table].state) for s in decision.slices}
     wanted = {
-        s.table: (survey.instance(s.table, s.instance.object_id), survey.tables[s.table].incarnation) for s in busy
+        s.table: survey.tables[s.table].structure(survey.instance(s.table, s.instance.object_id), s.from_) for s in busy
     }
     schemas, history = versioned(database, wanted, survey.history)
     states: dict[TableId, TableState] = {}
@@ -153,7 +154,8 @@ def _read_and_commit(
             results[table].append(result)
     for part in busy:
         if part.table in states:
-            outcomes[part.table] = _commit(database, decision, part, states[part.table], results[part.table])
+            outcome = _commit(database, decision, part, states[part.table], results[part.table])
+            outcomes[part.table] = replace(outcome, schema=schemas[part.table].version)
     return outcomes, history
 
 
@@ -235,7 +237,8 @@ def _offset_row(
     for table, outcome in outcomes.items():
         if outcome.error is None:
             entry = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
-            entries[table.text] = replace(entry, instance=outcome.slice.instance.identity)
+            version = outcome.schema or entry.schema
+            entries[table.text] = replace(entry, instance=outcome.slice.instance.identity, schema=version)
     for table in decision.idle:
         entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
     failed = any(outcome.error is not None for outcome in outcomes.values())

@@ -5,7 +5,7 @@ The lake is read first and the source's `captured` last, so that nothing that is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -90,12 +90,18 @@ def survey(
         # Before the structures: a row that is captured by now was never written under a newer structure.
         standing = session.standing()
         captured_tables = session.tables()
+        history = history.identified({table.table_id: table.object_id for table in captured_tables})
         minima = session.minima()
-        tables = load_tables(
+        loaded = load_tables(
             database, captured_tables, offsets, history, states=not (quick and _settled(offsets, cursor))
         )
+        tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
+        problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(session.unreadable())
         before = _before(session, captured_tables)
-        members = [_member(table, offsets, minima, before, retry_failed=retry_failed) for table in tables.values()]
+        members = [
+            _rekeyed(_member(table, offsets, minima, before, retry_failed=retry_failed), table, history)
+            for table in tables.values()
+        ]
         scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
         idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
         cut = offsets.last_cut()
@@ -104,7 +110,7 @@ def survey(
             now=now,
             members=tuple(members),
             captured=standing.captured,
-            absent=_absent(session, database, offsets, history, tables),
+            absent=(*_absent(session, database, offsets, history, loaded, problems), *_unfit(offsets, problems)),
             scanned=scanned,
             settled=standing.settled,
             cut=_cut(offsets),
@@ -141,6 +147,7 @@ def _absent(
     offsets: Offsets,
     history: SchemaHistory,
     tables: Mapping[TableId, LakeTable],
+    problems: Collection[TableId],
 ) -> tuple[Absent, ...]:
     """The tables that the lake streams and the source does not show, with the reason.
 
@@ -153,7 +160,7 @@ def _absent(
         if entry.status == "excluded" or not versions or versions[-1].object_id in present:
             continue
         table = versions[-1].table_id
-        if table not in tables and database.connector.filters.tables.matches(*table.parts):
+        if table not in tables and table not in problems and database.connector.filters.tables.matches(*table.parts):
             missing[table] = versions[-1].object_id
     if not missing:
         return ()
@@ -163,6 +170,14 @@ def _absent(
         position = Lsn.parse(entry.to) if entry.to else None
         found.append(Absent(table, entry.status, position, absence.reason, absence.lost))
     return tuple(found)
+
+
+def _unfit(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[Absent]:
+    """The tables that the source shows and that cannot be captured as they are: the others go on without them."""
+    for table, reason in problems.items():
+        entry = offsets.entry(table.text)
+        position = Lsn.parse(entry.to) if entry is not None and entry.to else None
+        yield Absent(table, entry.status if entry is not None else "new", position, reason, lost=False)
 
 
 def _behind(
@@ -214,7 +229,12 @@ def _member(
     if lake.entry is None or lake.recreated or not known:
         # Where a table stood in an earlier epoch is no place in this one (A7): it begins as a new table does.
         return Member(lake.table, "new", None, instances)
-    status = "streaming" if retry_failed and lake.entry.status == "failed" else lake.entry.status
+    status = lake.entry.status
+    begun = offsets.begun_snapshots.get(name)
+    if status == "snapshot" and begun is None:
+        status = "new"  # It was renamed meanwhile, and the snapshot goes by the name.
+    if retry_failed and status == "failed":
+        status = "streaming" if lake.entry.to else "new"
     reached = lake.reached(offsets.epoch)
     mark = offsets.closed_tables.get(name)
     return Member(
@@ -223,9 +243,19 @@ def _member(
         Lsn.parse(reached.to) if reached else None,
         instances,
         mark.lsn if mark else None,
-        offsets.begun_snapshots.get(name),
+        begun,
         lake.entry.instance,
+        tampered=lake.tampered,
     )
+
+
+def _rekeyed(member: Member, lake: LakeTable, history: SchemaHistory) -> Member:
+    """The member, with whether the key of what it reads next is the one that its rows were read under (B15)."""
+    instance = member.instance_at(member.position) if member.position is not None else None
+    if member.status != "streaming" or instance is None or lake.entry is None:
+        return member
+    schema = next(i.schema for i in lake.captured.instances if i.object_id == instance.object_id)
+    return replace(member, rekeyed=bool(schema.key_columns) and not history.is_filled(schema, lake.entry.filled))
 
 
 def _settled(offsets: Offsets, cursor: Cursor | None) -> bool:

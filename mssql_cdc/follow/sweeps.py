@@ -50,6 +50,9 @@ def sweep_due(
         state = load_state(table.home.changes, owner=table.home.app_id, writer=SNAPSHOT, storage=database.storage)
         if state is None or schema is None or not schema.key_columns:
             continue
+        entry = offsets.entry(due.table.text)
+        if entry is None or not history.is_filled(schema, entry.filled):
+            continue  # The key has another definition since: the next snapshot replaces the table.
         if (state.own or {}).get("sweep") == due.mark:
             # Committed by a run that ended before it could go on.
             merge_table(database, table, history, state.own_batch)

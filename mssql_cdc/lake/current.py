@@ -23,7 +23,7 @@ from mssql_cdc.lake.evolution import evolve, quoted, schema_change, spark_identi
 from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, update_values
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, facts_of, load_state
-from mssql_cdc.lake.properties import KEY, MAPPING, OWNER, STATS
+from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, STRUCTURE
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.spark_log import conflicts_fenced, create_with_spark, txn_confs
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -74,8 +74,8 @@ def apply(
 ) -> CurrentResult:
     """Bring the current table to `_batch` `up_to` of its change log (the number at the last complete cut).
 
-    Creates the table, gives it new columns and wider types, and rebuilds it when the key's definition has changed:
-    then only rows written under the new definition count, and a snapshot must follow (rule B15).
+    Creates the table, and gives it new columns and wider types. When the key's definition has changed the table is
+    replaced, in one commit, by what was written under the new definition. That must hold a whole snapshot (rule B15).
 
     Args:
         session: any session of the application; the work is done in a private one.
@@ -106,31 +106,29 @@ def _apply(
     newest = versions[-1]
     if not newest.key_columns:
         raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
-    state = _prepare(session, home, newest, deletion_vectors, storage)
-    app_id = f"{state.table_id}:{newest.key_fingerprint}"
+    state = _prepare(session, home, versions, deletion_vectors, storage)
+    app_id = f"{state.table_id}:{newest.key_id}"
     applied = state.table.transaction_version(app_id) or 0
     if applied >= up_to:
         return CurrentResult(state.delta_version, applied, 0)
     usable = _same_key(versions)
     stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
-    rebuild = state.properties.get(KEY) != newest.key_fingerprint
-    if not stretch.rows and not rebuild:
+    filled = bool(applied)
+    if not stretch.rows and (filled or _is_empty(home, storage)):
         return CurrentResult(state.delta_version, applied, 0)
     plan = _plan(newest, usable, stretch, state)
     facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
     facts["mark"] = uuid.uuid4().hex
     confs = txn_confs(app_id, up_to, facts)
     confs["spark.sql.shuffle.partitions"] = str(min(200, 1 + stretch.rows // _PARTITION_ROWS))
-    if rebuild:
-        _empty(session, state, newest)
     with private_session(session, confs) as private:
         numbers = [schema.version for schema in usable]
         log = private.read.format("delta").load(home.changes)
         window = log.where(log["_batch"].between(applied + 1, up_to) & log["_schema"].isin(numbers))
         folded = fold(window, plan)
-        if rebuild or _is_empty(home, storage):
-            # Nothing to match: an append takes a third of the time that MERGE's joins need.
-            interruptible(session, lambda: _append(home.current, folded, plan))
+        if not filled or _is_empty(home, storage):
+            # Nothing to match: writing takes a third of the time that MERGE's joins need.
+            interruptible(session, lambda: _replace(home.current, folded, plan))
         else:
             interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
     return _read_back(home, app_id, up_to, facts, storage)
@@ -142,7 +140,7 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
         return None
-    return table.transaction_version(f"{table.metadata().id}:{newest.key_fingerprint}") or 0
+    return table.transaction_version(f"{table.metadata().id}:{newest.key_id}") or 0
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
@@ -156,10 +154,10 @@ def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
 
 
 def _prepare(
-    session: SparkSession, home: TableHome, newest: TableSchema, deletion_vectors: str, storage: Storage
+    session: SparkSession, home: TableHome, versions: Sequence[TableSchema], deletion_vectors: str, storage: Storage
 ) -> TableState:
     """The current table's state with the newest structure."""
-    owner = f"{home.app_id}:current"
+    newest, owner = versions[-1], f"{home.app_id}:current"
     state = load_state(home.current, owner=owner, storage=storage)
     wanted = current_schema(newest)
     if state is None:
@@ -169,20 +167,34 @@ def _prepare(
             raise StorageError(f"{home.current} was created and is not there")
         return state
     change = schema_change(state.schema_json, wanted)
-    if not change:
+    seen = int(state.properties.get(STRUCTURE, newest.version))
+    if not change and seen == newest.version:
         return state
-    if change.added:
-        # Rows that exist already do not know the new columns. Marked first: a crash after it does no harm.
-        originals = {stored: name for name, stored in current_names(newest).items()}
-        _mark_unknown(session, home.current, [originals.get(path[0], path[0]) for path, _ in change.added])
-        state = load_state(home.current, owner=owner, storage=storage) or state
+    names = current_names(newest)
+    added = {path[0] for path, _ in change.added}
+    returned = {names[name]: name for name in _returned(versions, seen) if names[name] not in added}
+    # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
+    unknown = [name for name, stored in names.items() if stored in added or stored in returned]
+    if unknown:
+        _mark_unknown(session, home.current, unknown, emptied=list(returned))
+    if seen != newest.version:
+        with private_session(session) as private:
+            table = spark_identifier(home.current)
+            private.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
+    state = load_state(home.current, owner=owner, storage=storage) or state
     return evolve(state, wanted, lambda: session, committer="spark")
+
+
+def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
+    """The newest version's columns that were gone for a while since the table had structure `seen`."""
+    between = [{c.name for c in schema.value_columns} for schema in versions[:-1] if schema.version >= seen]
+    return [c.name for c in versions[-1].value_columns if any(c.name not in names for names in between)]
 
 
 def _create(session: SparkSession, home: TableHome, newest: TableSchema, owner: str, deletion_vectors: str) -> None:
     properties = {
         OWNER: owner,
-        KEY: newest.key_fingerprint or "",
+        STRUCTURE: str(newest.version),
         STATS: "_key,_pos,_batch",
         "delta.enableDeletionVectors": deletion_vectors,
     }
@@ -196,32 +208,23 @@ def _create(session: SparkSession, home: TableHome, newest: TableSchema, owner: 
         create_with_spark(private, home.current, schema, properties)
 
 
-def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str]) -> None:
+def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, emptied: Sequence[str]) -> None:
+    """Say of every row that it does not know these columns; what the `emptied` ones hold is out of date."""
     listed = "array(" + ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in names) + ")"
+    known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"
+    changes = [f"_unavailable = array_union({known}, {listed})", *(f"{quoted(name)} = NULL" for name in emptied)]
+    if emptied:
+        left = f"map_filter(_exact, (name, text) -> NOT array_contains({listed}, name))"
+        changes.append(f"_exact = IF(cardinality({left}) = 0, NULL, {left})")
     with private_session(session) as private:
-        known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"
         private.sql(
-            f"UPDATE {spark_identifier(uri)} SET _unavailable = array_union({known}, {listed}) "
-            f"WHERE size(array_except({listed}, {known})) > 0"
+            f"UPDATE {spark_identifier(uri)} SET {', '.join(changes)} WHERE size(array_except({listed}, {known})) > 0"
         )
 
 
-def _empty(session: SparkSession, state: TableState, newest: TableSchema) -> None:
-    """Throw the rows of another key's definition away, then say that the new one holds; both may be repeated."""
-    table = spark_identifier(state.uri)
-    with private_session(session) as private:
-        private.sql(f"DELETE FROM {table}")
-        private.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEY}' = '{newest.key_fingerprint}')")
-
-
 def _same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
-    """The newest versions with one key definition: `_key` of older rows names rows in another way."""
-    usable: list[TableSchema] = []
-    for schema in reversed(versions):
-        if schema.key_fingerprint != versions[-1].key_fingerprint:
-            break
-        usable.insert(0, schema)
-    return usable
+    """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
+    return [schema for schema in versions if schema.key_id == versions[-1].key_id]
 
 
 def _plan(newest: TableSchema, usable: Sequence[TableSchema], stretch: _Stretch, state: TableState) -> FoldPlan:
@@ -261,11 +264,11 @@ def _is_empty(home: TableHome, storage: Storage) -> bool:
     return not DeltaTable(home.current, storage_options=storage.resolved()).file_uris()
 
 
-def _append(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
-    """The folded rows as the table's first ones; txn and userMetadata are the session's, as for MERGE."""
+def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
+    """The folded rows instead of those that are there; txn and userMetadata are the session's, as for MERGE."""
     values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
     rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
-    rows.write.format("delta").mode("append").save(uri)
+    rows.write.format("delta").mode("overwrite").save(uri)
 
 
 def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:

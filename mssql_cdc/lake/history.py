@@ -1,12 +1,13 @@
 """`_schema_history`: how to read a row of version `_schema` of any table, now and years later.
 
-Versions count per table, never restart, and are never changed once written.
+Versions count per table, never restart, and are never changed once written. They are a sequence: a structure that
+comes back is a new version, so that the newest one is always the one that rows are written under.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,21 +20,62 @@ from mssql_cdc.schema.tables import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class SchemaHistory:
-    """All versions of all tables of one database, as loaded."""
+    """All versions of all tables of one database, as loaded, by the names of the tables.
+
+    `former` are the versions of tables whose names others have taken, by the source tables' identities; `present` says
+    which table has which name now.
+    """
 
     versions: Mapping[str, tuple[TableSchema, ...]]
+    former: Mapping[int, tuple[TableSchema, ...]] = field(default_factory=dict[int, tuple[TableSchema, ...]])
+    present: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
+
+    def identified(self, present: Mapping[TableId, int]) -> SchemaHistory:
+        """The same under the names that tables have now: a table is known by its object id (rule B15).
+
+        A table of another identity under the same name is the old one made anew, unless the old one is still there.
+        """
+        known = {
+            found[-1].object_id: found
+            for found in (*self.former.values(), *self.versions.values())
+            if found[-1].object_id is not None
+        }
+        named = {table.text: known[number] for table, number in present.items() if number in known}
+        moved = {found[-1].object_id for found in named.values()}
+        here = set(present.values())
+        # The names of new tables whose former owners are still there, under other names.
+        taken = {
+            table.text
+            for table, number in present.items()
+            if number not in known and (there := self.newest(table)) is not None and there.object_id in here
+        }
+        rest = {
+            name: found
+            for name, found in self.versions.items()
+            if name not in named and name not in taken and found[-1].object_id not in moved
+        }
+        versions = rest | named
+        left = {found[-1].object_id for found in versions.values()}
+        return SchemaHistory(versions, {o: found for o, found in known.items() if o not in left}, present)
 
     def newest(self, table_id: TableId) -> TableSchema | None:
         """The newest version of a table."""
         found = self.versions.get(table_id.text)
         return found[-1] if found else None
 
+    def is_filled(self, schema: TableSchema, filled: int | None) -> bool:
+        """Whether a snapshot read under version `filled` and all rows since have the `_key` of this structure."""
+        newest = self.newest(schema.table_id)
+        if newest is None or newest.key_fingerprint != schema.key_fingerprint:
+            return False
+        return filled is not None and filled >= newest.key_since
+
     def extended(self, schemas: Sequence[TableSchema]) -> SchemaHistory:
         """The history with these further versions."""
         versions = dict(self.versions)
         for schema in schemas:
             versions[schema.table_id.text] = (*versions.get(schema.table_id.text, ()), schema)
-        return SchemaHistory(versions)
+        return replace(self, versions=versions)
 
     def version(self, table_id: TableId, number: int) -> TableSchema:
         """The version that a row's `_schema` names."""
@@ -42,13 +84,16 @@ class SchemaHistory:
                 return schema
         raise SchemaError(f"_schema_history has no version {number} of {table_id}")
 
+    def holds(self, table_id: TableId, number: int) -> bool:
+        """Whether the table has a version of this number."""
+        return any(schema.version == number for schema in self.versions.get(table_id.text, ()))
+
     def match(self, schema: TableSchema) -> TableSchema | None:
-        """The version that has this structure, capture instance and incarnation; None when it is new."""
-        for known in reversed(self.versions.get(schema.table_id.text, ())):
-            same_instance = known.capture_object_id == schema.capture_object_id
-            if same_instance and known.incarnation == schema.incarnation and known.same_structure(schema):
-                return known
-        return None
+        """The newest version, if it has this name, structure, capture instance and incarnation; None otherwise."""
+        known = self.newest(schema.table_id)
+        if known is None or known.capture_object_id != schema.capture_object_id or known.table_id != schema.table_id:
+            return None
+        return known if known.incarnation == schema.incarnation and known.same_structure(schema) else None
 
 
 def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
@@ -84,7 +129,7 @@ def record_versions(
         return [schema for schema, _ in result], known
     table = small_table(layout, "schema_history", storage)
     state = table.state()
-    history = _history(table)
+    history = _history(table).identified(known.present)
     result = [_versioned(history, schema) for schema in found]
     new = [schema for schema, is_new in result if is_new]
     if new:
@@ -95,17 +140,31 @@ def record_versions(
 def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema, bool]:
     known = history.match(schema)
     if known is not None:
-        return replace(schema, version=known.version), False
+        return replace(schema, version=known.version, key_since=known.key_since), False
     newest = history.newest(schema.table_id)
-    return replace(schema, version=newest.version + 1 if newest else 1), True
+    number = newest.version + 1 if newest else 1
+    kept = newest is not None and newest.key_fingerprint == schema.key_fingerprint
+    return replace(schema, version=number, key_since=newest.key_since if newest and kept else number), True
 
 
 def _history(table: SmallTable) -> SchemaHistory:
-    versions: dict[str, list[TableSchema]] = {}
+    """The versions in order. A row under another name than its table's last one says that the table was renamed."""
+    versions: dict[str, tuple[TableSchema, ...]] = {}
+    former: dict[int, tuple[TableSchema, ...]] = {}
     for row in table.rows():
-        schema = _schema(row)
-        versions.setdefault(row["table_id"], []).append(schema)
-    return SchemaHistory({name: tuple(found) for name, found in versions.items()})
+        schema, name = _schema(row), row["table_id"]
+        there, number = versions.get(name, ()), schema.object_id
+        if there and there[-1].object_id == number:
+            versions[name] = (*there, schema)
+            continue
+        moved = next((n for n, own in versions.items() if number is not None and own[-1].object_id == number), None)
+        earlier = versions.pop(moved) if moved is not None else former.pop(number or 0, ())
+        if there and (earlier or schema.version == 1):
+            former[there[-1].object_id or 0] = there
+        elif there:
+            earlier = there  # Dropped and made again.
+        versions[name] = (*earlier, schema)
+    return SchemaHistory(versions, former)
 
 
 def _schema(row: Mapping[str, Any]) -> TableSchema:

@@ -82,12 +82,14 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
         storage: how to reach the folder.
 
     Raises:
-        StorageError: the table belongs to another connector, or to nobody that we know.
+        StorageError: the table cannot be opened, or belongs to another connector or to nobody that we know.
     """
     try:
         table = DeltaTable(uri, storage_options=storage.resolved())
     except TableNotFoundError:
         return None
+    except DeltaError as error:
+        raise StorageError(f"The Delta table {uri} cannot be opened: {str(error).partition(chr(10))[0]}") from error
     properties = dict(table.metadata().configuration)
     found = properties.get(OWNER)
     if found != owner:

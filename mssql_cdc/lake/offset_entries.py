@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +30,11 @@ class Entries:
         """All entries of one table, oldest first."""
         mine = np.flatnonzero(self._codes == self._names.index(name)) if name in self._names else []
         return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
+
+    def newest_of(self, object_id: int) -> dict[str, Any] | None:
+        """The newest entry of the source table with this identity, whatever its name was."""
+        mine = np.flatnonzero(pc.fill_null(self.items.field("object_id"), -1).to_numpy() == object_id)
+        return self.items[int(mine[-1])].as_py() if len(mine) else None
 
     def largest_batches(self, rows: int) -> dict[str, int]:
         """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""

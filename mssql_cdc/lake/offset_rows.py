@@ -28,6 +28,9 @@ _ENTRY = pa.struct(
         pa.field("folder", pa.string()),
         pa.field("reason", pa.string()),
         pa.field("instance", pa.string()),
+        pa.field("schema", pa.int32()),
+        pa.field("filled", pa.int32()),
+        pa.field("object_id", pa.int64()),
     ]
 )
 OFFSETS_SCHEMA = pa.schema(

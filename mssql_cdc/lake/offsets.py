@@ -23,6 +23,7 @@ from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
 from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.source.values import LogMark, Witness
 
 _COMPACT_EVERY = 50
@@ -75,6 +76,24 @@ class Offsets:
     def entry(self, table: str) -> Entry | None:
         """The newest entry of a table (`TableId.text`): its state."""
         return self.entries.get(table)
+
+    def entry_of(self, table: str, object_id: int) -> Entry | None:
+        """The newest entry of the source table with this identity: names may be taken by another table (B15)."""
+        named = self.entry(table)
+        if named is not None and named.object_id == object_id:
+            return named
+        found = self._flat.newest_of(object_id)
+        return None if found is None else Entry(**found)
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """Every folder that a table ever had."""
+        return frozenset(pc.unique(self._flat.items.field("folder")).drop_null().to_pylist())
+
+    @cached_property
+    def largest_batches(self) -> Mapping[str, int]:
+        """The largest `_batch` that entries under a name ever had, whichever table it was."""
+        return self._flat.largest_batches(len(self.rows))
 
     def position(self, table: str, own: Reached | None = None) -> Reached | None:
         """Where the table's next range begins: the larger of its own commit's end and its newest entry's.
@@ -157,6 +176,17 @@ class Offsets:
         since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
         ended = [row.facts for row in self.noted if row.number >= since and isinstance(row.facts, SnapshotEnded)]
         return {facts.table: facts.mark for facts in ended}
+
+    def log_start(self, table: str) -> str:
+        """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
+
+        Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name
+        the rows that are gone (C21). Empty: it was never read.
+        """
+        ended = [row for row in self.noted if isinstance(row.facts, SnapshotEnded) and row.facts.table == table]
+        if not ended or not isinstance(facts := ended[-1].facts, SnapshotEnded):
+            return ""
+        return snapshot_position_text(ended[-1].epoch, Lsn.parse(facts.low), number=facts.number)
 
     @cached_property
     def witness(self) -> Witness | None:

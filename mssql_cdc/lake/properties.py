@@ -1,7 +1,7 @@
 """Names and values of the Delta table properties that our tables have; what sets them is elsewhere in `lake/`."""
 
 OWNER = "mssql_cdc.owner"
-KEY = "mssql_cdc.key"
+STRUCTURE = "mssql_cdc.schema"
 WIDENING = "delta.enableTypeWidening"
 MAPPING = "delta.columnMapping.mode"
 TIMESTAMP_NTZ = "delta.feature.timestampNtz"

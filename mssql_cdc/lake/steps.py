@@ -34,7 +34,8 @@ class Entry:
     """What a row says of one table.
 
     `folder` is its home below the database's root, fixed at first capture. `instance` is the identity of the capture
-    instance that was read up to `to` (B14).
+    instance that was read up to `to` (B14). `schema` is the version of the structure that its newest rows have,
+    `filled` the one that its last snapshot was read under, `object_id` the source table's identity (B15).
     """
 
     status: Status
@@ -48,6 +49,9 @@ class Entry:
     folder: str | None = None
     reason: str | None = None
     instance: str | None = None
+    schema: int | None = None
+    filled: int | None = None
+    object_id: int | None = None
 
     @property
     def reached(self) -> Reached | None:
@@ -86,8 +90,8 @@ class SweepBound:
 class SnapshotEnded:
     """A table's snapshot ended.
 
-    The current table stays closed until capture has passed `mark` (C18). `sweep` is what has to be deleted afterwards;
-    `gap`: changes were cleaned up while the snapshot ran.
+    The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position that its rows
+    stand at, `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran.
     """
 
     step: Literal["snapshot ended"] = "snapshot ended"
@@ -96,6 +100,7 @@ class SnapshotEnded:
     number: int
     signal: str | None
     mark: LogMark
+    low: str
     sweep: SweepBound | None = None
     gap: bool = False
 

@@ -41,7 +41,8 @@ class Member:
 
     `read` is the identity of the instance that was read up to `position`. `closed_until` is the largest log end of
     its snapshot while the stream has not passed it (C18); `snapshot` the partition key of a snapshot that has begun
-    and not ended.
+    and not ended. `rekeyed`: its key has another definition than when its rows were read last (B15).
+    `tampered`: its change log may lack rows, or have some twice (A5).
     """
 
     table: TableId
@@ -51,6 +52,8 @@ class Member:
     closed_until: Lsn | None = None
     snapshot: str | None = None
     read: str | None = None
+    rekeyed: bool = False
+    tampered: str | None = None
 
     @property
     def still_read(self) -> bool:
@@ -91,9 +94,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A table that the lake streams and that the source does not show any more.
+    """A table that cannot be captured: the source does not show it any more, or it does not fit.
 
-    `lost`: its changes may be gone; otherwise the login cannot see it just now. `status` is how it stands.
+    `lost`: its changes may be gone; otherwise it stays where it is. `status` is how it stands.
     """
 
     table: TableId
@@ -207,21 +210,21 @@ class Facts:
     cursor: Cursor = field(default_factory=Cursor)
 
     @property
-    def open_snapshot(self) -> str | None:
-        """The key of the snapshot that began first and has not ended."""
-        return min((m.snapshot for m in self.members if m.status == "snapshot" and m.snapshot), default=None)
+    def begun_snapshots(self) -> tuple[str, ...]:
+        """The keys of the snapshots that have begun and not ended, oldest first."""
+        return tuple(sorted({m.snapshot for m in self.members if m.status == "snapshot" and m.snapshot}))
 
     @property
-    def due_snapshot(self) -> str | None:
-        """The key of the snapshot to run next, as far as it has one: begun, or asked for without effect so far."""
+    def kept_snapshot(self) -> str | None:
+        """The key of the snapshot of new tables that was decided on without effect so far."""
         kept = self.cursor.snapshot_key
-        return self.open_snapshot or (kept if kept not in self.snapshots else None)
+        return kept if kept not in self.snapshots else None
 
     @property
     def keys(self) -> frozenset[str]:
         """The keys whose runs the decision depends on."""
-        wanted = {self.cursor.pending_key, self.due_snapshot, merge_key(self.cut_number)}
-        return frozenset(key for key in wanted if key is not None)
+        wanted = {self.cursor.pending_key, self.kept_snapshot, merge_key(self.cut_number), *self.begun_snapshots}
+        return frozenset(key for key in wanted if key is not None) | {one.key for one in self.asked}
 
 
 def merge_key(cut: int) -> str:

@@ -91,7 +91,11 @@ def _loss(member: Member) -> Loss | None:
     An instance without a minimum is no loss yet: its reader fails and says why.
     """
     position = member.position
-    if member.status not in {"streaming", "failed"} or position is None:
+    if position is None:
+        return None
+    if member.tampered and member.status in {"streaming", "failed", "snapshot"}:
+        return Loss(member.table, position, None, member.tampered)
+    if member.status not in {"streaming", "failed"}:
         return None
     instance = member.instance_at(position)
     if instance is None:
@@ -109,31 +113,34 @@ def _loss(member: Member) -> Loss | None:
 def _snapshot(facts: Facts) -> Snapshot | None:
     """The snapshot to begin or to go on with; None when there is none, or when its retry is held back.
 
-    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone.
+    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone. A
+    streaming table whose key has another definition begins like that, too: only then its current table can follow.
     """
     if facts.captured is None:
         return None
     able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
-    begun = facts.open_snapshot
+    follows = facts.policy.stream
     beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
-    new = tuple(m.table for m in able if m.status in beginning)
+    new = tuple(m.table for m in able if m.status in beginning or (m.status == "streaming" and m.rekeyed and follows))
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables)]
-    if not (begun or new or asked):
-        return None
-    earlier = facts.runs.of(facts.due_snapshot)
-    if _held_back(facts, earlier):
-        return None
-    attempt = earlier.failures + 1
-    if begun:
-        tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun)
-        return Snapshot(begun, tables, attempt=attempt)
-    if new:
+    for begun in facts.begun_snapshots:
+        earlier = facts.runs.of(begun)
+        if not _held_back(facts, earlier):
+            tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun)
+            return Snapshot(begun, tables, attempt=earlier.failures + 1)
+    earlier = facts.runs.of(facts.kept_snapshot)
+    if new and not _held_back(facts, earlier):
         # A snapshot that failed before it began keeps its key, so that its attempts are counted.
-        key = facts.due_snapshot or _free(facts, snapshot_key(facts.now, epoch=facts.epoch))
-        return Snapshot(key, new, attempt=attempt)
-    tables = tuple(table for table in asked[0].tables if table in known)
-    return Snapshot(_free(facts, asked[0].key), tables, attempt=attempt, signal=asked[0].signal)
+        key = facts.kept_snapshot or _free(facts, snapshot_key(facts.now, epoch=facts.epoch))
+        return Snapshot(key, new, attempt=earlier.failures + 1)
+    for one in asked:
+        key = _free(facts, one.key)
+        earlier = facts.runs.of(key)
+        if not _held_back(facts, earlier):
+            tables = tuple(table for table in one.tables if table in known)
+            return Snapshot(key, tables, attempt=earlier.failures + 1, signal=one.signal)
+    return None
 
 
 def _free(facts: Facts, key: str) -> str:
@@ -206,7 +213,9 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
         to = max(to, reached)  # A4: not below what one table has already committed
     if any(_at(m) < to for m in ready):
         return _build(facts, ready, to)
-    if due or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
+    # Where a table was given up the others have come to one position, which no cut names yet.
+    uncut = facts.cut is not None and facts.cut < reached
+    if due or uncut or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
         if (facts.scanned or facts.captured) >= reached:
             return _build(facts, ready, reached)
     elif facts.settled is not None and facts.settled > reached and facts.idle_for >= facts.limits.idle_advance:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
 from mssql_cdc.config import Connector, reveal
-from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
@@ -27,7 +26,7 @@ from mssql_cdc.records.rows import Row, Shapes, rows_of
 from mssql_cdc.records.schema_changes import Announcement, Version, announcements, streamed_record
 from mssql_cdc.records.sinks import RecordSink
 from mssql_cdc.records.snapshots import Block, block_records, find_snapshots
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import TableId
 
 
 def write_records(
@@ -141,12 +140,13 @@ class _View:
 
 
 def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
-    """Return every schema version of every table, in order, keyed by table."""
-    found: dict[TableId, list[Version]] = defaultdict(list)
-    for row in small_table(layout, "schema_history", storage).rows():
-        schema = replace(TableSchema.from_json(row["columns"]), version=row["schema"])
-        found[schema.table_id].append(Version.of_row(row, schema))
-    return {table: sorted(own, key=lambda version: version.schema.version) for table, own in found.items()}
+    """Return every schema version of every table, in order, keyed by the table's newest name."""
+    rows = small_table(layout, "schema_history", storage).rows()
+    by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
+    return {
+        own[-1].table_id: [Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in own]
+        for own in load_history(layout, storage).versions.values()
+    }
 
 
 def _log(

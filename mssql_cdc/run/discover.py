@@ -46,6 +46,8 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
         with open_source(connector).session(catalog) as session:
             name = session.require_ready()
             tables = session.tables()
+            for table, problem in session.unreadable().items():
+                warn(f"{table} cannot be captured: {problem}")
         found = [table.newest.schema for table in tables]
         for table in tables:
             for line in notices(connector, table):

@@ -63,6 +63,12 @@ class Done:
         """Whether nothing was done, so that the next survey may wait."""
         return isinstance(self.decision, Wait) or (isinstance(self.decision, Merge) and not self.merged.tables)
 
+    @property
+    def failed(self) -> dict[TableId, MssqlCdcError]:
+        """The tables that a range or a snapshot could not read, with their errors."""
+        found = dict(self.snapshot.failed) if self.snapshot is not None else {}
+        return found | (self.range.failed if self.range is not None else {})
+
     def raise_failure(self) -> None:
         """Raise an error that makes it pointless to continue.
 

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from mssql_cdc.capture.current_tables import behind_cut
+from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notices import notices
+from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.plan.decisions import Decision, Lost, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor
+from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
+from mssql_cdc.plan.facts import Cursor, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
@@ -50,6 +51,7 @@ class Follower:
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
     _known: set[int] = field(default_factory=set[int])
@@ -69,16 +71,21 @@ class Follower:
             self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
         )
         self._say_notices(seen)
-        decision = plan(seen.facts)
+        facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes))
+        decision = plan(facts)
         if isinstance(decision, Snapshot) and not self.snapshots:
             decision = Wait(f"{decision.id} is taken by another run")
         self.decision = decision
-        self.cursor = next_cursor(seen.facts, decision)
+        self.cursor = next_cursor(facts, decision)
         done = execute(self.database, seen, decision, merge=self.merge)
-        if done.range is not None:
+        if isinstance(decision, Range | Snapshot):
             self._revived = True
-            kept = {table: error for table, error in self.errors.items() if table not in done.range.tables}
-            self.errors = kept | done.range.failed
+            kept = {table: error for table, error in self.errors.items() if table not in decision.tables}
+            self.errors = kept | done.failed
+        if isinstance(decision, Snapshot):
+            # What fails waits before it is read again; everything else goes on meanwhile.
+            failures = decision.attempt if done.failed else 0
+            self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
         show(self.database, done)
         return done
 
@@ -144,8 +151,9 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
         for follower in followers:
             try:
                 done = follower.step()
-                done.raise_failure()
-                idle = idle and done.idle
+                if done.error is not None:
+                    raise done.error
+                idle = idle and (done.idle or bool(done.failed))
             except (SourceUnavailableError, FencedError) as error:
                 follower.database.log(f"{error}; retrying")
         if idle:
@@ -186,10 +194,13 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
             goal = goal_behind(database, mark)
         try:
             done = follower.step()
-            done.raise_failure()
+            if done.error is not None:
+                raise done.error
             last = None
         except (SourceUnavailableError, FencedError) as error:
             last, done = error, None
+        if done and _give_up(follower, done):
+            continue
         waits = isinstance(follower.decision, Wait)
         if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
             break
@@ -200,8 +211,22 @@ def _catch_up(database: Database, end: float, timeout: float) -> None:
         if last is not None or waits:
             time.sleep(IDLE_SECONDS)
     _raise_findings(follower)
-    for table, error in follower.hopeless.items():
-        raise type(error)(f"{table}: {error}") from error
+
+
+def _give_up(follower: Follower, done: Done) -> bool:
+    """Let complete cuts go on without the tables that cannot be read; whether there were any.
+
+    The next start tries them again. What was lost at the source is written down as such.
+    """
+    streaming = {member.table for member in done.seen.facts.members if member.status == "streaming"}
+    wanted = {
+        table: str(error)
+        for table, error in (done.range.failed if done.range is not None else {}).items()
+        if table in follower.hopeless and table in streaming and not isinstance(error, DataLostError)
+    }
+    if wanted:
+        mark_status(follower.database, replace(done.seen, offsets=done.offsets), wanted, "failed")
+    return bool(wanted)
 
 
 def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
@@ -251,6 +276,7 @@ def _raise_findings(follower: Follower) -> None:
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
         NotCaughtUpError: Tables failed too often.
+        MssqlCdcError: A table cannot be read.
     """
     database = follower.database
     for gaps in open_gaps(database.layout, database.storage).values():
@@ -258,10 +284,17 @@ def _raise_findings(follower: Follower) -> None:
             database.log(f"not acknowledged: {gap.text}")
     if follower.seen is None:
         return
+    for table in without_key(follower.seen.tables.values(), follower.seen.history):
+        database.log(
+            f"{table}: it has no usable key any more; its current table stays as it was, its change log goes on"
+        )
     stand = standings(follower.seen)
     if stand.missing:
         names = "; ".join(f"{table}: {reason}" for table, reason in stand.missing.items())
         raise DataLostError(f"{names}. A blocking snapshot repairs tables that the source still captures")
-    if stand.failed:
-        names = "; ".join(f"{table}: {reason}" for table, reason in stand.failed.items())
-        raise NotCaughtUpError(f"Tables failed too often and will be retried at the next start: {names}")
+    failed = dict(stand.failed) | {table.text: str(error) for table, error in follower.hopeless.items()}
+    if failed:
+        names = "; ".join(f"{table}: {reason}" for table, reason in failed.items())
+        error = next(iter(follower.hopeless.values()), None)
+        kind = type(error) if error is not None else NotCaughtUpError
+        raise kind(f"Tables failed and will be retried at the next start: {names}") from error

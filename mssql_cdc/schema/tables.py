@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -63,8 +63,8 @@ class TableSchema:
 
     `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says
     which key). `version` is `_schema` of the change log's rows; `incarnation` counts drop-and-create of the
-    source table (B15). `object_id` is the source table's, `capture_object_id` the change table's,
-    `instance` the capture instance's name.
+    source table (B15). `key_since` is the version since which the key has been defined as it is. `object_id` is the
+    source table's, `capture_object_id` the change table's, `instance` the capture instance's name.
     """
 
     table_id: TableId
@@ -72,6 +72,7 @@ class TableSchema:
     key_columns: tuple[str, ...] = ()
     version: int = 1
     incarnation: int = 1
+    key_since: int = 1
     object_id: int | None = None
     capture_object_id: int | None = None
     instance: str | None = None
@@ -79,11 +80,12 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
-        for column in self.columns:
+        for column in self.value_columns:
             if column.name.lower() in seen:
                 raise SchemaError(
                     f"{self.table_id} has columns like {column.name!r} that differ only by case, which Delta "
-                    "refuses; leave one out with column.exclude.list or in the capture instance"
+                    "refuses; leave one out in the capture instance, or with column.exclude.list, whose patterns "
+                    f"ignore case unless they say (?-i:{column.name})"
                 )
             seen.add(column.name.lower())
         missing = [name for name in self.key_columns if name not in {column.name for column in self.columns}]
@@ -102,11 +104,16 @@ class TableSchema:
 
     @property
     def key_fingerprint(self) -> str | None:
-        """Changes with the key's definition, which rebuilds the current table (rule B15); None: no key."""
+        """Changes with the key's definition, the whole type of each column (rule B15); None: no key."""
         if not self.key_columns:
             return None
-        definition = [(column.name, column.type.name, column.type.collation) for column in self.keys]
+        definition = [(column.name, asdict(column.type)) for column in self.keys]
         return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
+
+    @property
+    def key_id(self) -> str | None:
+        """What rows share whose `_key` names rows in the same way: the definition, and since when it has held."""
+        return f"{self.key_fingerprint}:{self.key_since}" if self.key_columns else None
 
     def column(self, name: str) -> Column:
         """The column of exactly this name.
@@ -129,6 +136,13 @@ class TableSchema:
         if all(column.excluded for column in columns):
             raise SchemaError(f"The column filters leave no column of {self.table_id}")
         return replace(self, columns=columns)
+
+    def keyed_by(self, names: Sequence[str]) -> TableSchema:
+        """The same table with these key columns, in key order."""
+        columns = tuple(
+            replace(c, key_ordinal=names.index(c.name) + 1 if c.name in names else None) for c in self.columns
+        )
+        return replace(self, columns=columns, key_columns=tuple(names))
 
     def same_structure(self, other: TableSchema) -> bool:
         """Whether rows of both have the same shape: names, types, nullability, key."""

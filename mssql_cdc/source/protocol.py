@@ -91,6 +91,10 @@ class SourceSession(Protocol):
         """The captured tables that the connector's filters let through, in snapshot order."""
         ...
 
+    def unreadable(self) -> Mapping[TableId, str]:
+        """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
+        ...
+
     def absences(self, tables: Mapping[TableId, int]) -> Mapping[TableId, Absence]:
         """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...

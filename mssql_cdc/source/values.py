@@ -35,6 +35,7 @@ class CaptureInstance:
         supports_net_changes: whether net changes were enabled.
         drop_pending: whether the instance is about to be dropped.
         warnings: one line per column whose change rows cannot be trusted (E27).
+        keys: every key that identifies its rows (B12), the best one first.
     """
 
     name: str
@@ -50,6 +51,7 @@ class CaptureInstance:
     supports_net_changes: bool = False
     drop_pending: bool = False
     warnings: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
 
     @property
     def identity(self) -> str:

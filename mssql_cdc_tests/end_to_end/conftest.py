@@ -28,6 +28,14 @@ def place(server: SandboxProcess, spark: object, tmp_path: Path) -> Iterator[Pla
 
 
 @pytest.fixture
+def case_sensitive(server: SandboxProcess, spark: object, tmp_path: Path) -> Iterator[Place]:
+    """The same in a database whose names differ by case."""
+    name = f"place{next(_NUMBERS)}"
+    with open_place(server, tmp_path, name, collation="Latin1_General_CS_AS") as opened:
+        yield opened
+
+
+@pytest.fixture
 def orders(place: Place) -> Place:
     """A place whose table of two orders is in the lake."""
     place.create_orders()

@@ -107,12 +107,13 @@ class Place:
 
 
 @contextmanager
-def open_place(server: SandboxProcess, folder: Path, database: str) -> Iterator[Place]:
+def open_place(server: SandboxProcess, folder: Path, database: str, *, collation: str | None = None) -> Iterator[Place]:
     first = Place(server, folder, "master", None)  # type: ignore[arg-type]
     first.configure()
     connection = load_connector(first.config).connection
     with control(connection, "master") as master:
-        master.execute(f"CREATE DATABASE {database}", doing="preparing a test")
+        collated = f" COLLATE {collation}" if collation else ""
+        master.execute(f"CREATE DATABASE {database}{collated}", doing="preparing a test")
     with control(connection, database) as opened:
         opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
         place = Place(server, folder, database, opened)

@@ -33,7 +33,7 @@ def number_of(value: Lsn) -> int:
 
 @dataclass
 class ModelTable:
-    """One table: its current rows and its capture instance."""
+    """One table: its current rows, its capture instance, and the keys that its indexes make."""
 
     name: str
     start: int
@@ -42,6 +42,7 @@ class ModelTable:
     minimum: int = 0
     enabled: bool = True
     second: int | None = None
+    keys: tuple[tuple[str, ...], ...] = (("id",),)
 
     def captured(self) -> CapturedTable:
         instances = [self._instance("dbo_", self.start, 1000)]
@@ -54,7 +55,7 @@ class ModelTable:
         schema = TableSchema(
             TableId("shop", "dbo", self.name),
             columns,
-            ("id",),
+            self.keys[0] if self.keys else (),
             object_id=self.object_id,
             capture_object_id=self.object_id + ids,
             instance=f"{prefix}{self.name}",
@@ -62,7 +63,7 @@ class ModelTable:
         )
         return CaptureInstance(
             f"{prefix}{self.name}", self.object_id + ids, ("cdc", f"{prefix}{self.name}_CT"), self.object_id, AT,
-            lsn(start), schema, tuple(range(1, len(columns) + 1)),
+            lsn(start), schema, tuple(range(1, len(columns) + 1)), keys=self.keys,
         )  # fmt: skip
 
 
@@ -99,6 +100,7 @@ class ModelSource:
         self.captured = 10
         self.scans = 0
         self.faults: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
         self.down = False
         self.settled: int | None = None
         self.retention: timedelta | None = None
@@ -236,7 +238,10 @@ class ModelSession:
         return lsn(commits[count - 1]) if len(commits) >= count else to
 
     def tables(self) -> list[CapturedTable]:
-        return [t.captured() for t in self.source.tables.values() if t.enabled]
+        return [t.captured() for t in self.source.tables.values() if t.enabled and t.name not in self.source.problems]
+
+    def unreadable(self) -> dict[TableId, str]:
+        return {TableId("shop", "dbo", name): problem for name, problem in self.source.problems.items()}
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}

@@ -177,6 +177,45 @@ def test_re_created_table_starts_a_new_incarnation(database, source):
     assert entry.incarnation == 2
 
 
+def test_cleanup_that_overtakes_a_table_without_changes_is_found(database, source):
+    """Rule A9: a reader checks its own table; that of a table without rows is checked behind the others."""
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 1, "changed")
+    source.capture()
+
+    def cleanup() -> None:
+        source.tables["people"].minimum = source.number + 5
+
+    source.before_read = cleanup
+    seen = survey(database)
+    decision = plan(seen.facts)
+    assert isinstance(decision, Range)
+    result = capture_range(database, seen, decision)
+    assert {table.name: type(error) for table, error in result.failed.items()} == {"people": DataLostError}
+    assert result.row is not None
+    assert result.row.tables.keys() == {"shop.dbo.orders"}
+
+
+def test_a_sweep_waits_until_the_rows_of_its_snapshot_are_merged(source, spark, tmp_path):
+    """Rule C19: before that, rows that were read again look like rows that are gone."""
+    database = model_database(source, spark, tmp_path, delta_current_interval="3600")
+    write_some(source)
+    settled(database, source)
+    before = dict(source.tables["people"].rows)
+    ask_for_snapshot(database, "again", ["dbo.people"], channel="test")
+    source.put("people", 1, None)
+    source.capture()
+    follower = Follower(database)
+    for _ in range(5):
+        follower.step()
+    assert survey(database).offsets.closed_tables == {}
+    assert current(database, "people") == before
+    assert [op for op, _, _ in changes(database, "people")].count("d") == 1
+    settled(database, source)
+    same(database, source)
+
+
 @pytest.mark.feature("EVO-01", "EVO-02")
 def test_second_capture_instance_is_read_from_its_start_with_its_columns(database, source):
     write_some(source)

@@ -143,6 +143,30 @@ def test_current_new_column_is_unknown_in_existing_rows(spark: SparkSession, tmp
     }
 
 
+@pytest.mark.parametrize("merged", ["in between", "at once"])
+def test_current_column_that_was_gone_for_a_while_is_unknown(spark: SparkSession, tmp_path: Path, merged: str):
+    """Review, bug 6: what happened to it meanwhile is in no change row; it stayed NULL, as if that were known."""
+    home, first = home_in(tmp_path), orders()
+    without = orders(*first.columns, version=2).excluding(["note"])
+    third = orders(*first.columns, version=3)
+    rows = (Change(1, "c", after=row(n), sequence=n, exact={"after": {"note": "utf16:d800"}}) for n in (1, 2, 3))
+    state = append(change_log(home, first), first, *rows)
+    current.apply(spark, home, [first], up_to=state.batch)
+    state = append(state, without, Change(2, "u", row(2), row(2, "b", "hidden")))
+    if merged == "in between":
+        current.apply(spark, home, [first, without], up_to=state.batch)
+    state = append(state, third, Change(3, "u", row(3), row(3, "c", "known again")))
+    for _ in range(2):
+        current.apply(spark, home, [first, without, third], up_to=state.batch)
+    found = rows_of(spark, home.current)
+    told = {k: (r["name"], r["note"], r["_exact"], r["_unavailable"]) for k, r in found.items()}
+    assert told == {
+        "1:1": ("a", None, None, ["note"]),
+        "1:2": ("b", None, None, ["note"]),
+        "1:3": ("c", "known again", None, None),
+    }
+
+
 def test_current_widened_column_keeps_its_values(spark: SparkSession, tmp_path: Path):
     home = home_in(tmp_path)
     old = orders(column("id", "int"), column("n", "int"))
@@ -171,15 +195,22 @@ def test_current_odd_and_reserved_names_are_stored(spark: SparkSession, tmp_path
     assert [found[n] for n in ("the id", "_key_", "a,b;c", "x.y=z", "it's", "größe")] == [*"vwwwvw"]
 
 
-def test_current_new_key_definition_rebuilds_the_table(spark: SparkSession, tmp_path: Path):
+def test_current_new_key_definition_replaces_the_rows_in_one_commit(spark: SparkSession, tmp_path: Path):
+    """Review, bugs 5, 14 and 18: the table was emptied first; a key that came back kept the rows of before."""
     home, old = home_in(tmp_path), orders()
-    new = orders(keys=("name",), version=2)
+    new = orders(keys=("name",), version=2, key_since=2)
+    again = orders(version=3, key_since=3)
     state = append(change_log(home, old), old, *(Change(1, "c", after=row(n, f"x{n}"), sequence=n) for n in (1, 2)))
     current.apply(spark, home, [old], up_to=state.batch)
-    state = evolve(state, change_log_schema(new))
-    state = append(state, new, Change(2, "r", after=row(1, "x1")))
-    current.apply(spark, home, [old, new], up_to=state.batch)
-    assert set(rows_of(spark, home.current)) == {"2:x1"}
+    for versions in ([old, new], [old, new, again]):
+        before = DeltaTable(home.current).version()
+        state = evolve(state, change_log_schema(versions[-1]))
+        at = len(versions)
+        state = append(state, versions[-1], Change(at, "r", after=row(at, f"x{at}")))
+        current.apply(spark, home, versions, up_to=state.batch)
+        assert set(rows_of(spark, home.current)) == {"2:x2" if at == 2 else "1:3"}
+        done = [entry["operation"] for entry in DeltaTable(home.current).history()][: -before - 1]
+        assert done == ["WRITE", "SET TBLPROPERTIES"]
 
 
 def test_current_without_key_is_rejected(spark: SparkSession, tmp_path: Path):

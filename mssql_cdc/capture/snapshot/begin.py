@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
@@ -11,11 +11,12 @@ from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
 from mssql_cdc.capture.snapshot.run import Run
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.errors import DataLostError
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
+from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.log import TableState, facts_of
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import snapshot_begun
+from mssql_cdc.lake.steps import snapshot_begun, status_changed
 from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -55,21 +56,29 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     missing = [table.text for table in wanted.tables if table not in survey.tables]
     if missing:
         raise DataLostError(f"CDC is no longer enabled on {', '.join(missing)}, which snapshot {wanted.id} was to read")
-    plan = _load_plan(database, wanted.id)
-    fresh = plan is None
-    if plan is None:
-        plan = _new_plan(database, session, survey, wanted)
+    plan, fresh, failed = _plan(database, session, survey, wanted)
+    offsets = _give_up(database, survey, failed, wanted.epoch)
     chosen = {t.table: survey.tables[t.table] for t in plan.tables if t.table in wanted.tables}
-    offsets = survey.offsets
     begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
+    note_unread(database, begins.values(), wanted.epoch)
     if begins:
         offsets = _write_status(database, plan, begins, offsets, wanted.epoch)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
-    structures = {table: (t.captured.newest, t.incarnation) for table, t in chosen.items()}
+    structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
     schemas, _ = versioned(database, structures, survey.history)
-    states = {t: prepared(database, m, schemas[t], SNAPSHOT) for t, m in chosen.items()}
+    states: dict[TableId, TableState] = {}
+    for table, member in list(chosen.items()):
+        try:
+            states[table] = prepared(database, member, schemas[table], SNAPSHOT)
+        except MssqlCdcError as error:
+            if error.retriable or isinstance(error, FencedError):
+                raise
+            failed[table] = error
+            del chosen[table]
+    for table, error in failed.items():
+        database.log(f"snapshot of {table} failed: {error}")
     notifier = Notifier(database, plan.signal or None, [t.text for t in chosen])
-    if fresh:
+    if fresh and chosen:
         notifier.started()
         warning = storage_warning(database.layout.warehouse)
         if warning:
@@ -87,38 +96,97 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         notifier=notifier,
         rows=dict.fromkeys(chosen, 0),
         read_at=dict.fromkeys(chosen, session.server_time()),
+        failed=failed,
     )
 
 
-def _new_plan(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> SnapshotPlan:
-    """Plan all chunks once and keep them, so that a chunk's number means the same after a restart."""
+def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
+    """The gaps of tables whose place another one has taken: what the former ones captured last was never read."""
+    gaps = []
+    for member in tables:
+        reached = member.reached(epoch) if member.recreated else None
+        if reached is not None:
+            reason = "another table has taken its place: it was dropped and created again, or renamed and left out"
+            gaps.append(Gap(member.table.text, epoch, reached.to, None, reason))
+    for gap in record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage):
+        database.log(gap.text)
+
+
+def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
+    """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
+    entries = {
+        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=str(error))
+        for table, error in failed.items()
+        if survey.offsets.entry(table.text) is None
+    }
+    if not entries:
+        return survey.offsets
+    row = status_changed(database.stamp(epoch), entries)
+    return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
+
+
+def _plan(
+    database: Database, session: SourceSession, survey: Survey, wanted: Wanted
+) -> tuple[SnapshotPlan, bool, dict[TableId, MssqlCdcError]]:
+    """The snapshot's plan, whether it was made now, and the tables that could not be planned.
+
+    All chunks are planned once and kept, so that a chunk's number means the same after a restart. Only a table whose
+    key has changed since is planned anew, under further numbers: its bounds are of another key.
+    """
+    store = small_table(database.layout, "snapshots", database.storage)
+    state = store.state()
+    found = [row for row in store.rows() if row["id"] == wanted.id]
+    known = plan_of_text(found[-1]["plan"]) if found else None
+    failed: dict[TableId, MssqlCdcError] = {}
+    if known is None:
+        tables: list[TablePlan] = []
+        for table in [table for table in survey.tables if table in wanted.tables]:
+            try:
+                tables.append(_table_plan(database, session, survey, wanted, table))
+            except MssqlCdcError as error:
+                if error.retriable or isinstance(error, DataLostError):
+                    raise
+                failed[table] = error
+        plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(tables), wanted.signal)
+    else:
+        tables = [
+            _table_plan(database, session, survey, wanted, one.table, first=max(one.numbers) + 1)
+            if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
+            else one
+            for one in known.tables
+        ]
+        plan = replace(known, tables=tuple(tables))
+    if plan != known and plan.tables:
+        store.append(state, [{"id": wanted.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
+    return plan, known is None, failed
+
+
+def _table_plan(
+    database: Database, session: SourceSession, survey: Survey, wanted: Wanted, table: TableId, *, first: int = 0
+) -> TablePlan:
+    """One table's plan; `first` is its first chunk's number."""
     captured = session.captured()
     if captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
-    settings = database.connector.snapshot
-    plans = []
-    for table in [t for t in survey.tables if t in wanted.tables]:
-        member = survey.tables[table]
-        schema = member.captured.newest.schema
-        select = wanted.filters.get(table) or settings.statement_for(*table.parts)
-        keyless = not schema.key_columns
-        chunks = (Chunk(0),) if keyless or select else tuple(session.plan_chunks(schema, wanted.chunk_rows))
-        plans.append(
-            TablePlan(
-                table,
-                chunks,
-                low_mark(captured, member.captured.newest.start_lsn),
-                _held(member, wanted.epoch),
-                select,
-                keyless,
-                again=member.entry is not None,
-            )
-        )
-    store = small_table(database.layout, "snapshots", database.storage)
-    state = store.state()
-    plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(plans), wanted.signal)
-    store.append(state, [{"id": wanted.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
-    return plan
+    member = survey.tables[table]
+    schema = member.captured.newest.schema
+    select = wanted.filters.get(table) or database.connector.snapshot.statement_for(*table.parts)
+    keyless = not schema.key_columns
+    chunks = [Chunk(0)] if keyless or select else session.plan_chunks(schema, wanted.chunk_rows)
+    return TablePlan(
+        table,
+        tuple(replace(chunk, number=first + chunk.number) for chunk in chunks),
+        low_mark(captured, member.captured.newest.start_lsn),
+        _held(member, wanted.epoch),
+        select,
+        keyless,
+        again=member.entry is not None or (member.state is not None and member.state.batch > 0),
+        key=_key(member),
+    )
+
+
+def _key(member: LakeTable) -> str | None:
+    return member.captured.newest.schema.key_fingerprint
 
 
 def _held(member: LakeTable, epoch: int) -> Lsn | None:
@@ -142,11 +210,6 @@ def _write_status(
         entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
     begun = snapshot_begun(database.stamp(epoch), entries, snapshot=plan.id, number=plan.number, signal=plan.signal)
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
-
-
-def _load_plan(database: Database, id_: str) -> SnapshotPlan | None:
-    found = [row for row in small_table(database.layout, "snapshots", database.storage).rows() if row["id"] == id_]
-    return plan_of_text(found[-1]["plan"]) if found else None
 
 
 def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:

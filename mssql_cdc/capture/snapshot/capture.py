@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
-from mssql_cdc.capture.snapshot.begin import Wanted, begin
+from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.plan import low_mark
 from mssql_cdc.capture.snapshot.read import read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.run import Progress
@@ -120,9 +120,9 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
 
 
 def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
-    """Whether `snapshot.mode` decides about the table's rows: it is new, or its loss is repaired automatically."""
+    """Whether `snapshot.mode` decides about the table's rows: it is new, or is read again without being asked."""
     member = _member(survey, table)
-    repaired = member.status == "lost" and survey.facts.policy.on_data_error
+    repaired = member.rekeyed or (member.status == "lost" and survey.facts.policy.on_data_error)
     return member.status == "new" or (repaired and decision.signal is None and not decision.by_hand)
 
 
@@ -132,29 +132,45 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         return
     epoch, captured = survey.facts.epoch, survey.facts.captured
     found = {table: survey.tables[table] for table in tables}
+    note_unread(database, found.values(), epoch)
+    rekeyed = {table for table in tables if _member(survey, table).rekeyed}
+    structures = {
+        table: known.structure(known.captured.newest, survey.position(table) if table in rekeyed else None)
+        for table, known in found.items()
+    }
+    schemas, _ = versioned(database, structures, survey.history)
     entries = {}
     for table, known in found.items():
-        start = known.captured.newest.start_lsn
-        to = low_mark(captured, start) if captured else start
-        entries[table.text] = known.new_entry(
-            status="streaming", to=to.text, epoch=epoch, instance=known.captured.newest.identity
-        )
+        number = schemas[table].version
+        taken = {"status": "streaming", "epoch": epoch, "schema": number, "filled": number}
+        if table not in rekeyed:  # Such a table streams on from where it stands.
+            start = known.captured.newest.start_lsn
+            to = low_mark(captured, start) if captured else start
+            taken |= {"to": to.text, "instance": known.captured.newest.identity}
+        entries[table.text] = known.new_entry(**taken)
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
-    versioned(database, {t: (known.captured.newest, known.incarnation) for t, known in found.items()}, survey.history)
 
 
 def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, str]:
     """The SELECT statements of the signal's `additional-conditions` (BLK-04).
 
-    A table that lost changes is read whole: what a filter leaves out would stay wrong, and nothing would sweep it.
+    A table that lost changes or has another key is read whole: what a filter leaves out would stay wrong or missing.
     """
     request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
     found = request.filters(decision.tables) if request is not None else {}
-    lost = [table for table in found if _member(survey, table).status == "lost"]
-    for table in lost:
-        database.log(f"{table}: read whole, without the signal's filter, because changes of it were lost")
-    return {table: text for table, text in found.items() if table not in lost}
+    why = {table: _must_be_whole(_member(survey, table)) for table in found}
+    for table, reason in why.items():
+        if reason:
+            database.log(f"{table}: read whole, without the signal's filter, because {reason}")
+    return {table: text for table, text in found.items() if not why[table]}
+
+
+def _must_be_whole(member: Member) -> str | None:
+    """Why a snapshot of a part of the table would leave its current table wrong; None when it would not."""
+    if member.status == "lost":
+        return "changes of it were lost"
+    return "its key has another definition" if member.rekeyed else None
 
 
 def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> None:

@@ -48,6 +48,8 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         delta_version=state.delta_version,
         batch=state.batch,
         instance=member.captured.newest.identity,
+        schema=run.schemas[table].version,
+        filled=run.schemas[table].version,
     )
     table_plan = run.plan.of(table)
     sweeps = table_plan.again and not table_plan.select and not table_plan.locked
@@ -57,6 +59,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         number=run.plan.number,
         signal=run.plan.signal,
         mark=mark,
+        low=min(group.low for group in run.done[table] if {*group.chunks} & {*table_plan.numbers}).text,
         sweep=SweepBound(low=table_plan.begun.text, number=run.plan.number) if sweeps else None,
         gap=ended.gap,
     )

@@ -25,7 +25,8 @@ class TablePlan:
     `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
     `locked` tables are read whole, under a lock (a table without a key, rule C21). `again`: the lake has rows of the
-    table from before, which have to be swept afterwards (rule C19).
+    table from before, which have to be swept afterwards (rule C19). `key` is the definition of the key that the
+    chunks' bounds are made of.
     """
 
     table: TableId
@@ -35,6 +36,7 @@ class TablePlan:
     select: str | None = None
     locked: bool = False
     again: bool = False
+    key: str | None = None
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -65,18 +65,20 @@ def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> 
 def read_locked_tables(run: Run) -> None:
     """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E."""
     for table_plan in run.plan.tables:
-        if not table_plan.locked or run.done[table_plan.table]:
+        read = {number for group in run.done[table_plan.table] for number in group.chunks}
+        if not table_plan.locked or read.issuperset(table_plan.numbers):
             continue
+        (chunk,) = table_plan.chunks
         table, schema = table_plan.table, run.schemas[table_plan.table]
         spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
         try:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
-                task = _task(run, table, Chunk(0), position=end, captured=None)
+                task = _task(run, table, chunk, position=end, captured=None)
                 result = run_tasks(spark, [task], write)[0]
                 # A lost connection is a lost lock: what was read without it must not be committed.
                 lock.require_held(f"making sure that {table} is still locked")
-            _commit(run, table, [0], end, Written.from_value(result.unwrap()))
+            _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
 

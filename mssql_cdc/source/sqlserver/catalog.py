@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mssql_cdc.config import Connector, Filters
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
@@ -46,8 +46,19 @@ def database(control: Control, name: str) -> Database:
     return Database(row.name)
 
 
-def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
-    """The tables under CDC that the filters let through, in the order of snapshots (SNP-26)."""
+def captured_tables(
+    control: Control, filters: Filters | None = None, *, problems: dict[TableId, str] | None = None
+) -> list[CapturedTable]:
+    """The tables under CDC that the filters let through, in the order of snapshots (SNP-26).
+
+    Args:
+        control: a connection to the database.
+        filters: which tables and columns are wanted; None: all.
+        problems: takes the tables that cannot be captured as they are, with the reason.
+
+    Raises:
+        SchemaError: there is such a table, and no `problems` were given.
+    """
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
     collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
     change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
@@ -59,20 +70,21 @@ def captured_tables(control: Control, filters: Filters | None = None) -> list[Ca
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
-        tables[table_id].append(
-            _instance(
-                row,
-                table_id,
-                _Facts(
-                    captured=captured[row.object_id],
-                    change=change_columns[row.object_id],
-                    source=source_columns[row.source_object_id],
-                    indexes=indexes[row.source_object_id],
-                    collation=collation,
-                ),
-                filters,
-            )
+        facts = _Facts(
+            captured=captured[row.object_id],
+            change=change_columns[row.object_id],
+            source=source_columns[row.source_object_id],
+            indexes=indexes[row.source_object_id],
+            collation=collation,
         )
+        try:
+            tables[table_id].append(_instance(row, table_id, facts, filters))
+        except SchemaError as error:
+            if problems is None:
+                raise
+            problems[table_id] = str(error)
+    for table_id in problems or ():
+        tables.pop(table_id, None)
     found = [CapturedTable(t, own[0].source_object_id, by_age(own)) for t, own in tables.items()]
     if filters is None:
         return sorted(found, key=lambda table: table.table_id)
@@ -93,11 +105,14 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
     # A login without SELECT on the change table does not see its columns; then the source table's must do.
     change = {column.name: column for column in facts.change} or live
     captured = [one for one in facts.captured if one.column_name in change]
-    key = choose_key(facts.indexes, {one.column_name for one in captured}, facts.collation)
+    keys = usable_keys(facts.indexes, {one.column_name for one in captured}, facts.collation)
+    key = keys[0] if keys else ()
     columns: list[Column] = []
     ordinals: list[int] = []
     for one in captured:
-        columns.append(_column(one, change[one.column_name], live.get(one.column_name), key))
+        column = _column(one, change[one.column_name], live.get(one.column_name), key)
+        hidden = filters is not None and not _kept(filters, table_id, column.name)
+        columns.append(replace(column, excluded=hidden))
         ordinals.append(one.column_ordinal)
     schema = TableSchema(
         table_id,
@@ -108,9 +123,8 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         instance=row.capture_instance,
         from_lsn=_lsn(row.start_lsn).text,
     )
-    if filters is not None:
-        hidden = [c.name for c in columns if not _kept(filters, table_id, c.name)]
-        schema = schema.excluding(hidden) if hidden else schema
+    if not schema.value_columns:
+        raise SchemaError(f"The column filters leave no column of {table_id}; exclude the table, or less of it")
     return CaptureInstance(
         name=row.capture_instance,
         object_id=row.object_id,
@@ -122,6 +136,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         ordinals=tuple(ordinals),
         has_command_id=_COMMAND_ID in change,
         warnings=doubtful_columns(table_id, columns, facts.collation),
+        keys=keys,
     )
 
 
@@ -164,11 +179,11 @@ def sql_type(row: Any) -> SqlServerType:
     )
 
 
-def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[str, ...]:
-    """The columns that identify a row (rule B12), empty if nothing does.
+def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[tuple[str, ...], ...]:
+    """The columns that identify a row, each choice of them (rule B12), the best first.
 
-    The primary key, else the first unique index, that has no filter and no computed column, is enabled, is wholly
-    captured, and has no character column that CDC may spoil (rule E27).
+    The primary key, then the unique indexes in order, that have no filter and no computed column, are enabled, are
+    wholly captured, and have no character column that CDC may spoil (rule E27).
 
     Args:
         indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
@@ -177,6 +192,7 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
     """
     by_index: Mapping[int, list[Any]] = _grouped(indexes, "index_id")
     candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
+    found: list[tuple[str, ...]] = []
     for rows in candidates:
         usable = all(
             row.column_name in captured
@@ -187,8 +203,8 @@ def choose_key(indexes: Iterable[Any], captured: set[str], collation: str) -> tu
             for row in rows
         )
         if usable:
-            return tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal))
-    return ()
+            found.append(tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal)))
+    return tuple(found)
 
 
 def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: str) -> tuple[str, ...]:

@@ -43,19 +43,18 @@ def table_name(schema: TableSchema) -> str:
 def plan_chunks(
     control: Control, schema: TableSchema, rows_per_chunk: int, *, condition: str | None = None
 ) -> list[Chunk]:
-    """Chunks of about `rows_per_chunk` rows in key order; one chunk for a table without a key.
+    """Chunks of about `rows_per_chunk` rows in key order.
+
+    A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), is one chunk.
 
     Args:
         control: a connection to the table's database.
         schema: the table, with its key.
         rows_per_chunk: at least 1.
         condition: an additional T-SQL condition on the rows (INC-*), as the signal gives it.
-
-    Raises:
-        SchemaError: a key column is of a type that cannot bound a chunk.
     """
     keys = schema.keys
-    if not keys:
+    if not keys or any(column.type.is_large for column in keys):
         return [Chunk(0)]
     bounds = [
         tuple(row)

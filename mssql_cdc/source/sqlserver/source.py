@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
@@ -101,6 +101,7 @@ class SqlServerSession:
 
     control: Control
     connector: Connector
+    problems: dict[TableId, str] = field(default_factory=dict[TableId, str])
 
     def require_ready(self) -> str:
         """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
@@ -108,7 +109,12 @@ class SqlServerSession:
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
-        return captured_tables(self.control, self.connector.filters)
+        self.problems.clear()
+        return captured_tables(self.control, self.connector.filters, problems=self.problems)
+
+    def unreadable(self) -> Mapping[TableId, str]:
+        """The tables that `tables()` left out because they cannot be captured as they are, with the reason."""
+        return self.problems
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""

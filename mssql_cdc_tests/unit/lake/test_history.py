@@ -41,7 +41,31 @@ def test_new_structure_instance_and_incarnation_get_the_next_version(tmp_path: P
     history = load_history(place)
     assert history.newest(one.table_id) == found[2]
     assert [history.version(one.table_id, number) for number in (1, 2, 3)] == found
-    assert recorded(place, [one])[0].version == 1
+
+
+def test_a_structure_that_comes_back_is_a_new_version_and_the_newest(tmp_path: Path):
+    """Review, bug 6: A, B, A was taken for A again, and B stayed the newest."""
+    place, one = layout(tmp_path), orders()
+    without = replace(one, key_columns=())
+    assert [recorded(place, [schema])[0].version for schema in (one, without, one, one)] == [1, 2, 3, 3]
+    history = load_history(place)
+    assert history.newest(one.table_id) == replace(one, version=3, key_since=3)
+    assert [history.is_filled(one, filled) for filled in (None, 1, 2, 3)] == [False, False, False, True]
+
+
+def test_a_key_has_been_the_same_since_its_definition_changed_in_any_detail(tmp_path: Path):
+    """Review, bug 14: another length or scale is another `_key` of the same row."""
+    place, others = layout(tmp_path), orders().columns[1:]
+    kinds = [
+        column("id", "decimal", precision=8, scale=2),
+        column("id", "decimal", precision=12, scale=4),
+        column("id", "char", length=4, collation="Latin1_General_CI_AS"),
+        column("id", "char", length=8, collation="Latin1_General_CI_AS"),
+        column("id", "char", length=8, collation="Latin1_General_CS_AS"),
+    ]
+    schemas = [orders(kind, *others) for kind in kinds]
+    assert [recorded(place, [schema])[0].key_since for schema in schemas] == [1, 2, 3, 4, 5]
+    assert recorded(place, [orders(kinds[-1], *others, column("more", "int"))])[0].key_since == 5
 
 
 def test_versions_count_per_table(tmp_path: Path):

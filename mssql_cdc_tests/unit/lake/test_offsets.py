@@ -17,10 +17,10 @@ from mssql_cdc.lake.offsets import Offsets, append_offsets, cut_of, load_offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Swept
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import LogMark, Witness
-from mssql_cdc_tests.lake_kit import AT
+from mssql_cdc_tests.lake_kit import AT, lsn
 
 MARK = LogMark(Lsn((7).to_bytes(10, "big")), 3, 1)
-ENDED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=MARK)
+ENDED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=MARK, low=lsn(3).text)
 WITNESS = Witness(Lsn((5).to_bytes(10, "big")), "1", "2", "then")
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mssql_cdc.plan.decisions import Lost, Range, Snapshot, Wait
-from mssql_cdc.plan.facts import Activity, Outcome, Runs
+from mssql_cdc.plan.facts import Activity, Asked, Outcome, Runs
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
@@ -68,6 +68,47 @@ def test_failed_snapshot_waits_while_ranges_continue():
     assert isinstance(plan(failed), Range)
     later = replace(failed, now=NOW + timedelta(seconds=11))
     assert isinstance(plan(later), Snapshot)
+
+
+def test_a_snapshot_that_fails_does_not_keep_new_tables_and_requests_waiting():
+    begun = member("a", None, status="snapshot", snapshot="snapshot-20261120T000000")
+    runs = Runs(outcomes={"snapshot-20261120T000000": Outcome(1, NOW)})
+    new = plan(facts(begun, member("b", None), runs=runs))
+    assert isinstance(new, Snapshot)
+    assert new.tables == (table("b"),)
+    asked = plan(facts(begun, member("b", 10), runs=runs, asked=(Asked("snapshot-20261121T000000", (table("b"),)),)))
+    assert isinstance(asked, Snapshot)
+    assert (asked.id, asked.tables) == ("snapshot-20261121T000000", (table("b"),))
+
+
+@pytest.mark.parametrize("mode", ["initial", "when_needed", "no_data", "initial_only"])
+def test_a_key_with_another_definition_asks_for_a_snapshot_of_a_table_that_streams(mode: str):
+    """Review, bugs 5 and 18: the current table was emptied, and nobody filled it again."""
+    rekeyed = replace(member("a", 4), rekeyed=True)
+    decision = plan(facts(rekeyed, member("b", 4), policy=policy_of(mode)))
+    if mode == "initial_only":
+        assert isinstance(decision, Wait)
+    else:
+        assert isinstance(decision, Snapshot)
+        assert decision.tables == (table("a"),)
+    taken = plan(facts(replace(rekeyed, status="snapshot", snapshot="snapshot-20261120T000000")))
+    assert isinstance(taken, Snapshot)
+    assert taken.id == "snapshot-20261120T000000"
+
+
+@pytest.mark.parametrize("status", ["streaming", "failed", "snapshot"])
+def test_a_change_log_that_was_tampered_with_is_lost(status: str):
+    """Review, bug 11."""
+    decision = plan(facts(replace(member("a", 4), status=status, tampered="RESTORE"), member("b", 4)))
+    assert isinstance(decision, Lost)
+    assert [(loss.table, loss.position, loss.reason) for loss in decision.losses] == [(table("a"), lsn(4), "RESTORE")]
+
+
+def test_tables_that_are_left_make_a_cut_when_another_one_is_given_up():
+    """Review, bug 19: nothing new, and yet what was read is in no complete cut."""
+    decision = plan(facts(member("a", 4, status="failed"), member("b", 10), cut=lsn(4)))
+    assert isinstance(decision, Range)
+    assert (decision.slices, decision.complete, decision.range.to) == ((), True, lsn(10))
 
 
 def test_current_table_stays_closed_until_the_stream_has_passed_its_snapshot():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.catalog import by_age, choose_key, doubtful_columns, sql_type
+from mssql_cdc.source.sqlserver.catalog import by_age, doubtful_columns, sql_type, usable_keys
 from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 
@@ -34,23 +34,23 @@ def test_of_two_instances_with_the_same_start_the_later_one_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("indexes", "key"),
+    ("indexes", "keys"),
     [
-        (index(2, "u") + index(1, "b", "a", is_primary_key=True), ("b", "a")),
-        (index(3, "u") + index(2, "v"), ("v",)),
-        (index(2, "u", has_filter=True) + index(3, "v"), ("v",)),
-        (index(2, "u", is_computed=True) + index(3, "v"), ("v",)),
-        (index(2, "u", is_disabled=True) + index(3, "v"), ("v",)),
-        (index(2, "left out") + index(3, "v"), ("v",)),
-        (index(2, "u", type_name="varchar", collation_name="Polish_CI_AS") + index(3, "v"), ("v",)),
-        (index(2, "u", type_name="varchar", collation_name=DATABASE), ("u",)),
-        ([], ()),
+        (index(2, "u") + index(1, "b", "a", is_primary_key=True), [("b", "a"), ("u",)]),
+        (index(3, "u") + index(2, "v"), [("v",), ("u",)]),
+        (index(2, "u", has_filter=True) + index(3, "v"), [("v",)]),
+        (index(2, "u", is_computed=True) + index(3, "v"), [("v",)]),
+        (index(2, "u", is_disabled=True) + index(3, "v"), [("v",)]),
+        (index(2, "left out") + index(3, "v"), [("v",)]),
+        (index(2, "u", type_name="varchar", collation_name="Polish_CI_AS") + index(3, "v"), [("v",)]),
+        (index(2, "u", type_name="varchar", collation_name=DATABASE), [("u",)]),
+        ([], []),
     ],
 )
 def test_the_key_is_the_primary_key_or_the_first_unique_index_that_can_identify(
-    indexes: list[SimpleNamespace], key: tuple[str, ...]
+    indexes: list[SimpleNamespace], keys: list[tuple[str, ...]]
 ) -> None:
-    assert choose_key(indexes, {"a", "b", "u", "v"}, DATABASE) == key
+    assert usable_keys(indexes, {"a", "b", "u", "v"}, DATABASE) == tuple(keys)
 
 
 def test_a_varchar_column_of_another_collation_is_flagged() -> None:

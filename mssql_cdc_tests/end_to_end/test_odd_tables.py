@@ -1,0 +1,105 @@
+"""One table's trouble is its own: it is named with a remedy that works, and every other table goes on."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def insert_people(place: Place, number: int) -> None:
+    place.sql(f"INSERT INTO dbo.people VALUES ({number})")
+    place.settle()
+
+
+def people(place: Place) -> int:
+    return place.query("SELECT COUNT(*) AS n FROM t", "people")[0]["n"]
+
+
+def test_tables_with_odd_keys_or_columns_do_not_hold_the_others_back(place: Place, capsys: pytest.CaptureFixture[str]):
+    """Review, bugs 9 and 10: one of them, and no table was ever snapshotted."""
+    place.create("documents", "node hierarchyid NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.documents VALUES ('/1/', N'one'), ('/2/', N'two')")
+    place.create("variants", "k sql_variant NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.variants VALUES (CAST(1 AS int), N'one')")
+    place.sql("INSERT INTO dbo.variants VALUES (N'a', N'two')")
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    insert_people(place, 1)
+    assert place.catch_up() == 0
+    assert place.query("SELECT COUNT(*) AS n FROM t", "documents") == [{"n": 2}]
+    assert place.query("SELECT COUNT(*) AS n FROM t", "variants") == [{"n": 2}]
+    place.sql(
+        "DELETE FROM dbo.documents WHERE name = N'two'", "UPDATE dbo.variants SET name = N'b' WHERE name = N'one'"
+    )
+    insert_people(place, 2)
+    assert place.catch_up() == 0
+    assert place.query("SELECT name FROM t", "documents") == [{"name": "one"}]
+    assert place.query("SELECT name FROM t ORDER BY name", "variants") == [{"name": "b"}, {"name": "two"}]
+    assert people(place) == 2
+
+
+def test_columns_that_differ_by_case_are_the_error_of_their_table(
+    case_sensitive: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Review, bug 10: they stopped every table, and what was advised did not help."""
+    place = case_sensitive
+    place.create("cases", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL, Name nvarchar(50) NULL")
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.cases VALUES (1, N'one', N'One')")
+    insert_people(place, 1)
+    assert place.catch_up() == 3
+    assert "dbo.cases has columns like 'Name' that differ only by case" in capsys.readouterr().err
+    assert people(place) == 1
+    place.configure(column_exclude_list="dbo[.]cases[.](?-i:Name)")
+    assert place.catch_up() == 0
+    assert place.query("SELECT name FROM t", "cases") == [{"name": "one"}]
+
+
+def test_a_restored_change_log_is_lost_until_a_snapshot(signalled: Place, capsys: pytest.CaptureFixture[str]):
+    """Review, bug 11: it stopped every table, and only removing the connector's folder helped."""
+    place = signalled
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.sql("UPDATE dbo.orders SET name = N'changed' WHERE id = 1")
+    insert_people(place, 1)
+    assert place.catch_up() == 0
+    DeltaTable(place.uri("orders", "changes")).restore(1)
+    place.sql("UPDATE dbo.orders SET name = N'again' WHERE id = 1", "DELETE FROM dbo.orders WHERE id = 2")
+    insert_people(place, 2)
+    assert place.catch_up() == 4
+    assert "was changed by RESTORE" in capsys.readouterr().err
+    assert people(place) == 2
+    place.sql(
+        """INSERT INTO dbo.signals VALUES ('mend', 'execute-snapshot',
+        '{"type": "blocking", "data-collections": ["dbo.orders"]}')"""
+    )
+    place.settle()
+    place.catch_up()
+    assert place.command("acknowledge") == 0
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+def test_a_column_that_came_back_with_another_type_is_the_error_of_its_table(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Review, bug 19: every other table of the connector stood still."""
+    place = orders
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    insert_people(place, 1)
+    assert place.catch_up() == 0
+    place.sql("ALTER TABLE dbo.orders DROP COLUMN name", "ALTER TABLE dbo.orders ADD name int NULL")
+    place.enable("orders", instance="orders_2")
+    place.sql("INSERT INTO dbo.orders VALUES (3, 3)")
+    insert_people(place, 2)
+    assert place.catch_up() != 0
+    assert "Exclude the column" in capsys.readouterr().err
+    for number in (3, 4):
+        insert_people(place, number)
+        assert place.catch_up() != 0
+        assert people(place) == number
+    place.configure(column_exclude_list="dbo[.]orders[.]name")
+    assert place.catch_up() == 0
+    assert place.query("SELECT id FROM t ORDER BY id", "orders") == [{"id": 1}, {"id": 2}, {"id": 3}]
