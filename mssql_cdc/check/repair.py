@@ -68,9 +68,10 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
     """
     database, recorded = looked.database, looked.recorded(member)
     compared = _compared(looked, member, recorded)
-    schemas, history = versioned(database, {member.table: (member.captured.newest, member.incarnation)}, looked.history)
-    schema = schemas[member.table]
     begun = _captured(looked)
+    structure = member.structure(member.captured.newest, begun)
+    schemas, history = versioned(database, {member.table: structure}, looked.history)
+    schema = schemas[member.table]
     number = _number(looked, member, begun)
     keys = [difference.key for difference in differences]
     at = datetime.now(UTC)
