@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-Texts = tuple[str | None, ...]
+from mssql_cdc.source.values import Texts
+
 Row = tuple[Texts, Texts, int]
 """Key, columns, and how often the row counts: 1, or -1 for one that takes another away."""
+Found = dict[Texts, Counter[Texts]]
+"""Rows by key, each with how often it is there."""
 
 BUCKETS = 4096
 _MODULUS = 1 << 128
@@ -32,7 +35,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows and checksum of both sides, and the first differences."""
+    """Rows and checksum of both sides, and the differences."""
 
     source_rows: int
     lake_rows: int
@@ -43,15 +46,11 @@ class Comparison:
     @property
     def equal(self) -> bool:
         """Whether both sides hold the same rows."""
-        return (self.source_rows, self.source_sum) == (self.lake_rows, self.lake_sum)
+        return not self.differences
 
 
 def compare(
-    source: Callable[[], Iterable[Row]],
-    lake: Callable[[], Iterable[Row]],
-    columns: tuple[str, ...],
-    *,
-    most: int = 20,
+    source: Callable[[], Iterable[Row]], lake: Callable[[], Iterable[Row]], columns: tuple[str, ...]
 ) -> Comparison:
     """Compare two sides; each is called once, and a second time only when they differ."""
     ours, theirs = _Sums(source()), _Sums(lake())
@@ -60,8 +59,26 @@ def compare(
     if not suspects:
         return whole
     left, right = _collect(source(), suspects), _collect(lake(), suspects)
-    found = list(_differences(left, right, columns))
-    return Comparison(whole.source_rows, whole.lake_rows, whole.source_sum, whole.lake_sum, tuple(found[:most]))
+    found = tuple(differences(left, right, columns))
+    return Comparison(whole.source_rows, whole.lake_rows, whole.source_sum, whole.lake_sum, found)
+
+
+def differences(source: Found, lake: Found, columns: tuple[str, ...]) -> Iterator[Difference]:
+    """What differs between the rows of two sides, key by key."""
+    for key in sorted(source.keys() | lake.keys(), key=lambda k: tuple(part or "" for part in k)):
+        ours, theirs = source.get(key, Counter()), lake.get(key, Counter())
+        if ours == theirs:
+            continue
+        missing = [row for row, count in ours.items() if count > theirs.get(row, 0)]
+        surplus = [row for row, count in theirs.items() if count > ours.get(row, 0)]
+        left, right = next(iter(missing), None), next(iter(surplus), None)
+        if left is not None and right is not None:
+            names = tuple(n for n, a, b in zip(columns, left, right, strict=True) if a != b)
+            yield Difference(key, "differs", names, left, right)
+        elif left is not None:
+            yield Difference(key, "missing in the lake", columns, left, None)
+        elif right is not None:
+            yield Difference(key, "not in the source", columns, None, right)
 
 
 class _Sums:
@@ -81,31 +98,12 @@ class _Sums:
         return sum(self.buckets) % _MODULUS
 
 
-def _collect(rows: Iterable[Row], suspects: set[int]) -> dict[Texts, Counter[Texts]]:
-    found: dict[Texts, Counter[Texts]] = {}
+def _collect(rows: Iterable[Row], suspects: set[int]) -> Found:
+    found: Found = {}
     for key, values, count in rows:
         if _bucket(key) in suspects:
             found.setdefault(key, Counter())[values] += count
     return found
-
-
-def _differences(
-    source: dict[Texts, Counter[Texts]], lake: dict[Texts, Counter[Texts]], columns: tuple[str, ...]
-) -> Iterable[Difference]:
-    for key in sorted(source.keys() | lake.keys(), key=lambda k: tuple(part or "" for part in k)):
-        ours, theirs = source.get(key, Counter()), lake.get(key, Counter())
-        if ours == theirs:
-            continue
-        missing = [row for row, count in ours.items() if count > theirs.get(row, 0)]
-        surplus = [row for row, count in theirs.items() if count > ours.get(row, 0)]
-        left, right = next(iter(missing), None), next(iter(surplus), None)
-        if left is not None and right is not None:
-            names = tuple(n for n, a, b in zip(columns, left, right, strict=True) if a != b)
-            yield Difference(key, "differs", names, left, right)
-        elif left is not None:
-            yield Difference(key, "missing in the lake", columns, left, None)
-        elif right is not None:
-            yield Difference(key, "not in the source", columns, None, right)
 
 
 def _bucket(key: Texts) -> int:

@@ -1,118 +1,214 @@
-"""The check of whole databases: every captured table's source against its current table, or its change log.
+"""The check of whole databases: every captured table's source against its current table and its change log.
 
-Needs no Spark and writes nothing. The source should be at rest, and the lake caught up, while it runs; what is not
-compared (masked and computed columns, cells that CDC never delivered) is said, never passed over.
+It reads by a path of its own and writes nothing; only while something seems to differ it follows the source, so that
+changes made meanwhile are told from differences. A table's error is that table's result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import LakeTable, load_tables
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.write_task import masks_of
-from mssql_cdc.check.multiset import Comparison, compare
-from mssql_cdc.check.sides import Compared, current_rows, log_rows, source_rows, unknown_cells
-from mssql_cdc.errors import CheckDiffersError, NotCaughtUpError
-from mssql_cdc.lake.current import applied_batch
-from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.check.change_log import check_log
+from mssql_cdc.check.compared import Compared, Unknown, compared_of
+from mssql_cdc.check.keyless import compare_keyless
+from mssql_cdc.check.looked import Looked, look_at
+from mssql_cdc.check.repair import repair_table
+from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
+from mssql_cdc.check.settle import settle
+from mssql_cdc.check.story import story_of
+from mssql_cdc.check.table import Fetched, KeyedTable, first_look
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
+from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.registry import open_check_source
 
-SHOWN = 50
-
-
-@dataclass(frozen=True, slots=True)
-class TableCheck:
-    """What the check of one table found. `left_out` names columns that cannot be compared, with the reason."""
-
-    table: TableId
-    result: Comparison
-    left_out: tuple[str, ...] = ()
+Progress = Callable[[TableId, int, int], None]
+"""Which table is looked at, how many tables of its database are done, how many there are."""
 
 
 def check_databases(
-    databases: Sequence[Database], *, progress: Callable[[TableId, int, int], None]
-) -> Iterator[TableCheck]:
-    """Check every captured table of every database, one after the other.
+    databases: Sequence[Database], *, progress: Progress, repair: bool = False
+) -> Iterator[TableCheck | NotLookedAt]:
+    """Check every captured table of every database, one after the other; then name what was not looked at.
 
     Args:
         databases: what to check.
-        progress: is told before each table: which one, how many of its database are done, how many there are.
+        progress: is told before each table.
+        repair: read the rows that differ again, and check their tables once more.
 
     Raises:
-        NotCaughtUpError: nothing was captured yet, or not enough to compare.
+        NotCaughtUpError: nothing was captured yet.
     """
     for database in databases:
-        found = _tables(database)
-        for number, (member, schema) in enumerate(found):
-            progress(member.table, number, len(found))
-            yield check_table(database, member, schema)
+        with open_check_source(database.connector).check_session(database.catalog) as session:
+            looked = look_at(database, session)
+            wanted = _wanted(looked)
+            for number, member in enumerate(wanted):
+                progress(member.table, number, len(wanted))
+                found = check_table(looked, member)
+                yield _repaired(looked, member, found) if repair and found.differences else found
+            yield from _gone(looked)
+            yield _not_looked_at(looked)
 
 
-def raise_differences(checks: Sequence[TableCheck]) -> None:
-    """Raise when a table differs.
+def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableCheck:
+    """The result after the repair, from a look that knows nothing of the one before."""
+    try:
+        rows = repair_table(looked, member, found.differences)
+    except MssqlCdcError as error:
+        return replace(found, notes=(*found.notes, f"not repaired: {error}"))
+    again = look_at(looked.database, looked.session)
+    after = check_table(again, again.members[member.table])
+    return replace(after, repaired=rows, notes=(*after.notes, f"repaired: {rows} rows were read again"))
 
-    Raises:
-        CheckDiffersError: a table differs; the message names all that do.
-    """
-    different = [one.table.text for one in checks if not one.result.equal]
-    if different:
-        raise CheckDiffersError(f"{len(different)} tables differ: {', '.join(different)}")
+
+def check_table(looked: Looked, member: LakeTable) -> TableCheck:
+    """Check one table; an error of it is its result."""
+    status, reason = looked.statuses.get(member.table.text, ("equal", ""))
+    notes = [reason] if reason else []
+    notes += [f"not acknowledged: {gap.text}" for gap in looked.gaps.get(member.table.text, ())]
+    try:
+        found = _compare(looked, member)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a table is its result
+        return _failed(member.table, status, notes, error)
+    state = status if status != "equal" else "differs" if found.differs else "equal"
+    return TableCheck(
+        table=member.table,
+        status=state,
+        source_rows=found.source_rows,
+        lake_rows=found.lake_rows,
+        checksum=found.checksum,
+        differences=found.differences,
+        log=found.log,
+        left_out=found.left_out,
+        notes=(*notes, *found.notes),
+        fetched=found.fetched,
+    )
 
 
-def _tables(database: Database) -> list[tuple[LakeTable, TableSchema]]:
-    """Every captured table of the database but the signal table, whose rows no snapshot reads (SNP-27)."""
-    offsets = load_offsets(database.layout, database.storage)
-    history = load_history(database.layout, database.storage)
-    with database.session() as session:
-        members = load_tables(database, session.tables(), offsets, history)
-    if not any(offsets.entry(table.text) for table in members):
+def _failed(table: TableId, status: Status, notes: Sequence[str], error: Exception) -> TableCheck:
+    """The result of a table that could not be compared; a defect's message may hold values of rows, and stays out."""
+    known = error if isinstance(error, MssqlCdcError) else TaskError(f"{type(error).__name__}, a defect")
+    if known is not error:
+        known.__cause__ = error
+    state: Status = "not caught up" if isinstance(error, NotCaughtUpError) else "error"
+    return TableCheck(table=table, status=status if status != "equal" else state, notes=tuple(notes), error=known)
+
+
+def _compare(looked: Looked, member: LakeTable) -> TableCheck:
+    database, recorded = looked.database, looked.recorded(member)
+    masked = masks_of(database.connector, recorded)
+    structure = looked.structures[member.captured.object_id]
+    pinned = pin_current(member.home, recorded, spark=database.spark, storage=database.storage)
+    stored = pinned.columns if pinned is not None and recorded.key_columns else {c.name for c in recorded.columns}
+    compared = compared_of(structure, recorded, connector=database.connector, masked=masked, stored=stored)
+    if not recorded.key_columns:
+        return _keyless(looked, member, compared, stale=pinned is not None)
+    if pinned is None:
         raise NotCaughtUpError(
-            f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
-            "run mssql-cdc run --until-caught-up"
+            f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
         )
-    is_signal_table = database.connector.filters.tables.is_signal_table
-    return [
-        (member, history.newest(table) or member.captured.newest.schema)
-        for table, member in members.items()
-        if not is_signal_table(table.catalog or "", table.schema, table.name)
-    ]
+    _require_settled(looked, member)
+    table = KeyedTable(looked.session, compared, recorded, pinned)
+    look = first_look(table)
+    differences, log = look.result.differences, ()
+    if member.table.text not in looked.statuses:
+        epoch, storage = looked.offsets.epoch, database.storage
+        if compared.keyed:
+            differences = settle(table, look, fence=looked.fence, home=member.home, epoch=epoch, storage=storage)
+        story = story_of(recorded, offsets=looked.offsets, history=looked.history, plans=looked.plans, hidden=masked)
+        log = check_log(member.home.changes, pinned, story, storage)
+    return TableCheck(
+        table=member.table,
+        status="equal",
+        source_rows=look.result.source_rows,
+        lake_rows=look.result.lake_rows,
+        checksum=f"{look.result.source_sum:032x}",
+        differences=differences,
+        log=log,
+        left_out=(*compared.left_out, *_unavailable(look.unknown)),
+        notes=(*compared.structure, *_unproven(compared, recorded)),
+        fetched=table.fetched.rows,
+    )
 
 
-def check_table(database: Database, member: LakeTable, schema: TableSchema) -> TableCheck:
-    """Check one table.
+def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bool) -> TableCheck:
+    fetched = Fetched()
+    result = compare_keyless(
+        looked.session,
+        compared,
+        fence=looked.fence,
+        home=member.home,
+        epoch=looked.offsets.epoch,
+        storage=looked.database.storage,
+        fetched=fetched,
+    )
+    frozen = ("current table: the table has no key any more, so that its rows stay as they were; remove the folder",)
+    return TableCheck(
+        table=member.table,
+        status="equal",
+        source_rows=result.source_rows,
+        lake_rows=result.lake_rows,
+        checksum=f"{result.source_sum:032x}",
+        differences=result.differences,
+        log=frozen if stale else (),
+        left_out=compared.left_out,
+        notes=compared.structure,
+        fetched=fetched.rows,
+    )
 
-    Raises:
-        NotCaughtUpError: the lake has no table to compare with yet.
-    """
-    masked = masks_of(database.connector, schema)
-    compared = Compared.of(schema, masked)
-    left_out = [f"{name} (masked)" for name in masked]
-    left_out += [f"{column.name} (computed)" for column in schema.value_columns if column.computed]
-    with control(database.connector.connection, database.catalog) as opened:
-        if not schema.key_columns:
-            result = compare(
-                lambda: source_rows(opened, compared),
-                lambda: log_rows(member.home.changes, compared, database.storage),
-                compared.names,
-                most=SHOWN,
-            )
-            return TableCheck(member.table, result, tuple(left_out))
-        if applied_batch(member.home, schema, database.storage) is None:
-            raise NotCaughtUpError(
-                f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
-            )
-        unknown = unknown_cells(member.home.current, compared, database.storage)
-        if unknown:
-            names = sorted({name for cells in unknown.values() for name in cells})
-            left_out.append(f"cells of {', '.join(names)} in {len(unknown)} rows (never delivered by CDC)")
-        result = compare(
-            lambda: source_rows(opened, compared, unknown),
-            lambda: current_rows(member.home.current, compared, unknown, database.storage),
-            compared.names,
-            most=SHOWN,
+
+def _require_settled(looked: Looked, member: LakeTable) -> None:
+    entry = looked.offsets.entry(member.table.text)
+    if entry is not None and (entry.status == "snapshot" or member.table.text in looked.offsets.closed_tables):
+        raise NotCaughtUpError(
+            f"Not caught up yet: a snapshot of {member.table} has not ended; run mssql-cdc run --until-caught-up"
         )
-    return TableCheck(member.table, result, tuple(left_out))
+
+
+def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
+    if compared.keyed:
+        return ()
+    key = ", ".join(recorded.key_columns)
+    return [f"the key ({key}) is not compared: changes made meanwhile count as differences"]
+
+
+def _unavailable(unknown: Unknown) -> Sequence[str]:
+    names = sorted({name for cells in unknown.values() for name in cells})
+    return [f"cells of {', '.join(names)} in {len(unknown)} rows (never delivered by CDC)"] if names else []
+
+
+def _wanted(looked: Looked) -> list[LakeTable]:
+    """Every captured table but the signal table, whose rows no snapshot reads (SNP-27)."""
+    is_signal_table = looked.database.connector.filters.tables.is_signal_table
+    return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
+
+
+def _signal_tables(looked: Looked) -> Iterator[str]:
+    compared = {member.table for member in _wanted(looked)}
+    for table in looked.members:
+        if table not in compared:
+            yield f"not compared: {table}, the signal table, whose rows no snapshot reads"
+
+
+def _gone(looked: Looked) -> Iterator[TableCheck]:
+    """The tables that the lake has and the source does not show: dropped, hidden, or without CDC."""
+    for name, (status, reason) in looked.statuses.items():
+        versions = looked.history.versions.get(name)
+        if status == "gone" and versions:
+            yield TableCheck(table=versions[-1].table_id, status="gone", notes=(reason,))
+
+
+def _not_looked_at(looked: Looked) -> NotLookedAt:
+    members = {member.captured.object_id for member in looked.members.values()}
+    others = [one for one in looked.structures.values() if one.object_id not in members]
+    return NotLookedAt(
+        looked.database.catalog,
+        tuple(sorted(one.table_id for one in others if not one.captured)),
+        tuple(sorted(one.table_id for one in others if one.captured)),
+        (*looked.notes, *_signal_tables(looked)),
+    )

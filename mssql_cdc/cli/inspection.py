@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,11 @@ from mssql_cdc.cli.output import Output
 
 if TYPE_CHECKING:
     from mssql_cdc.check.multiset import Difference
-    from mssql_cdc.check.run import TableCheck
+    from mssql_cdc.check.result import NotLookedAt, TableCheck
+    from mssql_cdc.schema import TableId
+
+SHOWN = 50
+"""Differences and names of tables that are shown; `--json` has them all."""
 
 
 @click.command(epilog=epilog("mssql-cdc discover --config connectors/shop.json"))
@@ -39,48 +44,80 @@ def discover(output: Output, *, config: Path) -> None:
 @click.command(
     epilog=epilog(
         "mssql-cdc check --config connectors/shop.json",
-        "mssql-cdc check --config connectors/shop.json --warehouse lake",
+        "mssql-cdc check --config connectors/shop.json --json",
+        "mssql-cdc check --config connectors/shop.json --repair",
     )
 )
 @config_option
 @warehouse_option
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON, with every difference.")
+@click.option("--repair", is_flag=True, help="Read the rows that differ again, then check their tables once more.")
 @debug_option
 @click.pass_obj
-def check(output: Output, *, config: Path, warehouse: str | None) -> None:
-    """Compare source and lake cell by cell.
+def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool, repair: bool) -> None:
+    """Prove that source and lake hold the same.
 
-    Reads both by a path of its own. Nothing should write to the source meanwhile: rows that change in between are
-    reported as different.
+    Compares every cell of every captured table, and every change log, by a path of its own. The source may change
+    meanwhile: rows that seem to differ are read again behind a fence in its log.
     """
-    from mssql_cdc.check.run import check_databases, raise_differences
+    from mssql_cdc.check.result import TableCheck, raise_findings
+    from mssql_cdc.check.run import check_databases
+    from mssql_cdc.errors import MssqlCdcError
     from mssql_cdc.run.execute import refresh_current
     from mssql_cdc.run.start import look
 
     done: list[TableCheck] = []
+    others: list[NotLookedAt] = []
     with opened(output, config, warehouse) as databases:
         for database in databases:
             look(database)
-            for error in refresh_current(database).errors.values():
-                raise error
+            try:
+                for table, error in refresh_current(database).errors.items():
+                    output.line(f"{table}: the merge into the current table failed: {error}")
+            except MssqlCdcError as error:
+                if error.retriable:
+                    raise
+                output.line(f"{database.catalog}: the current tables could not be updated: {error}")
         try:
             with output.progress() as show:
-                for found in check_databases(databases, progress=lambda t, n, of: show(f"checking {t}", n, of)):
-                    done.append(found)  # noqa: PERF402 - what was done before an error is shown
+
+                def tell(table: TableId, number: int, of: int) -> None:
+                    show(f"checking {table}", number, of)
+
+                for found in check_databases(databases, progress=tell, repair=repair):
+                    if isinstance(found, TableCheck):
+                        done.append(found)
+                    else:
+                        others.append(found)
         finally:
-            _show_checks(output, done)
-    raise_differences(done)
+            _show(output, done, others, as_json=as_json)
+    raise_findings(done)
 
 
-def _show_checks(output: Output, done: list[TableCheck]) -> None:
-    if not done:
+def _show(output: Output, done: list[TableCheck], others: list[NotLookedAt], *, as_json: bool) -> None:
+    if as_json:
+        output.result(json.dumps(_facts(done, others), indent=2, ensure_ascii=False))
         return
+    if done:
+        _show_table(output, done)
+    for one in done:
+        _show_findings(output, one)
+    for other in others:
+        for what, tables in (("not captured", other.not_captured), ("left out by the filters", other.excluded)):
+            if tables:
+                output.result(f"{what}: {_listed([table.text for table in tables])}")
+        for note in other.notes:
+            output.result(note)
+
+
+def _show_table(output: Output, done: list[TableCheck]) -> None:
     rows = [
         (
             one.table.text,
-            "equal" if one.result.equal else "DIFFERS",
-            str(one.result.source_rows),
-            str(one.result.lake_rows),
-            f"{one.result.source_sum:032x}",
+            "DIFFERS" if one.differs else one.status,
+            "–" if one.source_rows is None else str(one.source_rows),
+            "–" if one.lake_rows is None else str(one.lake_rows),
+            one.checksum,
             ", ".join(one.left_out),
         )
         for one in done
@@ -88,14 +125,51 @@ def _show_checks(output: Output, done: list[TableCheck]) -> None:
     columns = ("table", "result", "source rows", "lake rows", "checksum", "not compared")
     shown = len(columns) if any(one.left_out for one in done) else len(columns) - 1
     output.table(columns[:shown], [row[:shown] for row in rows], right=("source rows", "lake rows"))
-    for one in done:
-        if one.result.differences:
-            output.result(f"\n{one.table}:")
-        for difference in one.result.differences:
-            output.result(f"  {_text(difference)}")
+
+
+def _show_findings(output: Output, one: TableCheck) -> None:
+    lines = [*one.notes, *([str(one.error)] if one.error else []), *one.log]
+    lines += [_text(difference) for difference in one.differences[:SHOWN]]
+    if len(one.differences) > SHOWN:
+        lines.append(f"and {len(one.differences) - SHOWN} more")
+    if lines:
+        output.result(f"\n{one.table}:")
+    for line in lines:
+        output.result(f"  {line}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _text(difference: Difference) -> str:
     key = ", ".join(str(part) for part in difference.key) or "(no key)"
     where = f" in {', '.join(difference.columns)}" if difference.kind == "differs" else ""
     return f"key {key}: {difference.kind}{where}"
+
+
+def _facts(done: list[TableCheck], others: list[NotLookedAt]) -> dict[str, object]:
+    return {
+        "tables": [
+            {
+                "table": one.table.text,
+                "result": "differs" if one.differs else one.status,
+                "status": one.status,
+                "source_rows": one.source_rows,
+                "lake_rows": one.lake_rows,
+                "checksum": one.checksum,
+                "fetched_rows": one.fetched,
+                "repaired_rows": one.repaired,
+                "not_compared": list(one.left_out),
+                "notes": list(one.notes),
+                "change_log": list(one.log),
+                "differences": [_text(difference) for difference in one.differences],
+                "error": str(one.error) if one.error else None,
+            }
+            for one in done
+        ],
+        "not_captured": [table.text for other in others for table in other.not_captured],
+        "left_out_by_filters": [table.text for other in others for table in other.excluded],
+        "notes": [note for other in others for note in other.notes],
+    }

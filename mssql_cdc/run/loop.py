@@ -41,9 +41,12 @@ LOOK_AGAIN = timedelta(seconds=60)
 class Follower:
     """One followed database: the planner's cursor and the result of the last step.
 
-    `snapshots`: take snapshots too; otherwise another run takes them. `merge`: also update current tables. `failure` is
-    the last attempt's error if waiting may end it, `broken` if an operator has to act. `ready`: `preflight` has found no
-    fault.
+    Attributes:
+        snapshots: Take snapshots too; otherwise another run takes them.
+        merge: Also update current tables.
+        failure: The last attempt's error if waiting may end it.
+        broken: The last attempt's error if an operator has to act.
+        ready: `preflight` has found no fault.
     """
 
     database: Database

@@ -16,7 +16,20 @@ import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
+from mssql_cdc.source.values import (
+    Absence,
+    Buckets,
+    CapturedTable,
+    CaptureInstance,
+    Checksum,
+    Chunk,
+    LogMark,
+    SourceTable,
+    Standing,
+    Texts,
+    Volume,
+    Witness,
+)
 
 Parts = Sequence[tuple[CaptureInstance, LsnRange]]
 
@@ -177,6 +190,45 @@ class SourceSession(Protocol):
 
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Run a statement of the user's, such as `heartbeat.action.query`."""
+        ...
+
+
+class CheckSession(Protocol):
+    """A connection to one database for a check, which shares no reader with capture.
+
+    `schema` is always the source's own structure, cut down to the columns that are compared.
+    """
+
+    def tables(self) -> Sequence[SourceTable]:
+        """Every table of the database that the login sees, captured or not."""
+        ...
+
+    def ranges(self, schema: TableSchema, rows: int) -> Sequence[Chunk]:
+        """Key ranges of about so many rows; together they cover every key."""
+        ...
+
+    def rows(self, schema: TableSchema, *, buckets: Buckets | None = None) -> Iterator[Texts]:
+        """The rows as canonical texts (`canonical`); with `buckets` only those whose key's hash falls into one."""
+        ...
+
+    def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> Mapping[int, Checksum] | None:
+        """The checksum of each bucket in a key range; None when the lake cannot make the same of these columns."""
+        ...
+
+    def keyed(self, schema: TableSchema, keys: Sequence[Texts], *, number: int = 0) -> Chunk:
+        """The chunk that holds the rows with these keys, given by their canonical texts."""
+        ...
+
+    def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> AbstractContextManager[Iterator[Texts]]:
+        """The rows with these keys (None: all), which nobody can change or add until the block ends."""
+        ...
+
+
+class CheckSource(Protocol):
+    """What `check` needs of a kind of source, beside what capture needs."""
+
+    def check_session(self, catalog: str) -> AbstractContextManager[CheckSession]:
+        """A session for a check of one database."""
         ...
 
 

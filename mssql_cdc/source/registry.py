@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.model import SQL_SERVER
-from mssql_cdc.source.protocol import Source
+from mssql_cdc.source.protocol import CheckSource, Source
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 
-_SOURCES: Mapping[str, Callable[[Connector], Source]] = {SQL_SERVER: SqlServerSource}
+
+class _CheckedSource(Source, CheckSource, Protocol):
+    """What every kind of source is."""
+
+
+_SOURCES: Mapping[str, Callable[[Connector], _CheckedSource]] = {SQL_SERVER: SqlServerSource}
 
 
 def open_source(connector: Connector) -> Source:
     """The source that the connector reads; no connection is made."""
+    return _SOURCES[connector.connector_class](connector)
+
+
+def open_check_source(connector: Connector) -> CheckSource:
+    """The same source for a check."""
     return _SOURCES[connector.connector_class](connector)

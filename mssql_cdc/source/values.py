@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema
 
 Bound = tuple[str | None, ...]
 """The key of a row, one text per key column; the source that wrote the texts reads them back."""
+Texts = tuple[str | None, ...]
+"""Canonical texts of some columns of a row (`canonical`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,51 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The rows with `lower < key <= upper`; None: no bound. A table without a key has one chunk, unbounded."""
+    """The rows with `lower < key <= upper`; None: no bound. A table without a key has one chunk, unbounded.
+
+    `keys`: only the rows with these keys.
+    """
 
     number: int
     lower: Bound | None = None
     upper: Bound | None = None
+    keys: tuple[Bound, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table as the source itself describes it, captured or not.
+
+    Attributes:
+        table_id: its name.
+        object_id: identifies it across renames.
+        columns: all of its columns.
+        captured: the captured columns of each of its instances; empty when it is not captured.
+        unique: the columns of each of its unique keys.
+    """
+
+    table_id: TableId
+    object_id: int
+    columns: tuple[Column, ...]
+    captured: tuple[frozenset[str], ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Some of the `count` buckets that the hashes of keys fall into."""
+
+    count: int
+    numbers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """Rows, and the sums of two 8-byte lanes of their SHA-256; sums of parts add up."""
+
+    rows: int = 0
+    low: int = 0
+    high: int = 0
+
+    def __add__(self, other: Checksum) -> Checksum:
+        return Checksum(self.rows + other.rows, self.low + other.low, self.high + other.high)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 from mssql_cdc.check import canonical
-from mssql_cdc.check.sides import _python
+from mssql_cdc.check.sides import python_values
 from mssql_cdc.config.masks import MaskKind, MaskRule
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.record_settings import BinaryHandling, DecimalHandling, RecordSettings, TimePrecision
@@ -29,6 +29,7 @@ from mssql_cdc.records.converters import converter
 from mssql_cdc.records.defaults import value_of_null
 from mssql_cdc.records.schema_changes import table_structure
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema, TypeRow
+from mssql_cdc.source.sqlserver import check_texts
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value
 from mssql_cdc.source.sqlserver.columns import RowPlan, fetch
@@ -209,9 +210,9 @@ def test_every_type_has_one_canonical_text_on_both_sides(kind: SqlServerType) ->
     sent = sample.sent
     if isinstance(sample.stored, Decimal):
         sent = f"{sample.stored.quantize(Decimal(1).scaleb(-arrow_scale(kind))):f}"
-    stored, null = _python(values_of(kind))
-    assert "{c}" in canonical.canon(kind).select
-    assert canonical.lake_text(column, stored, sample.exact) == canonical.source_text(column, sent)
+    stored, null = python_values(values_of(kind))
+    assert "{c}" in check_texts.canon(Column("c", kind)).select
+    assert canonical.lake_text(column, stored, sample.exact) == check_texts.source_text(column, sent)
     assert canonical.lake_text(column, null, None) is None
 
 
@@ -225,7 +226,7 @@ VIEWS: list[Callable[[SqlServerType], Any]] = [
     lambda kind: table_structure(TableSchema(TABLE, (Column("c", kind),))),
     lambda kind: converter(Column("c", kind), connector_with({}).records),
     lambda kind: value_of_null(Column("c", kind), connector_with({}).records),
-    canonical.canon,
+    lambda kind: check_texts.canon(Column("c", kind)),
 ]
 
 

@@ -8,7 +8,7 @@ travels as one ASCII text per key column, made by the server and given back to i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mssql_cdc.errors import SchemaError
@@ -37,6 +37,8 @@ def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     `a = 7 AND b <= 2`. One condition with OR in it would read every row of the first and the last `a`.
     """
     lower, upper = chunk.lower, chunk.upper
+    if chunk.keys is not None:
+        return [_of_keys(chunk.keys, piece, keys) for piece in pieces(replace(chunk, keys=None), keys)]
     if lower is None and upper is None:
         return [Piece("")]
     same = _common(lower, upper)
@@ -67,6 +69,17 @@ def predicate(chunk: Chunk, keys: Sequence[Column]) -> tuple[str, list[str]]:
         return "", []
     sql = " OR ".join(f"({piece.sql})" for piece in found) or "1 = 0"
     return f"({sql})", [value for piece in found for value in piece.parameters]
+
+
+def _of_keys(wanted: Sequence[Bound], piece: Piece, keys: Sequence[Column]) -> Piece:
+    """The rows of a piece that have one of these keys: a seek for each."""
+    listed = "(" + (" OR ".join(_is_key(keys, bound) for bound in wanted) or "1 = 0") + ")"
+    values = tuple(value for bound in wanted for value in bound if value is not None)
+    return Piece(f"({piece.sql}) AND {listed}" if piece.sql else listed, (*piece.parameters, *values))
+
+
+def _is_key(columns: Sequence[Column], bound: Bound) -> str:
+    return "(" + " AND ".join(map(_equal, columns, bound)) + ")"
 
 
 def table_name(schema: TableSchema) -> str:

@@ -16,6 +16,7 @@ from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volum
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import captured_names, captured_tables, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
+from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
@@ -33,6 +34,12 @@ class SqlServerSource:
         """A session on one database (autocommit; every statement stands alone)."""
         with control(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector)
+
+    @contextmanager
+    def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
+        """A session for a check (`check_session`)."""
+        with control(self.connector.connection, catalog) as opened:
+            yield SqlServerCheckSession(opened, self.connector.connection)
 
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None

@@ -11,12 +11,13 @@ import inspect
 import io
 import re
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -250,10 +251,9 @@ def beaten(connector: Connector) -> Any:
 
 
 def bound(connector: Connector) -> Any:
-    recorder = Recorder()
-    with suppress(TypeError, ValueError):  # What the recorder answers is no LSN; it has seen enough.
-        SqlServerSession(recorder, connector).measure([PART], lsn(9))  # type: ignore[arg-type]
-    return recorder.seen
+    with patch("mssql_cdc.source.sqlserver.volume.measure") as measure:
+        SqlServerSession(Recorder(), connector).measure([PART], lsn(9))  # type: ignore[arg-type]
+    return measure.call_args.args[2]
 
 
 def agent_asked(connector: Connector) -> Any:

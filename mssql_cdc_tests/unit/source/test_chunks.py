@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value, pieces, predicate
+from mssql_cdc.source.sqlserver.chunks import Piece, bound_expression, bound_value, pieces, predicate
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import INT
 
@@ -138,3 +138,14 @@ def test_a_bound_becomes_a_value_of_the_declared_type_and_collation(kind: SqlSer
 def test_a_key_type_that_cannot_bound_a_chunk_is_an_error() -> None:
     with pytest.raises(SchemaError, match="cannot bound a chunk"):
         bound_expression(Column("v", SqlServerType("sql_variant")))
+
+
+def test_a_chunk_of_some_keys_has_exactly_their_rows():
+    keys = (Column("a", SqlServerType("int")), Column("b", SqlServerType("int")))
+    sql = "(([a] = CAST(? AS int) AND [b] = CAST(? AS int)) OR ([a] = CAST(? AS int) AND [b] IS NULL))"
+    assert pieces(Chunk(0, keys=(("1", "2"), ("3", None))), keys) == [Piece(sql, ("1", "2", "3"))]
+    assert pieces(Chunk(0, keys=()), keys) == [Piece("(1 = 0)")]
+    assert pieces(Chunk(0, upper=("5", "6"), keys=(("1", "2"),)), keys) == [
+        Piece(f"({bounds.sql}) AND (([a] = CAST(? AS int) AND [b] = CAST(? AS int)))", (*bounds.parameters, "1", "2"))
+        for bounds in pieces(Chunk(0, upper=("5", "6")), keys)
+    ]

@@ -1,0 +1,247 @@
+"""Is the change log of a table with a key one story, and does it end in the current table?
+
+From the last whole snapshot on, per key in order of position: no position twice; the `before` of an update or a delete
+is the `after` that precedes it; nothing changes that was not there, nothing is created twice; the last row of each key
+is the current table's. Together these say that after minus before adds up to the table. Values are compared as Arrow
+has them, without `_exact`, whose texts the comparison with the source covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.check.partitions import PART_ROWS, load, partitioned
+from mssql_cdc.lake.pinned import PinnedTable
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.schema import TableSchema, current_names
+
+SHOWN = 5
+"""Keys that a finding names."""
+_COLUMNS = ("_pos", "_key", "_schema", "op", "before", "after", "_snapshot", "_unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a change log is to tell.
+
+    Attributes:
+        versions: every structure of the table, oldest first.
+        columns: the columns that are compared.
+        low: positions below belong to the time before the last whole snapshot.
+        judged: behind this position every change must fit what precedes it. Up to it a snapshot was being read, whose
+            rows may be newer than their positions.
+        whole: whether a whole snapshot was ever taken, so that every row has been seen.
+    """
+
+    versions: Sequence[TableSchema]
+    columns: Sequence[str]
+    low: str = ""
+    judged: str = ""
+    whole: bool = True
+
+
+@dataclass
+class Findings:
+    """What was found, each with its number of keys and the first of them."""
+
+    keys: dict[str, list[str]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, what: str, keys: Iterable[str | None]) -> None:
+        """Add keys to a finding."""
+        for key in keys:
+            self.counts[what] = self.counts.get(what, 0) + 1
+            shown = self.keys.setdefault(what, [])
+            if len(shown) < SHOWN:
+                shown.append(str(key))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line each."""
+        return tuple(
+            f"change log: {what} ({self.counts[what]} rows, _key {', '.join(keys)})" for what, keys in self.keys.items()
+        )
+
+
+def check_log(uri: str, pinned: PinnedTable, story: Story, storage: Storage) -> tuple[str, ...]:
+    """What is wrong with a change log up to the commit that the current table stands at, a line each.
+
+    Args:
+        uri: the change log.
+        pinned: the current table that it is to end in.
+        story: what it is to tell.
+        storage: how to reach it.
+    """
+    found = Findings()
+    total = 0
+    for batch in _rows(uri, pinned, story, storage, ["_pos"]):
+        total += batch.num_rows
+    parts = 1 + max(total, pinned.rows) // PART_ROWS
+    logs = _rows(uri, pinned, story, storage, _COLUMNS)
+    first = next(logs, None)
+    if first is None:
+        return ()
+    stored = current_names(story.versions[-1])
+    names = [name for name in story.columns if stored[name] in pinned.columns]
+    current = pa.schema([pinned.schema.field(name) for name in ("_key", *(stored[name] for name in names))])
+    sides = [(first.schema, _chain(first, logs)), (current, pinned.read())]
+    with partitioned(sides, parts) as files:
+        for log_file, current_file in files:
+            log = load(log_file)
+            order = pc.sort_indices(log, sort_keys=[("_key", "ascending"), ("_pos", "ascending")])
+            part = _Part(log.take(order).combine_chunks(), story)
+            part.judge(found)
+            part.compare_with(load(current_file), {name: stored[name] for name in names}, found)
+    return found.lines
+
+
+def _rows(
+    uri: str, pinned: PinnedTable, story: Story, storage: Storage, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    for batch in scan(uri, batches=BatchSlice(0, pinned.batch), columns=list(columns), storage=storage):
+        kept = batch.filter(pc.greater_equal(batch.column("_pos"), story.low)) if story.low else batch
+        if kept.num_rows:
+            yield kept
+
+
+def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+class _Part:
+    """The rows of some keys, sorted by key and position."""
+
+    def __init__(self, log: pa.Table, story: Story) -> None:
+        self._log, self._story, self._rows = log, story, log.num_rows
+        self._keys = log.column("_key").to_numpy()
+        self._ops = log.column("op").to_numpy()
+        self._positions = log.column("_pos").to_numpy()
+        self._versions = log.column("_schema").to_numpy()
+        self._same = np.zeros(self._rows, bool)
+        self._same[1:] = self._keys[1:] == self._keys[:-1]
+        self._unavailable = _named(log.column("_unavailable"))
+
+    def judge(self, found: Findings) -> None:
+        """Each row against the one before it."""
+        if not self._rows:
+            return
+        previous = np.concatenate([[""], self._ops[:-1]])
+        late = self._positions > self._story.judged
+        alive = self._same & (previous != "d")
+        # A sweep's deletes are made of the current table's rows, which may have been wrong.
+        made = np.array(
+            [bool(mark) and mark.startswith("sweep:") for mark in self._log.column("_snapshot").to_pylist()]
+        )
+        changes = ((self._ops == "u") | (self._ops == "d")) & ~made
+        double = np.zeros(self._rows, bool)
+        double[1:] = self._same[1:] & (self._positions[1:] == self._positions[:-1])
+        found.add("the same position twice", self._keys[double])
+        fits = ~double & (late | (previous != "r"))
+        found.add("created although it was there", self._keys[(self._ops == "c") & alive & fits])
+        found.add("changed although it was deleted", self._keys[changes & self._same & (previous == "d") & late])
+        if self._story.whole:
+            found.add("changed although it was never there", self._keys[changes & ~self._same & late])
+        linked = np.flatnonzero(changes & alive & fits)
+        broken = self._broken(linked)
+        found.add("the value before is not the value that precedes it", self._keys[linked[broken]])
+
+    def _broken(self, rows: np.ndarray) -> np.ndarray:
+        """Which of these rows have a `before` that is not the row above's `after`."""
+        broken = np.zeros(len(rows), bool)
+        if not len(rows):
+            return broken
+        before, after = self._image("before"), self._image("after")
+        for name in self._story.columns:
+            if before.type.get_field_index(name) < 0:
+                continue
+            known = self._in_version(name, rows) & self._in_version(name, rows - 1)
+            known &= ~self._lacks(name, rows, image="before") & ~self._lacks(name, rows - 1, image="after")
+            if known.any():
+                ours = pc.struct_field(before, [name]).take(pa.array(rows))
+                theirs = pc.struct_field(after, [name]).take(pa.array(rows - 1))
+                broken |= known & _differ(ours, theirs)
+        return broken
+
+    def compare_with(self, current: pa.Table, names: Mapping[str, str], found: Findings) -> None:
+        """The last row of each key against the current table."""
+        last = np.ones(self._rows, bool)
+        last[:-1] = ~self._same[1:]
+        ends = np.flatnonzero(last & (self._ops != "d"))
+        keys = current.column("_key").to_numpy()
+        place = {key: number for number, key in enumerate(keys)}
+        there = np.array([place.get(key, -1) for key in self._keys[ends]], np.int64)
+        found.add("ends in a row that the current table lacks", self._keys[ends[there < 0]])
+        expected = set(self._keys[ends])
+        if self._story.whole:
+            found.add("ends without a row that the current table has", [k for k in keys if k not in expected])
+        ends, there = ends[there >= 0], there[there >= 0]
+        if not len(ends):
+            return
+        after = self._image("after")
+        wrong = np.zeros(len(ends), bool)
+        for name, stored in names.items():
+            if after.type.get_field_index(name) < 0:
+                continue
+            known = self._in_version(name, ends) & ~self._lacks(name, ends, image="after")
+            if known.any():
+                ours = pc.struct_field(after, [name]).take(pa.array(ends))
+                theirs = current.column(stored).combine_chunks().take(pa.array(there))
+                wrong |= known & _differ(ours, theirs)
+        found.add("ends in other values than the current table has", self._keys[ends[wrong]])
+
+    def _image(self, name: str) -> pa.StructArray:
+        chunks = self._log.column(name).chunks
+        return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+    def _in_version(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Whether the structure that the row was written under has the column."""
+        having = [s.version for s in self._story.versions if name in {column.name for column in s.value_columns}]
+        return np.isin(self._versions[rows], having)
+
+    def _lacks(self, name: str, rows: np.ndarray, *, image: str) -> np.ndarray:
+        """Whether CDC did not deliver the column in this image of the row.
+
+        An update says `before.c` of its before image and `c` of the other; a delete says `c` of the only one.
+        """
+        named = self._unavailable.get(name, _NONE)
+        if image == "after":
+            return np.isin(rows, named)
+        of_before = np.isin(rows, self._unavailable.get(f"before.{name}", _NONE))
+        return of_before | (np.isin(rows, named) & (self._ops[rows] == "d"))
+
+
+_NONE = np.array([], np.int64)
+
+
+def _named(lists: pa.ChunkedArray) -> Mapping[str, np.ndarray]:
+    """The rows that name each column."""
+    chunks = lists.chunks
+    whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else None
+    if whole is None or not len(whole.flatten()):
+        return {}
+    names = whole.flatten().to_numpy(zero_copy_only=False)
+    owners = whole.value_parent_indices().to_numpy()
+    return {name: owners[names == name] for name in np.unique(names)}
+
+
+def _differ(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
+    if theirs.type != ours.type:
+        theirs = theirs.cast(ours.type)
+    if pa.types.is_floating(ours.type):
+        bits = pa.int64() if ours.type == pa.float64() else pa.int32()
+        ours, theirs = ours.view(bits), theirs.view(bits)
+    unequal = pc.fill_null(pc.not_equal(ours, theirs), fill_value=False)
+    one_null = pc.not_equal(ours.is_null(), theirs.is_null())
+    return pc.or_(unequal, one_null).to_numpy(zero_copy_only=False)
+
+
+def compared_columns(versions: Sequence[TableSchema], hidden: Collection[str]) -> list[str]:
+    """The columns that the newest structure stores and whose images are comparable: neither computed nor masked."""
+    return [column.name for column in versions[-1].value_columns if not column.computed and column.name not in hidden]

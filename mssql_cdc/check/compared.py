@@ -1,0 +1,134 @@
+"""Which columns of a table a check compares, and the name and the reason of each one that it does not.
+
+The structure comes from the source's own catalog; what the lake has recorded of it is held against it, and what does
+not fit is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mssql_cdc.config import Connector
+from mssql_cdc.schema import Column, TableSchema
+from mssql_cdc.source.values import SourceTable, Texts
+
+Unknown = Mapping[Texts, frozenset[str]]
+"""Keys whose rows have cells that CDC never delivered, and the columns of those cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared of a table.
+
+    Attributes:
+        schema: the source's structure, cut down to the compared columns; its key is the lake's.
+        left_out: the columns that are not compared, with the reason.
+        structure: what the lake has recorded of the structure and the source does not have so.
+        keyed: whether every column of the key is compared, so that rows can be told apart by it.
+    """
+
+    schema: TableSchema
+    left_out: tuple[str, ...] = ()
+    structure: tuple[str, ...] = ()
+    keyed: bool = True
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The compared columns."""
+        return self.schema.columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(column.name for column in self.columns)
+
+    def key(self, texts: Texts) -> Texts:
+        """The key's texts of a row; none of a table whose rows are not told apart."""
+        if not self.keyed:
+            return ()
+        named = dict(zip(self.names, texts, strict=True))
+        return tuple(named[name] for name in self.schema.key_columns)
+
+    def known(self, texts: Texts, key: Texts, unknown: Unknown) -> Texts:
+        """The row's texts without the cells that CDC never delivered."""
+        blank = unknown.get(key)
+        if not blank:
+            return texts
+        return tuple(None if name in blank else text for name, text in zip(self.names, texts, strict=True))
+
+
+def compared_of(
+    table: SourceTable, lake: TableSchema, *, connector: Connector, masked: Collection[str], stored: Collection[str]
+) -> Compared:
+    """What is compared of a table.
+
+    Args:
+        table: the table as the source describes it.
+        lake: the newest structure that the lake has recorded.
+        connector: its filters leave columns out.
+        masked: columns with a mask.
+        stored: the columns that the lake's table has.
+    """
+    recorded = {column.name: column for column in lake.columns}
+    captured = table.captured[-1] if len(table.captured) == 1 else frozenset[str]().union(*table.captured)
+    columns: list[Column] = []
+    left_out: list[str] = []
+    structure: list[str] = []
+    for column in table.columns:
+        reason = _reason(column, recorded.get(column.name), captured, connector, table, masked, stored)
+        if reason:
+            left_out.append(f"{column.name} ({reason})")
+        else:
+            columns.append(column)
+        known = recorded.get(column.name)
+        if known is not None and _declared(known) != _declared(column):
+            structure.append(f"{column.name}: {_declared(known)} in the lake, {_declared(column)} at the source")
+    present = {column.name for column in table.columns}
+    left_out += [f"{c.name} (no longer at the source)" for c in lake.value_columns if c.name not in present]
+    structure += _key_differences(table, lake)
+    names = {column.name for column in columns}
+    keyed = bool(lake.key_columns) and set(lake.key_columns) <= names
+    key = lake.key_columns if keyed else ()
+    schema = replace(lake, table_id=table.table_id, columns=tuple(columns), key_columns=key, object_id=table.object_id)
+    return Compared(schema, tuple(left_out), tuple(structure), keyed)
+
+
+def _reason(
+    column: Column,
+    known: Column | None,
+    captured: Collection[str],
+    connector: Connector,
+    table: SourceTable,
+    masked: Collection[str],
+    stored: Collection[str],
+) -> str | None:
+    """Why the column is not compared; None when it is."""
+    if column.name not in captured:
+        return "not captured"
+    if not connector.filters.columns.matches(*table.table_id.parts, column.name):
+        return "excluded"
+    if column.name in masked:
+        return "masked"
+    if column.computed:
+        return "computed"
+    if known is None or known.excluded or column.name not in stored:
+        return "not in the lake yet"
+    if known.type.kind is not column.type.kind:
+        return f"{_declared(known)} in the lake, {_declared(column)} at the source"
+    return None
+
+
+def _declared(column: Column) -> str:
+    return column.type.declaration
+
+
+def _key_differences(table: SourceTable, lake: TableSchema) -> Sequence[str]:
+    unique = {frozenset(names) for names in table.unique}
+    key = frozenset(lake.key_columns)
+    if key and key not in unique:
+        return [f"the key ({', '.join(lake.key_columns)}) is not unique at the source any more"]
+    if not key and unique:
+        first = ", ".join(table.unique[0])
+        return [f"the source has the key ({first}), which the lake does not use"]
+    return []

@@ -1,0 +1,76 @@
+"""Fences: ends of the source's log that the lake is to have passed before it is judged.
+
+Only while something seems to differ: then the check follows the database as `mssql-cdc run` does, without merging.
+Every step is fenced, so another run beside it does no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.run.loop import Follower, goal_behind
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import LogMark
+
+PATIENCE = 120.0
+"""Seconds until a mark that capture does not pass is an error."""
+
+
+@dataclass
+class Fence:
+    """Brings change logs of a database behind marks of the source's log."""
+
+    database: Database
+
+    def mark(self) -> LogMark:
+        """The end of the source's log now."""
+        with self.database.session() as session:
+            return session.mark()
+
+    def wait(self, mark: LogMark, table: TableId) -> None:
+        """Follow the database until the table's change log holds everything that was committed below the mark.
+
+        Raises:
+            SourceUnavailableError: that took too long.
+            DataLostError: the table is not followed any more.
+        """
+        end = time.monotonic() + PATIENCE
+        goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
+        follower = Follower(self.database, snapshots=False, merge=False)
+
+        def arrived() -> Lsn | None:
+            if self._reached(table, goal):
+                return goal
+            try:
+                follower.step().raise_failure()
+            except (FencedError, SourceUnavailableError):
+                return None  # Another run does the same, or the source rests: both pass.
+            error: MssqlCdcError | None = follower.hopeless.get(table)
+            if error is not None:
+                raise error
+            return goal if self._reached(table, goal) else None
+
+        self._until(arrived, end, f"the change log of {table} holds {goal}")
+
+    def _reached(self, table: TableId, goal: Lsn) -> bool:
+        entry = load_offsets(self.database.layout, self.database.storage).entry(table.text)
+        if entry is None or entry.status not in {"streaming", "failed"}:
+            raise DataLostError(f"{table} is not followed: its status is {entry.status if entry else 'unknown'}")
+        return entry.to is not None and Lsn.parse(entry.to) >= goal
+
+    def _until(self, look: Callable[[], Lsn | None], end: float, what: str) -> Lsn:
+        while True:
+            found = look()
+            if found is not None:
+                return found
+            if time.monotonic() > end:
+                raise SourceUnavailableError(
+                    f"Within {PATIENCE:g} s it could not be seen that {what}; is the capture job running?"
+                )
+            time.sleep(self.database.connector.streaming.poll_seconds)

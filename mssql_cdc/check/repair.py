@@ -1,0 +1,189 @@
+"""Reads the rows that differ again, by the staged chunks of correctness C: few keys at a time, exact at a log end E.
+
+The rows are staged in memory until the table's change log has passed E; only then do they stand for something that
+every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)` with `_snapshot` `repair:<n>`,
+which Debezium's records show as rows of an incremental snapshot; rows that the source does not have as `d` with
+`_snapshot` `sweep:<n>`, which records omit. What a run commits before it is interrupted is right by itself: the next
+repair reads what still differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
+from mssql_cdc.capture.snapshot.plan import SnapshotPlan, TablePlan, plan_text
+from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.check.compared import Compared, compared_of
+from mssql_cdc.check.looked import Looked
+from mssql_cdc.check.multiset import Difference
+from mssql_cdc.check.sides import CurrentRows
+from mssql_cdc.errors import ConfigurationError, DataLostError
+from mssql_cdc.follow.current import merge_table
+from mssql_cdc.lake.delta_schema import file_schema
+from mssql_cdc.lake.files import DataFile, write_files
+from mssql_cdc.lake.log import TableState, commit
+from mssql_cdc.lake.pinned import pin_current
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.sweep import Sweep, sweep_rows
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableSchema, change_log_schema
+from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.values import LogMark, Texts
+
+KEYS_TOGETHER = 50
+"""Rows that are locked at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One chunk of rows, read while nobody could change them; itself the reader of a write task."""
+
+    keys: Sequence[Texts]
+    batches: tuple[pa.RecordBatch, ...]
+    present: frozenset[Texts]
+    mark: LogMark
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+        yield from self.batches
+
+
+def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Difference]) -> int:
+    """Read the rows that differ again, and merge them; how many keys that were.
+
+    Args:
+        looked: what is known of the database.
+        member: the table.
+        differences: what differs, settled.
+
+    Raises:
+        ConfigurationError: the table's rows cannot be told apart, or it takes part in no streaming.
+        SourceUnavailableError: rows stayed locked, or the lake did not come behind the rows in time.
+        FencedError: another run repairs or snapshots the table.
+    """
+    database, recorded = looked.database, looked.recorded(member)
+    compared = _compared(looked, member, recorded)
+    begun = _captured(looked)
+    structure = member.structure(member.captured.newest, begun)
+    schemas, history = versioned(database, {member.table: structure}, looked.history)
+    schema = schemas[member.table]
+    number = _number(looked, member, begun)
+    keys = [difference.key for difference in differences]
+    at = datetime.now(UTC)
+    groups = [keys[start : start + KEYS_TOGETHER] for start in range(0, len(keys), KEYS_TOGETHER)]
+    batch = 0
+    for chunk, group in enumerate(groups):
+        staged = _stage(looked, compared, schema, group, number=number, chunk=chunk, begun=begun, at=at)
+        looked.fence.wait(staged.mark, member.table)
+        state = prepared(database, member, schema, SNAPSHOT)
+        task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
+        files = [
+            *Written.from_value(write(task)).files,
+            *_deletes(looked, member, compared, schema, staged, state, number=number, at=at),
+        ]
+        facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": len(group)}
+        batch = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark).batch
+    # The rows belong to no range, so no cut would bring them.
+    merge_table(database, member, history, batch)
+    database.log(f"{member.table}: {len(keys)} rows that differed were read again (repair:{number})")
+    return len(keys)
+
+
+def _compared(looked: Looked, member: LakeTable, recorded: TableSchema) -> Compared:
+    structure = looked.structures[member.captured.object_id]
+    names = {column.name for column in recorded.columns}
+    compared = compared_of(structure, recorded, connector=looked.database.connector, masked=(), stored=names)
+    entry = looked.offsets.entry(member.table.text)
+    if not compared.keyed or entry is None or entry.status != "streaming":
+        raise ConfigurationError(
+            f"Rows of {member.table} cannot be read again one by one; take a blocking snapshot of the table"
+        )
+    return compared
+
+
+def _captured(looked: Looked) -> Lsn:
+    with looked.database.session() as session:
+        captured = session.captured()
+    if captured is None:
+        raise DataLostError("No capture instance exists any more; nothing can be read")
+    return captured
+
+
+def _number(looked: Looked, member: LakeTable, begun: Lsn) -> int:
+    """A number that no snapshot has, recorded as theirs are."""
+    database = looked.database
+    store = small_table(database.layout, "snapshots", database.storage)
+    state = store.state()
+    number = state.batch + 1
+    plan = SnapshotPlan(f"repair-{number}", number, (TablePlan(member.table, (), begun),))
+    store.append(state, [{"id": plan.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
+    return number
+
+
+def _stage(
+    looked: Looked,
+    compared: Compared,
+    schema: TableSchema,
+    keys: Sequence[Texts],
+    *,
+    number: int,
+    chunk: int,
+    begun: Lsn,
+    at: datetime,
+) -> Staged:
+    """Lock the rows, take the log's end, read them as capture does: nothing of them is uncommitted then."""
+    database = looked.database
+    with database.session() as asked, looked.session.held(compared.schema, keys) as rows:
+        present = frozenset(compared.key(texts) for texts in rows)
+        mark = asked.mark()
+        wanted = ChunkRead(
+            schema=schema,
+            chunk=looked.session.keyed(compared.schema, keys, number=chunk),
+            snapshot_number=number,
+            epoch=looked.offsets.epoch,
+            position=mark.lsn,
+            captured=None,
+            commit_lsn=begun,
+            read_at=at,
+            under_lock=True,
+        )
+        batches = tuple(database.source.chunk_reader(database.catalog, wanted).read())
+    return Staged(keys, batches, present, mark)
+
+
+def _deletes(
+    looked: Looked,
+    member: LakeTable,
+    compared: Compared,
+    schema: TableSchema,
+    staged: Staged,
+    state: TableState,
+    *,
+    number: int,
+    at: datetime,
+) -> list[DataFile]:
+    """Synthetic deletes of the lake's rows that the source does not have."""
+    gone = frozenset(staged.keys) - staged.present
+    if not gone:
+        return []
+    pinned = pin_current(member.home, schema, spark=looked.database.spark, storage=looked.database.storage)
+    if pinned is None:
+        return []
+    keys = replace(compared, schema=replace(compared.schema, columns=compared.schema.keys))
+    rows = CurrentRows(keys, schema)
+
+    def stale() -> Iterator[pa.RecordBatch]:
+        for batch in pinned.read():
+            mine = batch.filter(pa.array([keys.key(texts) in gone for texts, _ in rows.texts(batch)], pa.bool_()))
+            if mine.num_rows:
+                yield mine
+
+    sweep = Sweep(number, looked.offsets.epoch, staged.mark.lsn, at)
+    shape = file_schema(state.schema_json, change_log_schema(schema), physical=False)
+    made = sweep_rows(stale(), shape, table_schema=schema, batch_number=state.batch + 1, sweep=sweep)
+    return write_files(made, state.target)

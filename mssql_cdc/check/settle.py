@@ -1,0 +1,177 @@
+"""Which of the rows that seem to differ do differ, on a source that goes on changing (correctness F31).
+
+A key that no change has touched between the lake's state and a fence behind the source's read had one value throughout:
+there the difference is one. The other keys are read again, few at a time and locked, so that their rows are exact at a
+log end E; the lake's row at E is the pinned one with the changes up to E from the change log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mssql_cdc.check.compared import Compared
+from mssql_cdc.check.fence import Fence
+from mssql_cdc.check.multiset import Difference
+from mssql_cdc.check.sides import image_texts
+from mssql_cdc.check.table import FirstLook, KeyedTable
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lsn import cut_text
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import LogMark, Texts
+
+KEYS_TOGETHER = 50
+"""Rows that are locked at a time."""
+_NEWEST = (1 << 62) - 1
+_COLUMNS = ["_pos", "_batch", "op", "before", "after", "_unavailable", "_exact"]
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRow:
+    """A row of the lake: its position, its texts (None: deleted), the columns that CDC never delivered."""
+
+    pos: str
+    texts: Texts | None
+    unknown: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of the change log: the key that it is about, and what becomes of that key's row."""
+
+    pos: str
+    op: str
+    key: Texts
+    texts: Texts | None
+    unknown: frozenset[str]
+
+
+def settle(
+    table: KeyedTable, look: FirstLook, *, fence: Fence, home: TableHome, epoch: int, storage: Storage
+) -> tuple[Difference, ...]:
+    """The differences that are none of a change made meanwhile.
+
+    Args:
+        table: what was compared.
+        look: what seemed to differ.
+        fence: brings the change log behind ends of the source's log.
+        home: the table's folders.
+        epoch: the present epoch.
+        storage: how to reach them.
+
+    Raises:
+        SourceUnavailableError: the lake did not come behind the fence in time, so nothing can be said.
+    """
+    suspects = {difference.key: difference for difference in look.result.differences}
+    if not suspects:
+        return ()
+    fence.wait(fence.mark(), table.compared.schema.table_id)
+    touched = changes_of(home.changes, table.compared, suspects, after=table.pinned.batch, storage=storage)
+    certain = [difference for key, difference in suspects.items() if key not in touched]
+    with fence.database.session() as asked:
+        held = [(group, *_held(table, group, asked)) for group in _groups(list(touched))]
+    if not held:
+        return tuple(certain)
+    _, _, last = held[-1]
+    fence.wait(last, table.compared.schema.table_id)
+    changes = changes_of(home.changes, table.compared, touched, after=table.pinned.batch, storage=storage)
+    found = []
+    for keys, rows, mark in held:
+        bound = cut_text(epoch, mark.lsn)
+        for key in keys:
+            base = _base(look, suspects[key])
+            row = at(base, changes.get(key, ()), bound, table.compared.names)
+            difference = _difference(key, rows.get(key), row, table.compared)
+            found += [difference] if difference else []
+    return (*certain, *found)
+
+
+def changes_of(
+    uri: str, compared: Compared, keys: Collection[Texts], *, after: int, storage: Storage
+) -> Mapping[Texts, Sequence[Change]]:
+    """The change-log rows of these keys in commits behind `after`, in order of position."""
+    found: dict[Texts, list[Change]] = {}
+    batches = scan(uri, batches=BatchSlice(after, _NEWEST), columns=_COLUMNS, storage=storage)
+    for batch in batches:
+        for change in _changes(batch, compared):
+            if change.key in keys:
+                found.setdefault(change.key, []).append(change)
+    return {key: sorted(changes, key=lambda one: one.pos) for key, changes in found.items()}
+
+
+def at(base: LakeRow | None, changes: Sequence[Change], bound: str, names: Sequence[str]) -> LakeRow | None:
+    """The lake's row of a key behind all of its changes up to a position.
+
+    Args:
+        base: the row before them.
+        changes: in order of position.
+        bound: the position; later changes do not count.
+        names: the columns of the texts.
+    """
+    row = base
+    for change in changes:
+        if change.pos > bound or (row is not None and change.pos <= row.pos):
+            continue
+        kept = row if change.op == "u" else None
+        row = LakeRow(change.pos, *_merged(change, kept, names))
+    return row
+
+
+def _merged(change: Change, kept: LakeRow | None, names: Sequence[str]) -> tuple[Texts | None, frozenset[str]]:
+    """The new texts; a cell that the change does not know keeps what was known of it."""
+    if change.texts is None or kept is None or kept.texts is None or not change.unknown:
+        return change.texts, change.unknown
+    cells = zip(names, change.texts, kept.texts, strict=True)
+    return tuple(old if name in change.unknown else new for name, new, old in cells), change.unknown & kept.unknown
+
+
+def _changes(batch: pa.RecordBatch, compared: Compared) -> Iterator[Change]:
+    positions, ops = batch.column("_pos").to_pylist(), batch.column("op").to_pylist()
+    unavailable = batch.column("_unavailable").to_pylist()
+    images = zip(
+        image_texts(batch, "before", compared.columns), image_texts(batch, "after", compared.columns), strict=True
+    )
+    names = frozenset(compared.names)
+    for pos, op, unknown, (before, after) in zip(positions, ops, unavailable, images, strict=True):
+        named = before if op == "d" else after
+        if named is None:
+            continue
+        yield Change(pos, op, compared.key(named), None if op == "d" else after, frozenset(unknown or ()) & names)
+
+
+def _base(look: FirstLook, difference: Difference) -> LakeRow | None:
+    if difference.lake is None and difference.key not in look.positions:
+        return None
+    return LakeRow(look.positions[difference.key], difference.lake, look.unknown.get(difference.key, frozenset()))
+
+
+def _groups(keys: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
+    for start in range(0, len(keys), KEYS_TOGETHER):
+        yield keys[start : start + KEYS_TOGETHER]
+
+
+def _held(table: KeyedTable, keys: Sequence[Texts], asked: SourceSession) -> tuple[dict[Texts, Texts], LogMark]:
+    """The source's rows of these keys, and the end of the log while nobody could change them."""
+    with table.session.held(table.compared.schema, keys) as rows:
+        found = {table.compared.key(texts): texts for texts in table.fetched.counted(rows)}
+        return found, asked.mark()
+
+
+def _difference(key: Texts, source: Texts | None, lake: LakeRow | None, compared: Compared) -> Difference | None:
+    stored = lake.texts if lake is not None else None
+    if source is None and stored is None:
+        return None
+    if source is None:
+        return Difference(key, "not in the source", compared.names, None, stored)
+    if stored is None or lake is None:
+        return Difference(key, "missing in the lake", compared.names, source, None)
+    names = tuple(
+        name
+        for name, ours, theirs in zip(compared.names, source, stored, strict=True)
+        if ours != theirs and name not in lake.unknown
+    )
+    return Difference(key, "differs", names, source, stored) if names else None

@@ -1,0 +1,171 @@
+"""What the check asks SQL Server: its own look at structures, rows as canonical texts, checksums of key ranges.
+
+Statements of its own, shared with no reader of capture; only bounds of key ranges are cut as those of chunks are. Which
+rows are compared with what is decided in `check/`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mssql_cdc.config import Connection
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.source.sqlserver.catalog import sql_type
+from mssql_cdc.source.sqlserver.check_texts import has_checksum, parameter, row_bytes, select_list, source_text
+from mssql_cdc.source.sqlserver.chunks import plan_chunks, predicate, table_name
+from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.values import Buckets, Checksum, Chunk, SourceTable, Texts
+
+FETCH_ROWS = 5_000
+LOCK_TIMEOUT_MS = 10_000
+
+_COLUMNS = """
+SELECT t.object_id, s.name AS schema_name, t.name AS table_name, c.name AS column_name, c.column_id,
+       COALESCE(b.name, y.name) AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
+       c.is_nullable, c.is_computed
+FROM sys.tables t
+JOIN sys.schemas s ON s.schema_id = t.schema_id
+JOIN sys.columns c ON c.object_id = t.object_id
+JOIN sys.types y ON y.user_type_id = c.user_type_id
+LEFT JOIN sys.types b ON b.user_type_id = y.system_type_id
+WHERE t.is_ms_shipped = 0 AND s.name <> 'cdc'
+ORDER BY s.name, t.name, c.column_id"""
+
+_CAPTURED = """
+SELECT ct.source_object_id, ct.object_id, cc.column_name
+FROM cdc.change_tables ct JOIN cdc.captured_columns cc ON cc.object_id = ct.object_id"""
+
+_UNIQUE = """
+SELECT i.object_id, i.index_id, c.name AS column_name
+FROM sys.indexes i
+JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
+JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
+WHERE i.is_unique = 1 AND i.is_disabled = 0 AND i.has_filter = 0 AND ic.key_ordinal > 0
+ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerCheckSession:
+    """One connection for the questions of a check; rows that are held have another."""
+
+    control: Control
+    connection: Connection
+
+    def tables(self) -> list[SourceTable]:
+        """Every user table of the database that the login sees, captured or not, as `sys.columns` has it."""
+        catalog = self.control.value("SELECT DB_NAME()", doing="asking for the database's name")
+        captured: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for row in self.control.rows(_CAPTURED, doing="reading captured columns"):
+            captured[row.source_object_id][row.object_id].add(row.column_name)
+        unique: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for row in self.control.rows(_UNIQUE, doing="reading unique indexes"):
+            unique[row.object_id][row.index_id].append(row.column_name)
+        columns: dict[tuple[int, TableId], list[Column]] = defaultdict(list)
+        for row in self.control.rows(_COLUMNS, doing="reading the tables' columns"):
+            columns[row.object_id, TableId(catalog, row.schema_name, row.table_name)].append(_column(row))
+        return [
+            SourceTable(
+                table,
+                number,
+                tuple(own),
+                tuple(frozenset(names) for names in captured[number].values()),
+                tuple(tuple(names) for names in unique[number].values()),
+            )
+            for (number, table), own in columns.items()
+        ]
+
+    def ranges(self, schema: TableSchema, rows: int) -> list[Chunk]:
+        """Key ranges of about so many rows, which keep statements short; one where the key cannot be cut."""
+        try:
+            return plan_chunks(self.control, schema, rows)
+        except SchemaError:
+            return [Chunk(0)]
+
+    def rows(self, schema: TableSchema, *, buckets: Buckets | None = None) -> Iterator[Texts]:
+        """The rows as canonical texts, in the order of the schema's columns; `buckets`: only rows of these."""
+        sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)}"
+        if buckets is not None:
+            numbers = ", ".join(map(str, sorted(buckets.numbers)))
+            sql += f" WHERE {_bucket(_key_hash(schema), buckets.count)} IN ({numbers})"
+        return _texts(self.control, schema, sql, ())
+
+    def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> dict[int, Checksum] | None:
+        """Count and sums of the rows of a key range, by bucket of their key's hash.
+
+        None: the table has a column whose bytes nobody but the server can make.
+        """
+        if not all(has_checksum(column) for column in schema.columns):
+            return None
+        where, parameters = predicate(chunk, schema.keys)
+        hashed = (
+            f"SELECT {_key_hash(schema)} AS [k], HASHBYTES('SHA2_256', {row_bytes(schema.columns)}) AS [h] "
+            f"FROM {table_name(schema)}{f' WHERE {where}' if where else ''}"
+        )
+        lanes = ", ".join(
+            f"CAST(CAST(SUBSTRING([h], {start}, 8) AS bigint) AS decimal(38, 0)) AS [l{start}]" for start in (1, 9)
+        )
+        sql = (
+            f"SELECT [b], COUNT_BIG(*), SUM([l1]), SUM([l9]) "
+            f"FROM (SELECT {_bucket('[k]', buckets)} AS [b], {lanes} FROM ({hashed}) AS [hashed]) AS [numbered] "
+            "GROUP BY [b]"
+        )
+        found = self.control.rows(sql, *parameters, doing=f"adding up checksums of {schema.table_id}")
+        return {int(b): Checksum(int(count), int(low), int(high)) for b, count, low, high in found}
+
+    def keyed(self, schema: TableSchema, keys: Sequence[Texts], *, number: int = 0) -> Chunk:
+        """The chunk that holds the rows with these keys, given by their canonical texts."""
+        bounds = tuple(
+            tuple(
+                None if text is None else parameter(column, text) for column, text in zip(schema.keys, key, strict=True)
+            )
+            for key in keys
+        )
+        return Chunk(number, keys=bounds)
+
+    @contextmanager
+    def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> Generator[Iterator[Texts]]:
+        """The rows with these keys (None: all), locked against changes until the block ends.
+
+        Args:
+            schema: the columns to read, and the key.
+            keys: canonical texts of the key columns; a key without a row stays without one while the block lasts.
+
+        Raises:
+            SourceUnavailableError: writers did not let go of the rows in time.
+        """
+        where, parameters = predicate(self.keyed(schema, keys), schema.keys) if keys is not None else ("", [])
+        hints = "TABLOCK, HOLDLOCK" if keys is None else "HOLDLOCK"
+        sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)} WITH ({hints})"
+        sql += f" WHERE {where}" if where else ""
+        with control(self.connection, self.control.catalog, autocommit=False) as opened:
+            opened.execute(f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}", doing="setting the lock time-out")
+            yield _texts(opened, schema, sql, parameters)
+
+
+def _column(row: Any) -> Column:
+    return Column(
+        row.column_name,
+        sql_type(row),
+        nullable=bool(row.is_nullable),
+        position=row.column_id,
+        computed=bool(row.is_computed),
+    )
+
+
+def _texts(control: Control, schema: TableSchema, sql: str, parameters: Sequence[str]) -> Iterator[Texts]:
+    doing = f"comparing {schema.table_id}"
+    for row in control.stream(sql, *parameters, size=FETCH_ROWS, doing=doing):
+        yield tuple(source_text(column, value) for column, value in zip(schema.columns, row, strict=True))
+
+
+def _key_hash(schema: TableSchema) -> str:
+    return f"HASHBYTES('SHA2_256', {row_bytes(schema.keys)})"
+
+
+def _bucket(key_hash: str, count: int) -> str:
+    return f"CAST(SUBSTRING({key_hash}, 1, 3) AS int) % {int(count)}"

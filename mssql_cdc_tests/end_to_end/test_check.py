@@ -1,0 +1,245 @@
+"""What `mssql-cdc check` proves, what it finds and what it names."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_types import COLUMNS
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def results(place: Place, capsys: pytest.CaptureFixture[str], *, code: int) -> dict[str, Any]:
+    """What `check --json` prints, and that it ends with this code."""
+    capsys.readouterr()
+    found = place.command("check", "--json")
+    shown = capsys.readouterr()
+    assert found == code, shown.out + shown.err
+    return json.loads(shown.out)
+
+
+def result(place: Place, capsys: pytest.CaptureFixture[str], table: str, *, code: int) -> dict[str, Any]:
+    """The result of one table."""
+    found = results(place, capsys, code=code)
+    (one,) = (entry for entry in found["tables"] if entry["table"] == f"{place.database}.dbo.{table}")
+    return one
+
+
+def widen(place: Place, table: str) -> None:
+    """From int to bigint, as SQL Server allows it on a captured column, with a value that needs it."""
+    place.sql(f"ALTER TABLE dbo.{table} ALTER COLUMN amount bigint NULL")
+    place.sql(f"INSERT INTO dbo.{table} VALUES (3, 3000000000)")
+
+
+def test_a_widened_column_is_compared(place: Place, capsys: pytest.CaptureFixture[str], spark: Any):
+    """Review, bug 13: DataFusion cannot open such a table, and the command ended there."""
+    place.create("amounts", "id int NOT NULL PRIMARY KEY, amount int NULL")
+    place.sql("INSERT INTO dbo.amounts VALUES (1, 1), (2, 2)")
+    place.settle()
+    assert place.catch_up() == 0
+    widen(place, "amounts")
+    place.sql("DELETE FROM dbo.amounts WHERE id = 2")
+    assert place.catch_up() == 0
+    found = result(place, capsys, "amounts", code=0)
+    assert (found["result"], found["source_rows"], found["lake_rows"]) == ("equal", 2, 2)
+    spark.sql(f"UPDATE delta.`{place.uri('amounts')}` SET amount = 4 WHERE id = 1").collect()
+    assert "key 1: differs in amount" in result(place, capsys, "amounts", code=5)["differences"]
+
+
+def test_what_is_not_looked_at_is_named(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.configure(column_exclude_list="dbo.orders.secret", table_exclude_list="dbo.hidden")
+    place.sql("CREATE TABLE dbo.uncaptured (id int)")
+    place.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, name nvarchar(50), secret int, later int)")
+    place.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL, "
+        "@captured_column_list = N'id, name, secret'"
+    )
+    place.create("hidden", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one', 1, 1)")
+    place.settle()
+    assert place.catch_up() == 0
+    found = results(place, capsys, code=0)
+    (orders,) = found["tables"]
+    assert orders["not_compared"] == ["secret (excluded)", "later (not captured)"]
+    assert found["not_captured"] == [f"{place.database}.dbo.uncaptured"]
+    assert found["left_out_by_filters"] == [f"{place.database}.dbo.hidden"]
+    assert place.check() == 0
+    shown = capsys.readouterr().out
+    assert f"not captured: {place.database}.dbo.uncaptured" in shown
+    assert "later (not captured)" in shown
+
+
+def test_a_table_that_is_gone_is_named_and_ends_with_code_4(orders: Place, capsys: pytest.CaptureFixture[str]):
+    orders.create("people", "id int NOT NULL PRIMARY KEY")
+    orders.settle()
+    assert orders.catch_up() == 0
+    orders.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'people', @capture_instance = N'all'"
+    )
+    found = {one["table"].rsplit(".", 1)[1]: one["result"] for one in results(orders, capsys, code=4)["tables"]}
+    assert found == {"orders": "equal", "people": "gone"}
+
+
+def test_one_tables_error_is_its_own(orders: Place, capsys: pytest.CaptureFixture[str]):
+    """A table whose files are gone cannot be compared; the others are, and the command says both."""
+    orders.create("people", "id int NOT NULL PRIMARY KEY")
+    orders.sql("INSERT INTO dbo.people VALUES (1)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    for file in (orders.warehouse / "shop" / orders.database / "dbo" / "people" / "current").glob("*.parquet"):
+        file.unlink()
+    found = {one["table"].rsplit(".", 1)[1]: one for one in results(orders, capsys, code=2)["tables"]}
+    assert found["orders"]["result"] == "equal"
+    assert found["people"]["result"] == "error"
+    assert "cannot be read" in found["people"]["error"]
+
+
+def test_a_row_that_changes_while_it_is_compared_is_no_difference(orders: Place, capsys: pytest.CaptureFixture[str]):
+    """The source does not rest: two rows change all the time, and one cell of the lake is wrong."""
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    with Moving(orders):
+        found = result(orders, capsys, "orders", code=0)
+    assert found["result"] == "equal"
+
+
+def test_a_wrong_cell_is_found_while_the_source_moves(orders: Place, capsys: pytest.CaptureFixture[str], spark: Any):
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id = 77").collect()
+    with Moving(orders):
+        found = result(orders, capsys, "orders", code=5)
+    assert found["differences"] == ["key 77: differs in name"]
+
+
+def test_a_keyless_table_is_compared_while_the_source_moves(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.create("orders", "id int NULL, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+    assert place.catch_up() == 0
+    with Moving(place):
+        found = result(place, capsys, "orders", code=0)
+    assert found["result"] == "equal"
+
+
+def test_bytes_of_every_type_are_made_again_so_that_equal_rows_stay_at_the_source(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    columns = [column for column in COLUMNS if column[1] != "sql_variant"]
+    declared = ", ".join(f"{name} {kind} NULL" for name, kind, _, _ in columns)
+    place.create("everything", f"id int NOT NULL PRIMARY KEY, v rowversion, {declared}")
+    for key in (1, 2):
+        names = ", ".join(column[0] for column in columns)
+        values = ", ".join(column[1 + key] for column in columns)
+        place.sql(f"INSERT INTO dbo.everything (id, {names}) VALUES ({key}, {values})")
+    place.sql("INSERT INTO dbo.everything (id) VALUES (3)")
+    place.settle()
+    assert place.catch_up() == 0
+    found = result(place, capsys, "everything", code=0)
+    assert (found["result"], found["source_rows"], found["fetched_rows"]) == ("equal", 3, 0)
+
+
+def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.CaptureFixture[str], spark: Any):
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    table = f"delta.`{orders.uri('orders')}`"
+    spark.sql(f"UPDATE {table} SET name = 'wrong' WHERE id = 77").collect()
+    spark.sql(f"DELETE FROM {table} WHERE id = 78").collect()
+    spark.sql(
+        f"INSERT INTO {table} SELECT 5000, 'extra', '4:5000', _pos, _batch, _exact, _unavailable "
+        f"FROM {table} WHERE id = 79"
+    ).collect()
+    before = len(orders.query("SELECT op FROM t", "orders", "changes"))
+    assert orders.check() == 5
+    capsys.readouterr()
+    with Moving(orders):
+        assert orders.command("check", "--repair", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["tables"][0]
+    assert (found["result"], found["repaired_rows"]) == ("equal", 3)
+    assert orders.catch_up() == 0
+    mended = orders.query(
+        "SELECT op, _key AS key, _snapshot AS mark FROM t WHERE _snapshot LIKE '%:%' ORDER BY _key", "orders", "changes"
+    )
+    assert [(row["op"], row["key"], row["mark"].split(":")[0]) for row in mended] == [
+        ("r", "2:77", "repair"),
+        ("r", "2:78", "repair"),
+        ("d", "4:5000", "sweep"),
+    ]
+    assert before > 200
+    assert orders.command("check", "--repair") == 0
+    assert len(orders.query("SELECT op FROM t WHERE _snapshot LIKE '%:%'", "orders", "changes")) == 3
+    output = orders.folder / "records.jsonl"
+    assert orders.command("records", "--output", str(output)) == 0
+    records = [json.loads(line)["value"] for line in output.read_text(encoding="utf-8").splitlines()]
+    assert not [value for value in records if value and (value.get("before") or {}).get("id") == 5000]
+    again = [value for value in records if value and value.get("source", {}).get("snapshot") == "incremental"]
+    assert sorted((value["op"], value["after"]["id"]) for value in again) == [("r", 77), ("r", 78)]
+
+
+def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(place: Place, capsys: pytest.CaptureFixture[str]):
+    """Review, bug 6: the change log was compared instead of the frozen current table, and the result was equal."""
+    place.sql("CREATE TABLE dbo.orders (id int NOT NULL, name nvarchar(50))")
+    place.sql("CREATE UNIQUE INDEX one ON dbo.orders (id)")
+    place.enable("orders")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("DROP INDEX one ON dbo.orders", "INSERT INTO dbo.orders VALUES (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    found = result(place, capsys, "orders", code=5)
+    assert found["differences"] == []
+    assert "has no key any more" in found["change_log"][0]
+
+
+def test_nothing_is_called_a_difference_while_capture_stands_still(
+    orders: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("mssql_cdc.check.fence.PATIENCE", 2.0)
+    orders.sql("EXEC sandbox.capture_pause", "INSERT INTO dbo.orders VALUES (3, N'three')")
+    found = result(orders, capsys, "orders", code=3)
+    assert (found["result"], found["differences"]) == ("error", [])
+    assert "is the capture job running?" in found["error"]
+    orders.sql("EXEC sandbox.capture_resume")
+    assert result(orders, capsys, "orders", code=0)["result"] == "equal"
+
+
+class Moving:
+    """An application that changes rows 1 and 2, adds rows and deletes them, as long as the block lasts."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._stop = place, threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.changes = 0
+
+    def __enter__(self) -> Moving:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self.changes > 10
+
+    def _work(self) -> None:
+        from mssql_cdc.config import load_connector
+        from mssql_cdc.source.sqlserver.connect import control
+
+        with control(load_connector(self._place.config).connection, self._place.database) as own:
+            while not self._stop.wait(0.02):
+                self.changes += 1
+                number = 1000 + self.changes
+                for statement in (
+                    f"UPDATE dbo.orders SET name = N'{self.changes}' WHERE id = {1 + self.changes % 2}",
+                    f"INSERT INTO dbo.orders VALUES ({number}, N'new')",
+                    f"DELETE FROM dbo.orders WHERE id = {number - 3}",
+                ):
+                    own.execute(statement, doing="moving")

@@ -1,0 +1,154 @@
+"""A change log is one story per key that ends in the current table; each break of it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from mssql_cdc.check.change_log import Story, check_log
+from mssql_cdc.events import to_change_log
+from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import commit
+from mssql_cdc.lake.pinned import PinnedTable
+from mssql_cdc.lake.storage import LOCAL
+from mssql_cdc.lsn import cut_text, snapshot_position_text
+from mssql_cdc.schema import current_schema
+from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, lsn, neutral, orders
+
+SCHEMA = orders()
+STORY = Story((SCHEMA,), ("id", "name", "note"), snapshot_position_text(0, lsn(1), number=1), cut_text(0, lsn(2)))
+
+
+def image(key: int, name: str | None, note: str | None = None) -> dict[str, Any]:
+    return {"id": key, "name": name, "note": note}
+
+
+def read(key: int, name: str, at: int = 1, **more: Any) -> Change:
+    return Change(at, "r", after=image(key, name), sequence=key, **more)
+
+
+def update(at: int, key: int, old: str, new: str, **more: Any) -> Change:
+    return Change(at, "u", before=image(key, old), after=image(key, new), **more)
+
+
+HONEST = [
+    read(1, "a"),
+    read(2, "b"),
+    read(3, "c"),
+    update(3, 1, "a", "x"),
+    Change(4, "d", before=image(2, "b")),
+    Change(5, "c", after=image(4, "d")),
+    update(6, 1, "x", "y"),
+    Change(7, "c", after=image(2, "b again")),
+]
+ROWS = {1: "y", 2: "b again", 3: "c", 4: "d"}
+
+
+def findings(
+    folder: Path, changes: Sequence[Change], rows: dict[int, str] | None = None, story: Story = STORY
+) -> list[str]:
+    home = home_in(folder)
+    append(change_log(home, SCHEMA), SCHEMA, *changes)
+    return ended(home, ROWS if rows is None else rows, story)
+
+
+def ended(home: TableHome, shown: dict[int, str], story: Story = STORY, *, batch: int = 1) -> list[str]:
+    """What is found of a log that is to end in a current table of these rows."""
+    keys = [f"{len(str(key))}:{key}" for key in shown]
+    current = [{**image(key, name), "_key": text} for (key, name), text in zip(shown.items(), keys, strict=True)]
+    write_deltalake(home.current, pa.Table.from_pylist(current, schema=current_schema(SCHEMA)))
+    table = DeltaTable(home.current)
+    columns = frozenset(field.name for field in table.schema().fields)
+
+    def no_spark() -> Any:
+        raise AssertionError("the table needs no Spark")
+
+    pinned = PinnedTable(home.current, 0, batch, len(shown), columns, table, no_spark)
+    found = check_log(home.changes, pinned, story, LOCAL)
+    return [line.removeprefix("change log: ") for line in found]
+
+
+@pytest.mark.parametrize("part_rows", [1000, 2])
+def test_an_honest_log_has_no_findings_in_one_part_or_in_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_rows: int
+):
+    monkeypatch.setattr("mssql_cdc.check.change_log.PART_ROWS", part_rows)
+    assert findings(tmp_path, HONEST) == []
+
+
+def test_a_missing_event_in_between_breaks_the_chain(tmp_path: Path):
+    assert findings(tmp_path, [c for c in HONEST if c.at != 3]) == [
+        "the value before is not the value that precedes it (1 rows, _key 1:1)"
+    ]
+
+
+def test_a_doubled_event_is_found(tmp_path: Path):
+    """Review, bug 7: the same range was committed twice."""
+    assert findings(tmp_path, [*HONEST, HONEST[-2]]) == ["the same position twice (1 rows, _key 1:1)"]
+
+
+def test_a_missing_delete_is_found(tmp_path: Path):
+    assert findings(tmp_path, [c for c in HONEST if c.at != 4]) == ["created although it was there (1 rows, _key 1:2)"]
+
+
+def test_a_missing_insert_is_found(tmp_path: Path):
+    changes = [*(c for c in HONEST if c.at != 5), update(8, 4, "d", "e")]
+    assert findings(tmp_path, changes, {**ROWS, 4: "e"}) == ["changed although it was never there (1 rows, _key 1:4)"]
+
+
+def test_a_change_behind_a_delete_is_found(tmp_path: Path):
+    changes = [*(c for c in HONEST if c.at != 7), update(8, 2, "b", "e")]
+    assert findings(tmp_path, changes, {**ROWS, 2: "e"}) == ["changed although it was deleted (1 rows, _key 1:2)"]
+
+
+def test_a_current_table_that_is_not_the_end_of_the_log_is_found(tmp_path: Path):
+    assert findings(tmp_path, HONEST, {1: "x", 2: "b again", 3: "c", 5: "d"}) == [
+        "ends in a row that the current table lacks (1 rows, _key 1:4)",
+        "ends without a row that the current table has (1 rows, _key 1:5)",
+        "ends in other values than the current table has (1 rows, _key 1:1)",
+    ]
+
+
+def test_rows_of_a_snapshot_may_be_newer_than_their_positions_until_its_end(tmp_path: Path):
+    """Case B: the chunk was read at 2 and shows a change whose event stands behind its position."""
+    changes = [read(1, "new"), update(2, 1, "old", "new"), update(3, 1, "new", "newest")]
+    assert findings(tmp_path, changes, {1: "newest"}) == []
+    late = [read(1, "new"), update(3, 1, "old", "newest")]
+    assert findings(tmp_path / "late", late, {1: "newest"}) == [
+        "the value before is not the value that precedes it (1 rows, _key 1:1)"
+    ]
+
+
+def test_what_lies_before_the_last_whole_snapshot_is_not_judged(tmp_path: Path):
+    changes = [update(1, 1, "lost", "a"), read(1, "b", at=9, snapshot=2), update(12, 1, "b", "c")]
+    story = Story((SCHEMA,), STORY.columns, snapshot_position_text(0, lsn(9), number=2), cut_text(0, lsn(10)))
+    assert findings(tmp_path, changes, {1: "c"}, story) == []
+
+
+def test_cells_that_cdc_did_not_deliver_are_not_judged(tmp_path: Path):
+    changes = [
+        Change(1, "r", after=image(1, "a", "long")),
+        Change(3, "u", before=image(1, "a"), after=image(1, "b"), unavailable=["note", "before.note"]),
+        Change(4, "u", before=image(1, "b"), after=image(1, "c", "other"), unavailable=["before.note"]),
+        Change(5, "d", before=image(1, "c"), unavailable=["note"]),
+    ]
+    assert findings(tmp_path, changes, {}) == []
+
+
+def test_a_sweep_may_delete_what_the_log_never_had(tmp_path: Path):
+    """A repair deletes a row that somebody else wrote to the current table."""
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, read(1, "a"))
+    delete = to_change_log(
+        neutral(SCHEMA, Change(5, "d", before=image(9, "alien"))), table_schema=SCHEMA, batch_number=state.batch + 1
+    )
+    place = delete.schema.get_field_index("_snapshot")
+    flagged = delete.set_column(place, delete.schema.field(place), pa.array(["sweep:2"]))
+    commit(state, write_files([flagged], state.target), {})
+    assert ended(home, {1: "a"}, batch=2) == []

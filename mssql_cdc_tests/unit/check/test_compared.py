@@ -1,0 +1,86 @@
+"""Which columns are compared is decided by the source's own structure; what does not match is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from mssql_cdc.check.compared import Compared, compared_of
+from mssql_cdc.schema import Column
+from mssql_cdc.source.values import SourceTable
+from mssql_cdc_tests.lake_kit import ORDERS, column, orders
+from mssql_cdc_tests.unit.config.samples import connector_with
+
+LAKE = orders()
+NAMES = frozenset({"id", "name", "note"})
+
+
+def compared(
+    *columns: Column,
+    captured: frozenset[str] = NAMES,
+    unique: tuple[tuple[str, ...], ...] = (("id",),),
+    masked: Sequence[str] = (),
+    stored: frozenset[str] = NAMES,
+    **properties: str,
+) -> Compared:
+    table = SourceTable(ORDERS, 1, columns or LAKE.columns, (captured,), unique)
+    connector = connector_with({name.replace("_", "."): value for name, value in properties.items()})
+    return compared_of(table, LAKE, connector=connector, masked=masked, stored=stored)
+
+
+def test_all_columns_are_compared_when_nothing_is_in_the_way():
+    found = compared()
+    assert (found.names, found.left_out, found.structure) == (("id", "name", "note"), (), ())
+    assert found.keyed
+
+
+def test_each_column_that_is_not_compared_is_named_with_its_reason():
+    found = compared(
+        column("id", "int"),
+        column("later", "int"),
+        column("twice", "int", computed=True),
+        column("name", "nvarchar", length=50),
+        column("fresh", "int"),
+        captured=frozenset({"id", "name", "note", "twice", "fresh"}),
+        masked=["name"],
+    )
+    assert found.names == ("id",)
+    assert found.left_out == (
+        "later (not captured)",
+        "twice (computed)",
+        "name (masked)",
+        "fresh (not in the lake yet)",
+        "note (no longer at the source)",
+    )
+
+
+def test_excluded_columns_are_named():
+    assert compared(column_exclude_list="dbo.orders.note").left_out == ("note (excluded)",)
+
+
+def test_a_column_of_the_newest_structure_that_the_table_does_not_store_is_named():
+    """Review, bug 6b: a column came back, the current table did not have it, and the check reported equal."""
+    assert compared(stored=NAMES - {"note"}).left_out == ("note (not in the lake yet)",)
+
+
+@pytest.mark.parametrize(
+    ("changed", "names", "line"),
+    [
+        (column("name", "nvarchar", length=90), ("id", "name", "note"), "name: nvarchar(50) in the lake, nvarchar(90)"),
+        (column("name", "int"), ("id", "note"), "name: nvarchar(50) in the lake, int"),
+    ],
+)
+def test_a_type_that_the_lake_has_recorded_otherwise_is_named(changed: Column, names: tuple[str, ...], line: str):
+    found = compared(column("id", "int"), changed, column("note", "nvarchar", length=-1))
+    assert found.names == names
+    assert found.structure == (f"{line} at the source",)
+
+
+def test_a_key_that_is_not_unique_any_more_is_named():
+    found = compared(unique=(("name",),))
+    assert found.structure == ("the key (id) is not unique at the source any more",)
+
+
+def test_rows_with_a_masked_key_cannot_be_told_apart():
+    assert not compared(masked=["id"]).keyed
