@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test storm coverage bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -37,6 +37,10 @@ $(ORACLE): $(STAMP)
 
 test: $(ORACLE)  ## the whole test suite (ARGS are pytest's)
 	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+
+# Every schedule is new: hypothesis prints how to repeat one that fails. STORM_SHRINK=1 makes it shorter, which takes long.
+storm: $(ORACLE)  ## random schedules of source and connector (ARGS="STORM_EXAMPLES=2000 STORM_STEPS=30" by default)
+	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm
 
 # Tracing doubles the time of tests that work in Python alone, as those of the sandbox do.
 coverage: $(ORACLE)  ## the same, telling which lines no test reaches

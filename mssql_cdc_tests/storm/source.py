@@ -1,0 +1,281 @@
+"""A model of SQL Server under change data capture: transactions, scan sessions with `maxtrans`, capture instances.
+
+It keeps what a server keeps and forgets what a server forgets: changes that were not scanned yet go with their
+capture instance, and a restore takes the log back. It answers the connector through the source protocol.
+"""
+
+# ruff: noqa: ARG002 - the signatures are the protocol's, whose arguments the model does not need
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mssql_cdc.errors import DataLostError
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.sqlserver.log_end import Scan, proven
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, LogMark, Standing
+from mssql_cdc_tests.lake_kit import AT, Change, column
+from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of
+
+_MOST_INSTANCES = 2
+
+
+@dataclass
+class Instance:
+    """A capture instance: its change table lives and dies with it."""
+
+    name: str
+    object_id: int
+    start: int
+    minimum: int
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class StormTable:
+    """A source table, captured by none, one or two instances. The key of `rows` is the row's `id`."""
+
+    name: str
+    object_id: int
+    keyed: bool = True
+    rows: dict[int, str] = field(default_factory=dict[int, str])
+    instances: list[Instance] = field(default_factory=list[Instance])
+
+    def captured(self) -> CapturedTable:
+        """As the catalogue shows it."""
+        found = tuple(self._instance(one) for one in self.instances)
+        return CapturedTable(TableId("shop", "dbo", self.name), self.object_id, found)
+
+    def _instance(self, one: Instance) -> CaptureInstance:
+        schema = TableSchema(
+            TableId("shop", "dbo", self.name),
+            one.columns,
+            ("id",) if self.keyed else (),
+            object_id=self.object_id,
+            capture_object_id=one.object_id,
+            instance=one.name,
+            from_lsn=lsn(one.start).text,
+        )
+        return CaptureInstance(
+            one.name, one.object_id, ("cdc", f"{one.name}_CT"), self.object_id, AT + timedelta(seconds=one.object_id),
+            lsn(one.start), schema, tuple(range(1, len(one.columns) + 1)),
+        )  # fmt: skip
+
+
+class StormSource(ModelSource):
+    """The source. `log` holds every change since the last restore, `captured` is how far the capture job has come."""
+
+    tables: dict[str, StormTable]  # pyright: ignore[reportIncompatibleVariableOverride] (another kind of table)
+
+    def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._ids = 1000
+        self._session = 0
+        self.sessions: list[Scan] = []
+        for name in (*names, *keyless):
+            self.tables[name] = StormTable(name, self._new_id(), keyed=name not in keyless)
+            self.enable(name)
+
+    # -- what applications and administrators do --------------------------------------------------------------
+
+    def change(self, *changes: tuple[str, int, str | None]) -> None:
+        """One transaction: each change inserts, updates or (None) deletes the row of a table with this key."""
+        self.number += 1
+        for name, key, value in changes:
+            table = self.tables[name]
+            old = table.rows.pop(key, None)
+            if value is not None:
+                table.rows[key] = value
+            before, after = _image(key, old), _image(key, value)
+            if before is not None or after is not None:
+                self._note(name, before, after)
+
+    def move(self, name: str, key: int, to: int) -> None:
+        """One transaction that gives a row another key, if there is such a row and the other key is free."""
+        table = self.tables[name]
+        if key not in table.rows or to in table.rows:
+            return
+        self.number += 1
+        value = table.rows[to] = table.rows.pop(key)
+        if table.keyed:  # As SQL Server captures it: a deletion and an insertion.
+            self._note(name, _image(key, value), None)
+            self._note(name, None, _image(to, value))
+        else:
+            self._note(name, _image(key, value), _image(to, value))
+
+    def enable(self, name: str, *more: Column) -> None:
+        """`sys.sp_cdc_enable_table`, unless two instances exist."""
+        table = self.tables[name]
+        if len(table.instances) == _MOST_INSTANCES:
+            return
+        self.number += 1
+        base = (column("id", "int"), column("name", "nvarchar", length=50))
+        made = self._new_id()
+        table.instances.append(Instance(f"{name}_{made}", made, self.number, self.number, (*base, *more)))
+
+    def disable(self, name: str, *, oldest_only: bool = False) -> None:
+        """`sys.sp_cdc_disable_table`: the instance's change table goes, scanned to its end or not."""
+        table = self.tables[name]
+        del table.instances[: 1 if oldest_only else None]
+
+    def drop_and_create(self, name: str) -> None:
+        """A new, empty table of the same name, under capture again."""
+        self.disable(name)
+        self.tables[name] = StormTable(name, self._new_id(), self.tables[name].keyed)
+        self.enable(name)
+
+    def scan(self, most: int) -> None:
+        """A scan session of the capture job: at most so many transactions, an empty one when there are none."""
+        waiting = sorted(at for at in self.history if at > self.captured)[:most]
+        if waiting:
+            self.captured = waiting[-1]
+            self._session += 1
+            self.sessions.append(Scan(self._session, True, 0, lsn(self.captured), lsn(self.captured)))
+        elif self.sessions and self.sessions[-1].empty_scans:
+            self.sessions[-1] = replace(self.sessions[-1], empty_scans=self.sessions[-1].empty_scans + 1)
+        else:
+            self._session += 1
+            self.sessions.append(Scan(self._session, True, 1, None, None))
+
+    def forget_sessions(self) -> None:
+        """The server restarts: its dynamic views begin anew."""
+        self._session, self.sessions = 0, []
+
+    def clean_up(self, below: int) -> None:
+        """The cleanup job; it never passes what was captured."""
+        for table in self.tables.values():
+            for instance in table.instances:
+                instance.minimum = max(instance.minimum, min(below, self.captured))
+
+    def go_back(self, to: int) -> None:
+        """A restore: the rows, the instances and the log are those of then."""
+        to = max(to, max((i.start for t in self.tables.values() for i in t.instances), default=to))
+        for table in self.tables.values():
+            for at, name, change in reversed(self.log):
+                if name == table.name and at > to:
+                    _undo(table.rows, change)
+        self.log = [entry for entry in self.log if entry[0] <= to]
+        self.history = {at: tran for at, tran in self.history.items() if at <= to}
+        self.number, self.restores = to, self.restores + 1
+        self.captured = min(self.captured, to)
+        self.forget_sessions()
+
+    def _note(self, name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        op = "c" if before is None else "d" if after is None else "u"
+        self.log.append((self.number, name, Change(self.number, op, before, after, sequence=len(self.log))))
+        if self.tables[name].instances:
+            self.history[self.number] = f"{self.restores}.{self.number}"
+
+    def _new_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    # -- the source protocol ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def session(self, catalog: str) -> Iterator[StormSession]:
+        yield StormSession(self)
+
+    def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
+        self._interrupt()
+        held = self._held(instance)
+        if lsn(held.minimum) > wanted.from_.increment():
+            raise DataLostError(f"{instance.name}: cleaned up")
+        name = instance.schema.table_id.name
+        found = tuple(
+            replace(change, epoch=wanted.epoch)
+            for at, table, change in self.log
+            if table == name and held.start <= at <= self.captured and lsn(at) in wanted
+        )
+        return ModelReader(instance.schema, found)
+
+    def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
+        if not wanted.under_lock:
+            self._interrupt()
+        table, chunk = self.tables[wanted.schema.table_id.name], wanted.chunk
+        low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
+        found = [
+            Change(
+                number_of(wanted.position), "r", None, _image(key, value), sequence=place,
+                snapshot=wanted.snapshot_number, epoch=wanted.epoch,
+            )
+            for place, (key, value) in enumerate(sorted(table.rows.items()))
+            if (low is None or key > low) and (high is None or key <= high)
+        ]  # fmt: skip
+        return ModelReader(wanted.schema, tuple(found))
+
+    @contextmanager
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[ModelLock]:
+        yield ModelLock()
+
+    def _held(self, wanted: CaptureInstance) -> Instance:
+        for table in self.tables.values():
+            for one in table.instances:
+                if one.object_id == wanted.object_id:
+                    return one
+        raise DataLostError(f"{wanted.name}: its change table is gone")
+
+    def _interrupt(self) -> None:
+        """What happens in the source while the connector reads, once."""
+        meanwhile, self.before_read = self.before_read, _nothing
+        meanwhile()
+
+
+@dataclass(frozen=True)
+class StormSession(ModelSession):
+    """A session on the storm's source."""
+
+    source: StormSource
+
+    def tables(self) -> list[CapturedTable]:
+        return [table.captured() for table in self.source.tables.values() if table.instances]
+
+    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+        return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
+
+    def minima(self) -> dict[str, Lsn | None]:
+        held = (one for table in self.source.tables.values() for one in table.instances)
+        return {one.name: lsn(one.minimum) for one in held}
+
+    def standing(self) -> Standing:
+        newest = sorted(at for at in self.source.history if at <= self.source.captured)[-2:]
+        return Standing(self.captured(), lsn(newest[0]) if len(newest) > 1 else None, self.captured())
+
+    def mark(self) -> LogMark:
+        self.source.number += 1  # Asking writes to the log; what is committed later is beyond.
+        newest = self.source.sessions[-1] if self.source.sessions else Scan(0, True, 0, None, None)
+        return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans)
+
+    def passed(self, known: LogMark) -> bool:
+        return proven(known, self.source.sessions)
+
+    def retention(self) -> timedelta | None:
+        return None
+
+    def server_time(self) -> datetime:
+        return AT.replace(tzinfo=UTC)
+
+    def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
+        commits = [lsn(at) for at in self.source.history if at <= self.source.captured]
+        return {position: max((at for at in commits if at < position), default=None) for position in lsns}
+
+
+def _image(key: int, value: str | None) -> dict[str, Any] | None:
+    return None if value is None else {"id": key, "name": value}
+
+
+def _undo(rows: dict[int, str], change: Change) -> None:
+    if change.after is not None:
+        rows.pop(change.after["id"], None)
+    if change.before is not None:
+        rows[change.before["id"]] = change.before["name"]
+
+
+def _nothing() -> None:
+    """Nothing happens meanwhile."""
