@@ -1,4 +1,4 @@
-"""Commands that look: `discover` at the source's tables, `check` at source and lake side by side."""
+"""Commands that inspect: `discover` lists the source's tables, `check` compares source and lake."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def discover(output: Output, *, config: Path) -> None:
     """List the captured tables for Dagster.
 
-    Asks the source, and writes <stem>.tables.json beside the configuration: Dagster's code location loads that list.
+    Queries the source and writes <stem>.tables.json next to the configuration; Dagster's code location loads it.
     """
     from mssql_cdc.run.discover import read_table_list, write_table_list
 
@@ -49,7 +49,7 @@ def discover(output: Output, *, config: Path) -> None:
 def check(output: Output, *, config: Path, warehouse: str | None) -> None:
     """Compare source and lake cell by cell.
 
-    Reads both by a path of its own. Nothing should write to the source meanwhile: rows that change in between are
+    Reads both independently of the capture code. The source should be idle: rows that change during the check are
     reported as different.
     """
     from mssql_cdc.check.run import check_databases, raise_differences
