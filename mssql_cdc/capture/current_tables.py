@@ -1,6 +1,6 @@
-"""How far current tables have come: which lack rows of the newest complete cut, and which are due for a merge.
+"""The progress of current tables: which lack rows of the newest complete cut, and which are due for a merge.
 
-No JVM and no source are needed. Merging them is in `follow/current.py`.
+This needs neither a JVM nor a source. `follow/current.py` merges them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mssql_cdc.schema import TableId
 def behind_cut(
     tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory, *, storage: Storage
 ) -> dict[TableId, int]:
-    """The tables whose current table has not reached the newest complete cut, and the `_batch` it has to reach.
+    """Return the tables whose current table has not reached the newest complete cut, and the `_batch` it must reach.
 
-    Tables without a key, with an open snapshot, or not yet in a complete cut are left out.
+    Tables without a key, with an open snapshot, or not yet in a complete cut are omitted.
     """
     found = {}
     for table in tables:
@@ -33,7 +33,7 @@ def behind_cut(
 
 
 def mergeable_batch(table: TableId, offsets: Offsets) -> int | None:
-    """The largest `_batch` of the table that may be merged now; None: nothing may (C18)."""
+    """Return the largest `_batch` of the table that may be merged now; None if nothing may be merged (C18)."""
     cut, entry = offsets.last_cut(), offsets.entry(table.text)
     if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
         return None

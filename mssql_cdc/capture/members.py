@@ -1,6 +1,6 @@
-"""The lake's side of the captured tables: homes, loaded states, schema versions.
+"""The captured tables in the lake: homes, loaded states, schema versions.
 
-Everything is loaded before the source is read (rule A3); commits are made from these states and from no others.
+Everything is loaded before the source is read (rule A3); commits are based on these states only.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SNAPSHOT = "snapshot"
 class LakeTable:
     """A captured table as the lake knows it.
 
-    `entry` is its newest `_offsets` entry, also under the name that it had before a rename; `state` its change log's
-    as the stream's writer sees it (None: not loaded, or no table yet); `incarnation` counts re-creations (rule B15).
+    `entry` is its newest `_offsets` entry, even under its name before a rename; `state` is that of its change log as
+    the streaming writer sees it (None: not loaded, or no table yet); `incarnation` counts re-creations (rule B15).
     """
 
     captured: CapturedTable
@@ -45,11 +45,11 @@ class LakeTable:
 
     @property
     def table(self) -> TableId:
-        """The table's present name."""
+        """The table's current name."""
         return self.captured.table_id
 
     def own(self) -> Reached | None:
-        """Where the table's own streamed commits end (rule A1), also when the log's clean-up took their facts."""
+        """The end of the table's own streamed commits (rule A1), even if log cleanup removed their facts."""
         state = self.state
         if state is None or not state.own_batch:
             return None
@@ -60,12 +60,12 @@ class LakeTable:
         return Reached(found.epoch, found.commit_lsn.text) if found else None
 
     def reached(self, epoch: int) -> Reached | None:
-        """How far the table has come in this epoch, by its own commits and by its entry (rule A1)."""
+        """The table's position in this epoch, from its own commits and its entry (rule A1)."""
         known = [self.own(), self.entry.reached if self.entry else None]
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
     def new_entry(self, **changes: object) -> Entry:
-        """An entry that keeps what is fixed for the table and takes these values."""
+        """Build an entry with the table's fixed values and these new ones."""
         base = self.entry or Entry("streaming")
         fixed = {"folder": self.folder, "incarnation": self.incarnation, "reason": None, "rows": 0}
         return replace(base, **{**fixed, **changes})  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def load_tables(
 
     Raises:
         StorageError: a table's folder belongs to another connector.
-        TamperedTableError: a change log was changed by somebody else (rule A5).
+        TamperedTableError: another writer changed a change log (rule A5).
     """
     tables = list(tables)
     present = {table.table_id.text for table in tables}
@@ -114,7 +114,7 @@ def load_tables(
 
 
 def _renamed(table: CapturedTable, present: set[str], offsets: Offsets, history: SchemaHistory) -> Entry | None:
-    """The entry under a table's former name: identity is the source's object id (rule B15, STR-21)."""
+    """Return the entry under a table's former name; its identity is the source's object id (rule B15, STR-21)."""
     for name, versions in history.versions.items():
         if name not in present and versions[-1].object_id == table.object_id:
             return offsets.entry(name)
@@ -124,7 +124,7 @@ def _renamed(table: CapturedTable, present: set[str], offsets: Offsets, history:
 def versioned(
     database: Database, wanted: Mapping[TableId, tuple[CaptureInstance, int]], history: SchemaHistory
 ) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
-    """The schemas of these instances (with their tables' incarnations) under their versions, new ones recorded."""
+    """Return the schemas of these instances (with their tables' incarnations) with versions; new ones are recorded."""
     schemas = [replace(instance.schema, incarnation=number) for instance, number in wanted.values()]
     found, history = record_versions(
         database.layout, schemas, known=history, at=datetime.now(UTC), storage=database.storage
@@ -133,7 +133,7 @@ def versioned(
 
 
 def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:
-    """The change log's state for this writer, created or given what it lacks for the schema's rows.
+    """Return the change log's state for this writer; create or evolve the table for the schema's rows.
 
     Raises:
         SchemaError: the table cannot take the schema.
