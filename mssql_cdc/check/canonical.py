@@ -1,8 +1,8 @@
 """One canonical text per SQL Server value, made twice: by T-SQL from the source, by Python from the lake.
 
-Nothing here shares code with the way in which capture reads, so a mistake there shows up as a difference. Per kind of
-type: an expression with `{c}` for the column, what to do with the text that comes back, and the same text from the
-Arrow value and its exact text. A type that needs an expression of its own has it in its row (`check`).
+This module shares no code with capture's readers, so a mistake there shows up as a difference. For each kind of type,
+it defines an expression with `{c}` for the column, the conversion of the returned text, and the same text from the
+Arrow value and its exact text. A type that needs its own expression has it in its row (`check`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _utf16(value: str | None, exact: str | None) -> str:
     """The bytes that SQL Server stores for national text.
 
     A `utf16:` text holds what UTF-8 cannot; the value beside it must then be the same text with its lone surrogates
-    replaced, or the result shows the quarrel.
+    replaced; otherwise the result shows the contradiction.
     """
     if exact is None:
         return (value or "").encode("utf-16-le", "surrogatepass").hex()
@@ -90,7 +90,7 @@ def _source_moment(value: str) -> str:
 
 
 def _lake_moment(value: datetime | int | None, exact: str | None) -> str:
-    """A timestamp's microseconds; with an exact text both must say the same, or the text shows the quarrel."""
+    """Return a timestamp's microseconds; if they contradict an exact text, the text shows the contradiction."""
     micros = value if isinstance(value, int) else None
     if exact is None:
         return "" if micros is None else _Moment.of_micros(micros).text

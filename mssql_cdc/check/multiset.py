@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 Texts = tuple[str | None, ...]
 Row = tuple[Texts, Texts, int]
-"""Key, columns, and how often the row counts: 1, or -1 for one that takes another away."""
+"""Key, columns, and the row's count: 1, or -1 for a row that cancels another one."""
 
 BUCKETS = 4096
 _MODULUS = 1 << 128

@@ -1,7 +1,7 @@
 """The check of whole databases: every captured table's source against its current table, or its change log.
 
-Needs no Spark and writes nothing. The source should be at rest, and the lake caught up, while it runs; what is not
-compared (masked and computed columns, cells that CDC never delivered) is said, never passed over.
+It needs no Spark and writes nothing. While it runs, the source should be idle and the lake caught up. Values that are
+not compared (masked and computed columns, cells that CDC never delivered) are reported, never silently ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """What the check of one table found. `left_out` names columns that cannot be compared, with the reason."""
+    """The result of checking one table. `left_out` lists columns that cannot be compared, with the reason."""
 
     table: TableId
     result: Comparison
@@ -36,11 +36,11 @@ class TableCheck:
 def check_databases(
     databases: Sequence[Database], *, progress: Callable[[TableId, int, int], None]
 ) -> Iterator[TableCheck]:
-    """Check every captured table of every database, one after the other.
+    """Check every captured table of every database, one after another.
 
     Args:
-        databases: what to check.
-        progress: is told before each table: which one, how many of its database are done, how many there are.
+        databases: The databases to check.
+        progress: Called before each table with its name, the number of checked tables, and the total.
 
     Raises:
         NotCaughtUpError: nothing was captured yet, or not enough to compare.
@@ -64,7 +64,7 @@ def raise_differences(checks: Sequence[TableCheck]) -> None:
 
 
 def _tables(database: Database) -> list[tuple[LakeTable, TableSchema]]:
-    """Every captured table of the database but the signal table, whose rows no snapshot reads (SNP-27)."""
+    """Return every captured table of the database except the signal table, whose rows no snapshot reads (SNP-27)."""
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
     with database.session() as session:

@@ -1,6 +1,6 @@
 """The two sides of a check as streams of canonical rows: the source through pyodbc, the lake through `deltalake`.
 
-The lake's files are read by another engine (DataFusion, in this process) than the one that capture and MERGE use.
+The lake's files are read by a different engine (DataFusion, in this process) than the one that capture and MERGE use.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Unknown = Mapping[Texts, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Which columns of a table are compared, and the key's."""
+    """The compared columns of a table, and the columns of its key."""
 
     schema: TableSchema
     columns: tuple[Column, ...]
 
     @classmethod
     def of(cls, schema: TableSchema, hidden: Collection[str]) -> Compared:
-        """All columns but computed ones, which CDC never delivers, and `hidden` ones (masked)."""
+        """Select all columns except computed ones, which CDC never delivers, and `hidden` ones (masked)."""
         shown = (c for c in schema.value_columns if not c.computed and c.name not in hidden)
         return cls(schema, tuple(shown))
 
@@ -92,7 +92,7 @@ def unknown_cells(uri: str, compared: Compared, storage: Storage = LOCAL) -> Unk
 
 
 def log_rows(uri: str, compared: Compared, storage: Storage = LOCAL) -> Iterator[Row]:
-    """The rows that a change log adds up to: images after, minus images before (tables without a key)."""
+    """Yield the net rows of a change log: after images minus before images (tables without a key)."""
     for image, count in (("after", 1), ("before", -1)):
         sql = f"SELECT {image} AS image, _exact FROM t WHERE {image} IS NOT NULL"
         for batch in query(uri, sql, storage):
