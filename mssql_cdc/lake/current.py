@@ -1,7 +1,7 @@
 """Current tables: kept equal to the source by MERGE from the change log, stretch by stretch (correctness D).
 
-Progress is the txn version of the current table itself, in `_batch` numbers of the change log. When a table may be
-merged (complete cut, no open snapshot) is decided below.
+Progress is the txn version of the current table itself, in `_batch` numbers of the change log. The callers decide when
+a table may be merged (complete cut, no open snapshot).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _RENAMED = "mssql_cdc.renamed"
 
 @dataclass(frozen=True, slots=True)
 class CurrentResult:
-    """What `apply` did: the current table's Delta version and the `_batch` it now stands at.
+    """The result of `apply`: the current table's Delta version and the `_batch` that it has reached.
 
-    `rows` counts the change-log rows that were folded; 0 means that there was nothing new to merge.
+    `rows` is the number of folded change-log rows; 0 means that there was nothing new to merge.
     """
 
     delta_version: int
@@ -72,9 +72,9 @@ def apply(
     deletion_vectors: str = "true",
     storage: Storage = LOCAL,
 ) -> CurrentResult:
-    """Bring the current table to `_batch` `up_to` of its change log (the number at the last complete cut).
+    """Merge the current table up to `_batch` `up_to` of its change log (the number at the last complete cut).
 
-    Creates the table, gives it new columns and wider types, and rebuilds it when the key's definition has changed:
+    This creates the table, adds columns and widens types, and rebuilds the table if the key's definition has changed:
     then only rows written under the new definition count, and a snapshot must follow (rule B15).
 
     Args:
@@ -87,7 +87,7 @@ def apply(
         storage: how to reach the folders.
 
     Raises:
-        FencedError: another run merged at the same time; its result stands, ours was not written.
+        FencedError: another run merged at the same time; its result is valid, this run's was not written.
         SchemaError: the table has no key, or cannot take the newest structure.
     """
     with conflicts_fenced(home.current):
@@ -129,7 +129,7 @@ def _apply(
         window = log.where(log["_batch"].between(applied + 1, up_to) & log["_schema"].isin(numbers))
         folded = fold(window, plan)
         if rebuild or _is_empty(home, storage):
-            # Nothing to match: an append takes a third of the time that MERGE's joins need.
+            # There is nothing to match, and an append takes a third of the time of MERGE's joins.
             interruptible(session, lambda: _append(home.current, folded, plan))
         else:
             interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
@@ -137,7 +137,7 @@ def _apply(
 
 
 def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL) -> int | None:
-    """The `_batch` that the current table stands at, without a JVM; None when there is no table."""
+    """Return the `_batch` that the current table has reached, without a JVM; None if there is no table."""
     try:
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
@@ -146,7 +146,7 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
-    """When the current table was last committed to; None when there is no table."""
+    """Return the time of the current table's last commit; None if there is no table."""
     try:
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
@@ -172,7 +172,7 @@ def _prepare(
     if not change:
         return state
     if change.added:
-        # Rows that exist already do not know the new columns. Marked first: a crash after it does no harm.
+        # Existing rows do not know the new columns. They are marked first, so that a crash afterwards is harmless.
         originals = {stored: name for name, stored in current_names(newest).items()}
         _mark_unknown(session, home.current, [originals.get(path[0], path[0]) for path, _ in change.added])
         state = load_state(home.current, owner=owner, storage=storage) or state
@@ -207,7 +207,7 @@ def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str]) -> None
 
 
 def _empty(session: SparkSession, state: TableState, newest: TableSchema) -> None:
-    """Throw the rows of another key's definition away, then say that the new one holds; both may be repeated."""
+    """Delete the rows of another key definition, then record the new one; both steps are idempotent."""
     table = spark_identifier(state.uri)
     with private_session(session) as private:
         private.sql(f"DELETE FROM {table}")
@@ -215,7 +215,7 @@ def _empty(session: SparkSession, state: TableState, newest: TableSchema) -> Non
 
 
 def _same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
-    """The newest versions with one key definition: `_key` of older rows names rows in another way."""
+    """Return the newest versions with the same key definition: `_key` of older rows has a different format."""
     usable: list[TableSchema] = []
     for schema in reversed(versions):
         if schema.key_fingerprint != versions[-1].key_fingerprint:
@@ -291,7 +291,7 @@ def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, s
 
 
 def _read_back(home: TableHome, app_id: str, up_to: int, facts: dict[str, Any], storage: Storage) -> CurrentResult:
-    """Spark skips a commit whose txn version is there already without a word: look whether it is ours."""
+    """Spark silently skips a commit whose txn version already exists: check whether this run made it."""
     table = DeltaTable(home.current, storage_options=storage.resolved())
     for entry in table.history(20):
         found = facts_of(entry)

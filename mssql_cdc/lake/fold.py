@@ -1,8 +1,8 @@
-"""The fold of a stretch of the change log to one row per `_key`, and what MERGE makes of it (correctness D).
+"""Folds a section of the change log to one row per `_key`, and defines the MERGE clauses for it (correctness D).
 
-Column expressions only; reading, merging and committing are in `lake/current.py`. Unknown is not NULL: a column that
-some row of the stretch does not know (`partial`) folds to its last known value inside the row's incarnation; all other
-columns are simply the last row's.
+This module contains only column expressions; `lake/current.py` reads, merges and commits. Unknown is not NULL: a column
+that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all other columns
+take the last row's value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """How to fold: the newest schema, its columns' names in the current table, and who may be unknown.
+    """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
     `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `retired` are columns of
     the current table which the source no longer delivers: NULL from then on.
@@ -99,7 +99,7 @@ def update_values(plan: FoldPlan) -> dict[str, str | Column]:
     for number, name in enumerate(plan.uncertain):
         has, text = _has(number), _text(name)
         target = f"t.{quoted(plan.names[name])}"
-        # A row that was created anew inside the stretch owes nothing to its predecessor.
+        # A row that was re-created within the section inherits nothing from its predecessor.
         values[plan.names[name]] = (
             f"CASE WHEN {has} THEN s.p{number}.value WHEN s.inc IS NOT NULL THEN NULL ELSE {target} END"
         )

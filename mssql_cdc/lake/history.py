@@ -1,6 +1,6 @@
 """`_schema_history`: how to read a row of version `_schema` of any table, now and years later.
 
-Versions count per table, never restart, and are never changed once written.
+Versions are numbered per table, never restart, and are never changed once written.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SchemaHistory:
         raise SchemaError(f"_schema_history has no version {number} of {table_id}")
 
     def match(self, schema: TableSchema) -> TableSchema | None:
-        """The version that has this structure, capture instance and incarnation; None when it is new."""
+        """Return the version with this structure, capture instance and incarnation; None if it is new."""
         for known in reversed(self.versions.get(schema.table_id.text, ())):
             same_instance = known.capture_object_id == schema.capture_object_id
             if same_instance and known.incarnation == schema.incarnation and known.same_structure(schema):
@@ -52,7 +52,7 @@ class SchemaHistory:
 
 
 def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
-    """Every version that was ever written for the database."""
+    """Load every version of the database."""
     return _history(small_table(layout, "schema_history", storage))
 
 
@@ -66,7 +66,7 @@ def record_versions(
     debezium: Mapping[str, str] | None = None,
     storage: Storage = LOCAL,
 ) -> tuple[list[TableSchema], SchemaHistory]:
-    """The same schemas under their versions, and the history that holds them; new structures are written first.
+    """Return the same schemas with their versions, and the history with them; new structures are written first.
 
     Args:
         layout: where the database's tables are.

@@ -1,6 +1,6 @@
-"""How rows of `_offsets` are stored: their columns, and a sequence that decodes them when they are needed.
+"""The storage format of `_offsets` rows: their columns, and a sequence that decodes them lazily.
 
-The values are in `lake/steps.py`; what rows mean together is derived in `lake/offsets.py`.
+`lake/steps.py` defines the values; `lake/offsets.py` derives their combined meaning.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def encode(row: OffsetRow) -> dict[str, Any]:
 
 
 class Rows(Sequence[OffsetRow]):
-    """The rows of a table of `OFFSETS_SCHEMA`; each is decoded when it is asked for."""
+    """The rows of a table with `OFFSETS_SCHEMA`; each is decoded on access."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
