@@ -1,4 +1,4 @@
-"""Reads the changes of one (table, sub-range] as neutral batches (STR-01 … STR-13; rules A2, A9, B11, C29).
+"""Reads the changes of one (table, sub-range] as neutral batches (STR-01 … STR-13; rules A2, A9, B11, E29).
 
 One connection, one transaction: what is checked holds for what is read. Runs inside Spark executors: the reader is
 a value that pickles, and secrets are resolved only when it reads.

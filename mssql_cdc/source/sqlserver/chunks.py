@@ -1,7 +1,7 @@
-"""Cutting a table into chunks by its key, planned once by the server and kept as texts (rule C20, case B).
+"""Splits a table into chunks by its key, planned once by the server and stored as texts (rule C20, case B).
 
-The chunks cover every key value there is or may come, so rows that are inserted later fall into one of them. A bound
-travels as one ASCII text per key column, made by the server and given back to it as a parameter with
+The chunks cover every existing and future key value, so rows that are inserted later fall into one of them. A bound
+is one ASCII text per key column, which the server produces and gets back as a parameter with
 `CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
 """
 
@@ -151,7 +151,7 @@ def bound_value(column: Column) -> str:
 
 
 def after(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
-    """The rows behind a bound in key order, with the parameters (NULL sorts first)."""
+    """Return the condition for rows after a bound in key order, with its parameters (NULL sorts first)."""
     return _compare(columns, bound, behind=True)
 
 

@@ -1,7 +1,7 @@
 """One table: SQL Server type -> select expressions -> raw Arrow types -> decoder (the fidelity rule).
 
-Whatever a driver could damage is cast in T-SQL, so that both ways of fetching (Arrow and row by row) deliver the
-same raw batches. How a type is stored is decided in `schema/types.py`; here only how it fetches.
+Values that a driver could corrupt are cast in T-SQL, so that both fetch methods (Arrow and row by row) deliver the same
+raw batches. `schema/types.py` decides how a type is stored; this module only fetches it.
 """
 
 from __future__ import annotations

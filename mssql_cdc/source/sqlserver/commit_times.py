@@ -1,6 +1,6 @@
 """Commit times: server-local `datetime` of the mapping table to instants (STR-13, rule B17).
 
-Order never depends on these times; LSN order helps them instead, when clocks go back.
+Order never depends on these times; instead, LSN order disambiguates them when clocks go back.
 """
 
 from __future__ import annotations

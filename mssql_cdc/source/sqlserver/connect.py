@@ -1,6 +1,6 @@
-"""Connections: the one builder of ODBC strings, control connections, drivers found on this machine.
+"""Connections: the only builder of ODBC strings, control connections, and the installed drivers.
 
-Secrets are resolved here, at the last moment, and taken out of every error text. Bulk reading is in `bulk`.
+This module resolves secrets, as late as possible, and removes them from every error text. `bulk` reads rows.
 """
 
 from __future__ import annotations

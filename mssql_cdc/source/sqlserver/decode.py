@@ -1,6 +1,6 @@
 """Raw batches of a change table to neutral batches: pairs of operations 3 and 4, positions, images.
 
-Pure: Arrow in, Arrow out, nothing read. `ChangeDecoder` carries an open operation 3 over the end of a batch.
+Pure: Arrow in, Arrow out, no reads. `ChangeDecoder` carries an open operation 3 across a batch boundary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Before and after images of rows: structs of decoded columns, exact texts, what is unavailable, what changed.
+"""Before and after images of rows: structs of decoded columns, exact texts, unavailable and changed columns.
 
-The rules about what CDC does not deliver live here (TYP-05 and rule B24's first half).
+This module contains the rules about values that CDC does not deliver (TYP-05 and the first half of rule D24).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of the transaction log, and whether capture has passed it (correctness, "Words": `logend`, `scanned`).
+"""The end of the transaction log, and whether capture has passed it (correctness, "Terms": `logend`, `scanned`).
 
 Needs VIEW DATABASE STATE; where that is missing, the error names the GRANT.
 """

@@ -1,6 +1,6 @@
 """Arrow arrays from numpy, without a Python loop per row: fixed-width texts, lists and maps of texts.
 
-Only building blocks; what the texts mean is decided in `images`, `decode` and `raw_values`.
+These are only building blocks; `images`, `decode` and `raw_values` interpret the texts.
 """
 
 from __future__ import annotations

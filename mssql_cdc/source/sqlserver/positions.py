@@ -1,7 +1,6 @@
-"""Where the source stands: captured, scanned, log end, minima, witness (correctness, "Words"; A2, A7, A8, A9).
+"""The positions of the source: captured, scanned, log end, minima, witness (correctness, "Terms"; A2, A7, A8, A9).
 
-Each function is one or two short statements on a control connection. What follows from the answers is decided in
-`plan/`.
+Each function runs one or two short statements on a control connection. `plan/` draws the conclusions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL Server as a `Source`: each answer comes from the module named beside it."""
+"""SQL Server as a `Source`: each docstring names the module that implements the method."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SqlServerLock:
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSession:
-    """Questions to one database, each one or two short statements."""
+    """Queries to one database, each of one or two short statements."""
 
     control: Control
     connector: Connector
@@ -100,7 +100,7 @@ class SqlServerSession:
         return database(self.control, self.control.catalog).name
 
     def tables(self) -> list[CapturedTable]:
-        """The captured tables that the filters let through, in snapshot order (`catalog`)."""
+        """Return the captured tables that pass the filters, in snapshot order (`catalog`)."""
         return captured_tables(self.control, self.connector.filters)
 
     def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
@@ -180,5 +180,5 @@ class SqlServerSession:
         return chunks.plan_chunks(self.control, schema, rows_per_chunk)
 
     def run_statement(self, statement: str, *, doing: str) -> None:
-        """Runs a statement of the user's; errors say what it was for."""
+        """Run a user-defined statement; errors name its purpose."""
         self.control.execute(statement, doing=doing)
