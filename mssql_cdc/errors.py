@@ -58,7 +58,7 @@ class NotCaughtUpError(MssqlCdcError):
 
 
 class InterruptedRunError(MssqlCdcError):
-    """The run was asked to stop; what was committed stays, the rest is asked for again."""
+    """The run was told to stop; committed rows stay, the rest is requested again."""
 
     exit_code = 3
     retriable = True

@@ -79,7 +79,7 @@ def load_tables(
     *,
     states: bool = True,
 ) -> dict[TableId, LakeTable]:
-    """The captured tables with their homes and, if asked for, the states of their change logs.
+    """Load the captured tables with their homes and, if requested, the states of their change logs.
 
     Raises:
         StorageError: a table's folder belongs to another connector.

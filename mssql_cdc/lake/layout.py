@@ -5,14 +5,14 @@ tested with tables that deltalake, Spark, pyarrow and DataFusion created, commit
 on a disk, and that deltalake and pyarrow used on a stand-in for S3:
 
 * Letters, digits and combining marks of every script (Unicode 3.2, as in SQL Server's identifiers), `-`, `_`, `.` and
-  blanks inside stay as they are. Every other character becomes `_xHHHH_`, its number in hexadecimal, as SQL Server's
-  FOR XML writes it; so does what is taken for hidden, is dropped or is reserved somewhere: `_`, `.` and blank in front,
-  `.` and blank at the end, the first letter of device names such as `CON`. `%` cannot be the escape: deltalake decodes
-  `%41` when it opens a path. It also cuts at `#` and turns backslashes into `/`; Spark takes `*?[{` for patterns.
-* A segment of more than 200 bytes is cut, and `!` with a hash of the name follows: file systems allow 255 bytes, S3
-  1024 for the whole key.
-* Names of one database that collide on a file system without case, or with another Unicode normalization, get `!` and
-  their object id.
+  inner spaces are kept. Every other character becomes `_xHHHH_`, its code point in hexadecimal, as in SQL Server's FOR
+  XML; so do characters that some system hides, drops or reserves: a leading `_`, `.` or space, a trailing `.` or space,
+  the first letter of device names such as `CON`. `%` cannot be the escape because deltalake decodes `%41` when it opens
+  a path. It also truncates at `#` and converts backslashes to `/`; Spark interprets `*?[{` as patterns.
+* A segment of more than 200 bytes is truncated, followed by `!` and a hash of the name: file systems allow 255 bytes,
+  S3 allows 1024 for the entire key.
+* Names in one database that collide on a case-insensitive file system, or under a different Unicode normalization, get
+  `!` and their object id.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ OFFSETS_SCHEMA = pa.schema(
 
 
 def encode(row: OffsetRow) -> dict[str, Any]:
-    """The row as it is stored, without its number."""
+    """Encode the row for storage, without its number."""
     bad = [entry.status for entry in row.tables.values() if entry.status not in get_args(Status)]
     if bad:
         raise ValueError(f"Unknown status {bad}; known are {get_args(Status)}")

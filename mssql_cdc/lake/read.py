@@ -37,7 +37,7 @@ def scan(
     version: int | None = None,
     storage: Storage = LOCAL,
 ) -> Iterator[pa.RecordBatch]:
-    """Row groups of the table as it is now (or at `version`), with logical names and the table's own types.
+    """Yield row groups of the current table (or of `version`), with logical names and the table's own types.
 
     Args:
         uri: the table's folder.

@@ -102,7 +102,7 @@ class SnapshotEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """The sweep that snapshot `number` asked for is done for the table."""
+    """The sweep after snapshot `number` is done for the table."""
 
     step: Literal["swept"] = "swept"
     table: str
@@ -178,9 +178,9 @@ def range_done(
         to: the end of the range.
         partition: the range's key.
         read: whether change tables were read; otherwise the kind is `idle`.
-        complete: whether no streaming table was left behind.
+        complete: whether every streaming table has reached the end.
         opens: the tables whose snapshots this range passed.
-        scanned: how far the source had been scanned.
+        scanned: the position up to which the source had been scanned.
         witness: what proves later that the source's history is still the same (A7).
     """
     return OffsetRow(

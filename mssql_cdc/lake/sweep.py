@@ -56,7 +56,7 @@ def sweep_files(
 ) -> list[DataFile]:
     """Write the synthetic deletes for one commit made from `state`; none when there is nothing to sweep.
 
-    The current table must stand at the snapshot's last commit.
+    The current table must have reached the snapshot's last commit.
     """
     target, number = state.target, state.batch + 1
     # Use the table's types: a column may have been narrowed at the source since the rows were stored.

@@ -42,7 +42,7 @@ class ChunkRead:
     """One chunk of a snapshot to read.
 
     Attributes:
-        schema: the table as it is stored.
+        schema: the table's stored schema.
         chunk: which rows.
         snapshot_number: the snapshot's number, part of `_pos`.
         epoch: the current epoch.

@@ -59,9 +59,9 @@ def capture_snapshot(
 
     Args:
         database: where to read and to write.
-        survey: the look that the decision came from.
-        decision: which tables, and who asked.
-        progress: is told after every group.
+        survey: The survey on which the decision is based.
+        decision: The tables, and who requested the snapshot.
+        progress: Called after every group.
 
     Raises:
         ConfigurationError: the source no longer captures one of the tables.

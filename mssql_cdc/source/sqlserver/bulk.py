@@ -23,7 +23,7 @@ _BY_ROWS_BATCH = 4_096
 
 
 class Bulk(Protocol):
-    """A connection in a transaction of its own. Every method raises the classes that `classify` chooses."""
+    """A connection in its own transaction. Every method raises the classes that `classify` selects."""
 
     def execute(self, sql: str, *, doing: str) -> None:
         """Runs a statement without rows; `doing` completes "while …" in the text of an error."""

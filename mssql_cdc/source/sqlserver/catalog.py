@@ -47,7 +47,7 @@ def database(control: Control, name: str) -> Database:
 
 
 def captured_tables(control: Control, filters: Filters | None = None) -> list[CapturedTable]:
-    """The tables under CDC that the filters let through, in the order of snapshots (SNP-26)."""
+    """Return the CDC-enabled tables that pass the filters, in snapshot order (SNP-26)."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
     collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
     change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))

@@ -35,7 +35,7 @@ _GONE_OR_NEW = pa.array(["c", "d"])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The raw row behind which the next page begins; `command_id` is None where the server has none."""
+    """The raw row after which the next page begins; `command_id` is None if the server has none."""
 
     start_lsn: Lsn
     command_id: int | None
@@ -87,7 +87,7 @@ class ChangeReader:
                         yield held
                     held = batch
             except SourceError:
-                # Half an update is what cleanup leaves behind when it overtakes the reader.
+                # Cleanup leaves half an update when it overtakes the reader.
                 self._require_still_held(bulk)
                 raise
             self._require_still_held(bulk)
@@ -125,7 +125,7 @@ class ChangeReader:
         self._require_held(bulk)
 
     def _require_held(self, bulk: Bulk) -> None:
-        """The minimum of rule A9, by a statement of its own."""
+        """Check the minimum of rule A9 with a separate statement."""
         name = self.instance.name
         rows = bulk.read(
             f"SELECT sys.fn_cdc_get_min_lsn({text(name)}) AS [m]", [pa.field("m", pa.binary(10))], doing=self._doing
@@ -197,7 +197,7 @@ def _after(place: Place) -> str:
 
 
 def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
-    """The T-SQL predicate of rows behind a given one in the order of NOT NULL columns (rule B11).
+    """Return the T-SQL predicate for rows after a given one in the order of NOT NULL columns (rule B11).
 
     `literals` are the given row's values as T-SQL writes them, one per column.
     """
@@ -212,7 +212,7 @@ def keyset_after(columns: Sequence[str], literals: Sequence[str]) -> str:
 
 
 class OrderGuard:
-    """Refuses what function mode cannot put in order (rule B11's second half).
+    """Rejects changes that function mode cannot order (second half of rule B11).
 
     The functions return no command id. When one transaction deletes and inserts the same key under different change
     LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown. The guard

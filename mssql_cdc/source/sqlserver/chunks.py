@@ -82,7 +82,7 @@ def bounds_statement(schema: TableSchema, rows_per_chunk: int, condition: str | 
 def next_bound(
     control: Control, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
 ) -> Bound | None:
-    """The key that ends the next `rows` rows behind `last`; None when fewer are left.
+    """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
     It cuts chunks one by one, by steps through the key's index, without numbering the whole table. Rows that share a
     surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.
@@ -178,7 +178,7 @@ def _compare(columns: Sequence[Column], bound: Bound, *, behind: bool) -> tuple[
 
 
 def _strictly(column: Column, value: str | None, *, behind: bool) -> tuple[str, int] | None:
-    """`column` behind (or before) the value, and how many parameters that takes; None: no value can be."""
+    """Return the condition for `column` after (or before) the value and its parameter count; None: never true."""
     name = quote(column.name)
     if value is None:
         return (f"{name} IS NOT NULL", 0) if behind else None

@@ -29,7 +29,7 @@ _LISTED = 400  # commit LSNs that are looked up one by one; more of them are fet
 class CommitTimeLoader:
     """Commit times of the page at hand, read on the reader's own connection between two pages.
 
-    `zone` is the server's, an IANA name; None: its present offset from UTC, which is asked for once.
+    `zone` is the server's, an IANA name; None: its current offset from UTC, which is queried once.
     """
 
     def __init__(self, bulk: Bulk, zone: str | None) -> None:
@@ -137,7 +137,7 @@ def _assume(local: pa.Array, zone: str, ambiguous: Any) -> pa.Array:
 
 
 def _second_pass(local: Numbers, twice: Flags) -> Flags:
-    """Rows of a repeated hour behind the point where local time fell."""
+    """Rows of a repeated hour after the point where local time fell."""
     late = np.zeros(len(local), dtype=bool)
     starts = np.nonzero(twice & ~np.concatenate([[False], twice[:-1]]))[0]
     for start in starts:

@@ -42,7 +42,7 @@ RAW_META = (
 """Raw fields in front of the columns' own."""
 
 TimeLookup = Callable[[Bytes], pa.Array]
-"""Gives the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
+"""Returns the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
 
 _OPERATION_LETTERS = np.frombuffer(b"?dc?u", dtype=np.uint8)
 

@@ -142,7 +142,7 @@ def _matrix(texts: pa.Array, blank: str) -> tuple[Flags, Bytes]:
 
 
 def _characters(texts: pa.Array) -> memoryview:
-    """The characters of all texts, one behind the other."""
+    """The concatenated characters of all texts."""
     start, end = texts.offset, texts.offset + len(texts)
     bounds = np.frombuffer(texts.buffers()[1], dtype=np.int32)
     return memoryview(texts.buffers()[2])[bounds[start] : bounds[end]]

@@ -33,8 +33,8 @@ Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SE
 UNDER_LOCK: Isolation = "READ UNCOMMITTED"
 """Only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
 
-A reader that asks for a lock of its own would queue behind the first writer, which waits for the holder, which waits
-for the reader: the server does not see that such a circle is one. Without that lock READ UNCOMMITTED is never used: it
+A reader that requests its own lock would queue behind the first writer, which waits for the holder, which waits for the
+reader: the server does not detect this cycle. Without that lock READ UNCOMMITTED is never used: it
 reads rows that no event ever corrects (rule C21).
 """
 

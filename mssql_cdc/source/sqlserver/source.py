@@ -29,7 +29,7 @@ class SqlServerSource:
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
-        """A session on one database (autocommit; every statement stands alone)."""
+        """A session on one database (autocommit; every statement is separate)."""
         with control(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector)
 
@@ -124,7 +124,7 @@ class SqlServerSession:
         return positions.require_minimum(instance, minimum)
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-        """Raises DataLostError when rows behind `from_` were cleaned up (`positions`, rule A9)."""
+        """Raise DataLostError if rows after `from_` were cleaned up (`positions`, rule A9)."""
         positions.require_held(instance, minimum, from_)
 
     def require_visible(self, to: Lsn) -> None:

@@ -31,9 +31,9 @@ def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange
 
 
 def row_bound(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Lsn | None:
-    """The largest commit LSN below `to` up to which at most `limit` rows lie; None when all fit.
+    """Return the largest commit LSN below `to` up to which at most `limit` rows fit; None if all rows fit.
 
-    One transaction is never divided: the first one of the range is always taken. A binary search over the mapping
+    A transaction is never divided: the first one of the range is always included. A binary search over the mapping
     table, two short statements per step.
 
     Args:
