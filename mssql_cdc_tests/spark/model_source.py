@@ -93,7 +93,7 @@ class ModelSource:
     """The source. The log is a list of (number, table, op, before, after); numbers grow by one."""
 
     def __init__(self, *names: str) -> None:
-        self.tables: dict[str, ModelTable] = {}
+        self.tables: dict[str, Any] = {}
         self.log: list[tuple[int, str, Change]] = []
         self.number = 10
         self.captured = 10

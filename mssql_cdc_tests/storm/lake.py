@@ -1,37 +1,33 @@
-"""The lake's side of the storm: the connector's own code on real Delta tables, its tasks run in this process.
-
-Current tables are left out, because only Spark merges: a change log that folds to the source's rows is the proof here.
-"""
+"""The lake's side of the storm: where a run may be killed, and the rows that a change log amounts to."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.config import connector_from_mapping
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
-from mssql_cdc.spark.tasks import TaskResult
-from mssql_cdc_tests.storm.source import StormSource
 
-STEPS = (
+WRITES: tuple[str, ...] = (
     "mssql_cdc.capture.range.commit",
     "mssql_cdc.capture.range.append_offsets",
     "mssql_cdc.capture.snapshot.read.commit",
     "mssql_cdc.capture.snapshot.begin.append_offsets",
     "mssql_cdc.capture.snapshot.finish.append_offsets",
+    "mssql_cdc.run.loss.append_offsets",
 )
 """The writes between which a run may end."""
 
@@ -40,44 +36,18 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def open_lake(source: StormSource, folder: Path, **properties: str) -> Database:
-    """The database of a connector over the model; a session of Spark is asked for and never used."""
-    connector = connector_from_mapping(
-        "storm",
-        {
-            "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
-            "database.hostname": "127.0.0.1",
-            "database.user": "sa",
-            "database.password": "x",
-            "database.names": "shop",
-            "topic.prefix": "server1",
-            "delta.warehouse": str(folder),
-            **properties,
-        },
-    )
-    session: Any = None
-    return Database.of(connector, "shop", spark=lambda: session, source=source)
-
-
-def run_here(_session: object, tasks: Sequence[Any], function: Callable[[Any], Mapping[str, Any]]) -> list[TaskResult]:
-    """`spark.tasks.run_tasks` without Spark: each task's value, or its classified error."""
-    found: list[TaskResult] = []
-    for task in tasks:
-        try:
-            found.append(TaskResult(function(task), None))
-        except MssqlCdcError as error:
-            found.append(TaskResult(None, error))
-    return found
-
-
-@contextmanager
-def without_spark() -> Iterator[None]:
-    """Tasks of ranges and snapshots run in this process meanwhile."""
-    with (
-        patch("mssql_cdc.capture.range.run_tasks", run_here),
-        patch("mssql_cdc.capture.snapshot.read.run_tasks", run_here),
-    ):
-        yield
+def connector_for(folder: Path, **properties: str) -> Connector:
+    """A connector that writes below this folder; `properties` win over those of the model."""
+    given = {
+        "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+        "database.hostname": "127.0.0.1",
+        "database.user": "sa",
+        "database.password": "x",
+        "database.names": "shop",
+        "topic.prefix": "server1",
+        "delta.warehouse": str(folder),
+    }
+    return connector_from_mapping("storm", {**given, **properties})
 
 
 @contextmanager
@@ -106,7 +76,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
     With a key the newest change of a key counts. Without one every change does, which is exact because such a table is
     read under a lock; a change that removes what is not there fails.
     """
-    offsets, table = load_offsets(database.layout, database.storage), TableId("shop", "dbo", name)
+    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name)
     snapshot, bound = _last_snapshot(offsets, table.text)
     log = change_log(database, name)
     told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or c["_snapshot"] == snapshot)]
@@ -129,9 +99,17 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
     """The rows of a table's change log in the order of their positions."""
-    table = TableId("shop", "dbo", name)
+    table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
     return _read(database.layout.home(table, folder=entry.folder if entry else None).changes)
+
+
+def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
+    """The rows of a current table."""
+    table = TableId(database.catalog, "dbo", name)
+    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
+    uri = database.layout.home(table, folder=entry.folder if entry else None).current
+    return Counter((row["id"], row["name"]) for row in _read(uri))
 
 
 def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
@@ -147,7 +125,9 @@ def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
 
 def _read(uri: str) -> list[dict[str, Any]]:
     try:
-        found: Any = DeltaTable(uri).to_pyarrow_table()
+        table = DeltaTable(uri)
     except TableNotFoundError:
         return []
-    return sorted(found.to_pylist(), key=lambda change: change["_pos"])
+    found: Any = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
+    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+    return sorted(rows, key=lambda row: row["_pos"])

@@ -8,6 +8,7 @@ capture instance, and a restore takes the log back. It answers the connector thr
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ class Instance:
 
 
 @dataclass
-class StormTable:
+class ServerTable:
     """A source table, captured by none, one or two instances. The key of `rows` is the row's `id`."""
 
     name: str
@@ -46,6 +47,7 @@ class StormTable:
     keyed: bool = True
     rows: dict[int, str] = field(default_factory=dict[int, str])
     instances: list[Instance] = field(default_factory=list[Instance])
+    columns: tuple[Column, ...] = (column("id", "int"), column("name", "nvarchar", length=50))
 
     def captured(self) -> CapturedTable:
         """As the catalogue shows it."""
@@ -68,10 +70,8 @@ class StormTable:
         )  # fmt: skip
 
 
-class StormSource(ModelSource):
+class ModelServer(ModelSource):
     """The source. `log` holds every change since the last restore, `captured` is how far the capture job has come."""
-
-    tables: dict[str, StormTable]  # pyright: ignore[reportIncompatibleVariableOverride] (another kind of table)
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
         super().__init__()
@@ -79,8 +79,9 @@ class StormSource(ModelSource):
         self._session = 0
         self.sessions: list[Scan] = []
         for name in (*names, *keyless):
-            self.tables[name] = StormTable(name, self._new_id(), keyed=name not in keyless)
+            self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
+        self.back_up()
 
     # -- what applications and administrators do --------------------------------------------------------------
 
@@ -109,15 +110,16 @@ class StormSource(ModelSource):
         else:
             self._note(name, _image(key, value), _image(to, value))
 
-    def enable(self, name: str, *more: Column) -> None:
+    def enable(self, name: str, *, more: bool = False) -> None:
         """`sys.sp_cdc_enable_table`, unless two instances exist."""
         table = self.tables[name]
         if len(table.instances) == _MOST_INSTANCES:
             return
         self.number += 1
-        base = (column("id", "int"), column("name", "nvarchar", length=50))
         made = self._new_id()
-        table.instances.append(Instance(f"{name}_{made}", made, self.number, self.number, (*base, *more)))
+        if more:
+            table.columns = (*table.columns, column(f"extra_{made}", "int"))
+        table.instances.append(Instance(f"{name}_{made}", made, self.number, self.number, table.columns))
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
         """`sys.sp_cdc_disable_table`: the instance's change table goes, scanned to its end or not."""
@@ -127,7 +129,7 @@ class StormSource(ModelSource):
     def drop_and_create(self, name: str) -> None:
         """A new, empty table of the same name, under capture again."""
         self.disable(name)
-        self.tables[name] = StormTable(name, self._new_id(), self.tables[name].keyed)
+        self.tables[name] = ServerTable(name, self._new_id(), self.tables[name].keyed)
         self.enable(name)
 
     def scan(self, most: int) -> None:
@@ -143,28 +145,29 @@ class StormSource(ModelSource):
             self._session += 1
             self.sessions.append(Scan(self._session, True, 1, None, None))
 
-    def forget_sessions(self) -> None:
+    def restart(self) -> None:
         """The server restarts: its dynamic views begin anew."""
         self._session, self.sessions = 0, []
 
-    def clean_up(self, below: int) -> None:
-        """The cleanup job; it never passes what was captured."""
+    def clean_up(self, kept: int) -> None:
+        """The cleanup job: only the newest `kept` captured transactions stay."""
+        done = sorted(at for at in self.history if at <= self.captured)
+        if len(done) <= kept:
+            return
+        below = done[-kept] if kept else self.captured + 1
         for table in self.tables.values():
             for instance in table.instances:
-                instance.minimum = max(instance.minimum, min(below, self.captured))
+                instance.minimum = max(instance.minimum, below)
 
-    def go_back(self, to: int) -> None:
-        """A restore: the rows, the instances and the log are those of then."""
-        to = max(to, max((i.start for t in self.tables.values() for i in t.instances), default=to))
-        for table in self.tables.values():
-            for at, name, change in reversed(self.log):
-                if name == table.name and at > to:
-                    _undo(table.rows, change)
-        self.log = [entry for entry in self.log if entry[0] <= to]
-        self.history = {at: tran for at, tran in self.history.items() if at <= to}
-        self.number, self.restores = to, self.restores + 1
-        self.captured = min(self.captured, to)
-        self.forget_sessions()
+    def back_up(self) -> None:
+        """A full backup."""
+        self._backup = copy.deepcopy((self.tables, self.log, self.history, self.number, self.captured))
+
+    def bring_back(self) -> None:
+        """The backup takes the database's place: the same log positions are used again for other transactions."""
+        self.tables, self.log, self.history, self.number, self.captured = copy.deepcopy(self._backup)
+        self.restores += 1
+        self.restart()
 
     def _note(self, name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         op = "c" if before is None else "d" if after is None else "u"
@@ -179,11 +182,10 @@ class StormSource(ModelSource):
     # -- the source protocol ----------------------------------------------------------------------------------
 
     @contextmanager
-    def session(self, catalog: str) -> Iterator[StormSession]:
-        yield StormSession(self)
+    def session(self, catalog: str) -> Iterator[ModelServerSession]:
+        yield ModelServerSession(self)
 
     def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
-        self._interrupt()
         held = self._held(instance)
         if lsn(held.minimum) > wanted.from_.increment():
             raise DataLostError(f"{instance.name}: cleaned up")
@@ -196,8 +198,6 @@ class StormSource(ModelSource):
         return ModelReader(instance.schema, found)
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
-        if not wanted.under_lock:
-            self._interrupt()
         table, chunk = self.tables[wanted.schema.table_id.name], wanted.chunk
         low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
         found = [
@@ -221,17 +221,12 @@ class StormSource(ModelSource):
                     return one
         raise DataLostError(f"{wanted.name}: its change table is gone")
 
-    def _interrupt(self) -> None:
-        """What happens in the source while the connector reads, once."""
-        meanwhile, self.before_read = self.before_read, _nothing
-        meanwhile()
-
 
 @dataclass(frozen=True)
-class StormSession(ModelSession):
+class ModelServerSession(ModelSession):
     """A session on the storm's source."""
 
-    source: StormSource
+    source: ModelServer
 
     def tables(self) -> list[CapturedTable]:
         return [table.captured() for table in self.source.tables.values() if table.instances]
@@ -268,14 +263,3 @@ class StormSession(ModelSession):
 
 def _image(key: int, value: str | None) -> dict[str, Any] | None:
     return None if value is None else {"id": key, "name": value}
-
-
-def _undo(rows: dict[int, str], change: Change) -> None:
-    if change.after is not None:
-        rows.pop(change.after["id"], None)
-    if change.before is not None:
-        rows[change.before["id"]] = change.before["name"]
-
-
-def _nothing() -> None:
-    """Nothing happens meanwhile."""

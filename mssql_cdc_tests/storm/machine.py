@@ -1,0 +1,254 @@
+"""The description of the storm: what may happen, and what has to hold at every quiet point.
+
+Hypothesis draws what applications, administrators, the capture job, the cleanup job and several runs of the connector
+do. The world decides how whole it is: `model.py` or `whole.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.plan.decisions import Range, Restored, Wait
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.execute import execute
+from mssql_cdc.run.loop import Follower
+from mssql_cdc.run.loss import go_on_after_restore
+from mssql_cdc.run.standing import standings
+from mssql_cdc_tests.storm.lake import Killed, change_log, current_rows, killed_at, rows_by_the_log
+from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change, World
+
+NAMES = st.sampled_from(TABLES)
+KEYS = st.integers(0, 3)
+VALUES = st.none() | st.integers(0, 99).map("v{}".format)
+CHANGES = st.lists(st.tuples(NAMES, KEYS, VALUES), min_size=1, max_size=3)
+ENOUGH = 60
+"""Looks that must do for the lake to come to rest."""
+
+
+class Storm(RuleBasedStateMachine):
+    """One schedule in one world."""
+
+    def __init__(self, make: Callable[[Path], World]) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="storm-"))
+        self.world = make(self.folder)
+        self.database = self.world.database
+        self.stack = ExitStack()
+        self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.stack.enter_context(self.world.open())
+        self.follower = self._follower()
+        self.repairs = 0
+
+    def teardown(self) -> None:
+        with self.stack:
+            self.come_to_rest()
+
+    def _follower(self) -> Follower:
+        return Follower(self.database, merge=self.world.merges)
+
+    # -- the source -------------------------------------------------------------------------------------------
+
+    @initialize(changes=st.lists(CHANGES, max_size=4))
+    def begin_with_rows(self, changes: list[list[Change]]) -> None:
+        for one in changes:
+            self.world.change(*one)
+
+    @rule(changes=CHANGES)
+    def transaction(self, changes: list[Change]) -> None:
+        self.world.change(*changes)
+
+    @rule(name=NAMES, count=st.integers(3, 8))
+    def backlog(self, name: str, count: int) -> None:
+        for number in range(count):
+            self.world.change((name, number % 3, f"b{number}"))
+
+    @rule(name=st.sampled_from(KEYED), key=KEYS, to=KEYS)
+    def key_changes(self, name: str, key: int, to: int) -> None:
+        self.world.move(name, key, to)
+
+    @rule(most=st.integers(1, 4))
+    def scan(self, most: int) -> None:
+        self.world.scan(most)
+
+    @rule()
+    def server_restarts(self) -> None:
+        self.world.restart()
+
+    @rule(name=NAMES)
+    def second_instance(self, name: str) -> None:
+        self.world.enable(name, more=True)
+
+    @rule(name=NAMES)
+    def oldest_instance_goes(self, name: str) -> None:
+        self.world.disable(name, oldest_only=True)
+
+    @rule(name=NAMES, changes=CHANGES)
+    def disable_change_enable(self, name: str, changes: list[Change]) -> None:
+        self.world.disable(name)
+        self.world.change(*changes)
+        self.world.enable(name)
+
+    @rule(name=NAMES)
+    def drop_and_create(self, name: str) -> None:
+        self.world.drop_and_create(name)
+
+    @rule(kept=st.integers(0, 6))
+    def clean_up(self, kept: int) -> None:
+        self.world.clean_up(kept)
+
+    @rule()
+    def back_up(self) -> None:
+        self.world.back_up()
+
+    @rule()
+    def restore(self) -> None:
+        self.world.restore()
+
+    # -- the connector ----------------------------------------------------------------------------------------
+
+    @rule()
+    def step(self) -> None:
+        self._step(self.follower)
+
+    @rule(changes=CHANGES, scans=st.integers(0, 2))
+    def step_while_the_source_changes(self, changes: list[Change], scans: int) -> None:
+        def meanwhile() -> None:
+            self.world.change(*changes)
+            for _ in range(scans):
+                self.world.scan(2)
+
+        self._interrupted_step(meanwhile)
+
+    @rule(name=NAMES, changes=CHANGES)
+    def step_while_an_instance_is_replaced(self, name: str, changes: list[Change]) -> None:
+        self._interrupted_step(lambda: self.disable_change_enable(name, changes))
+
+    @rule(write=st.integers(0, 20), call=st.integers(1, 3), after=st.booleans())
+    def killed_step(self, write: int, call: int, after: bool) -> None:  # noqa: FBT001 (drawn)
+        with killed_at(self.world.writes[write % len(self.world.writes)], call, after=after):
+            try:
+                self._step(self.follower)
+            except Killed:
+                self.follower = self._follower()
+
+    @rule(changes=CHANGES)
+    def late_rival(self, changes: list[Change]) -> None:
+        """A second run looks, the first one works on, and the second carries out what it had decided."""
+        rival = self.database.named("rival")
+        try:
+            seen = survey(rival, currents=self.world.merges)
+        except MssqlCdcError:
+            return
+        decision = plan(seen.facts)
+        self.world.change(*changes)
+        self.world.scan(3)
+        self._step(self.follower)
+        if isinstance(decision, Range):
+            _tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
+
+    @rule(name=NAMES)
+    def snapshot_is_asked_for(self, name: str) -> None:
+        self._ask(name)
+
+    @rule()
+    def quiet_point(self) -> None:
+        self.come_to_rest()
+
+    # -- what has to hold -------------------------------------------------------------------------------------
+
+    def come_to_rest(self) -> None:
+        """Everything is captured and read; what was lost is named, and one snapshot of it repairs it."""
+        self.world.interruption.arm(None)
+        self._settle()
+        named = self._findings()
+        for name in TABLES:
+            if name not in named:
+                self._same(name)
+        for name in named:
+            self._ask(name)
+        self._settle()
+        assert not self._findings(), "a snapshot did not repair what was lost"
+        for name in TABLES:
+            self._same(name)
+
+    def _same(self, name: str) -> None:
+        wanted = self.world.rows(name)
+        found = rows_by_the_log(self.database, name, keyed=name in KEYED)
+        assert found == wanted, f"the change log of {name} differs, and nothing says so"
+        told = [change["_pos"] for change in change_log(self.database, name)]
+        assert len(told) == len(set(told)), f"{name}: a position is there twice"
+        if self.world.merges and name in KEYED:
+            assert current_rows(self.database, name) == wanted, f"the current table of {name} differs"
+
+    def _findings(self) -> set[str]:
+        """The tables of which the connector says that changes may be missing; each has a gap in the ledger."""
+        seen = survey(self.database, currents=False)
+        named = {text.rpartition(".")[2] for text in standings(seen).missing}
+        ledger = {text.rpartition(".")[2] for text in open_gaps(self.database.layout, self.database.storage)}
+        assert named <= ledger, f"{named - ledger} lost changes, and no gap says so"
+        return named
+
+    def _settle(self) -> None:
+        follower = self.follower = self._follower()
+        waits = 0
+        for _ in range(ENOUGH):
+            self.world.scan(500)
+            self._step(follower)
+            if isinstance(follower.decision, Restored):
+                go_on_after_restore(self.database, by="the storm")
+            waits = waits + 1 if isinstance(follower.decision, Wait) else 0
+            if waits == 4:
+                return
+        raise AssertionError(f"the lake does not come to rest: {follower.decision}")
+
+    def _ask(self, name: str) -> None:
+        self.repairs += 1
+        ask_for_snapshot(self.database, f"storm-{self.repairs}", [f"dbo.{name}"], channel="storm")
+
+    def _step(self, follower: Follower) -> None:
+        _tolerated(follower.step)
+
+    def _interrupted_step(self, meanwhile: Callable[[], None]) -> None:
+        self.world.interruption.arm(meanwhile)
+        self._step(self.follower)
+        self.world.interruption.arm(None)
+
+
+def _tolerated(action: Callable[[], object]) -> None:
+    """What a run reports as an error is no defect if a later run overcomes it; any other exception is one."""
+    with contextlib.suppress(MssqlCdcError):
+        action()
+
+
+def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
+    """Play schedules in worlds made by `make`; `STORM_EXAMPLES` and `STORM_STEPS` win over the arguments."""
+
+    class Played(Storm):
+        def __init__(self) -> None:
+            super().__init__(make)
+
+    run_state_machine_as_test(
+        Played,
+        settings=settings(
+            max_examples=int(os.environ.get("STORM_EXAMPLES", examples)),
+            stateful_step_count=int(os.environ.get("STORM_STEPS", steps)),
+            deadline=None,
+            print_blob=True,
+            phases=[Phase.reuse, Phase.generate, *([Phase.shrink] if "STORM_SHRINK" in os.environ else [])],
+            suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much),
+        ),
+    )
