@@ -1,7 +1,7 @@
-"""Bulk reading: one connection, one transaction, raw Arrow batches (rule E26, architecture §8).
+"""Bulk reading: one connection, one transaction, raw Arrow batches (rule E26, architecture §7).
 
-Two ways deliver the same batches: arrow-odbc, and pyodbc for tables with columns that the first would cut. Both run
-the checks (`execute`) in the transaction of their reads.
+Two drivers deliver the same batches: arrow-odbc, and pyodbc for tables with columns that arrow-odbc would truncate.
+Both run the checks (`execute`) in the transaction of their reads.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from mssql_cdc.source.sqlserver.raw_values import decode_utf16, instant, local_t
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
-"""A column's values in its Arrow type, and the exact texts of those that it cannot carry (None: there are none)."""
+"""A column's values in its Arrow type, and the exact texts of values that it cannot represent (None: none)."""
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
 
@@ -135,7 +135,7 @@ def _joined(parts: Sequence[pa.Array]) -> Decoded:
 
 
 def _large(expression: str) -> Fetch:
-    """A value without a size limit, with its length, so that a cut one is noticed (rule E26)."""
+    """Fetch a value without a size limit together with its length, so that truncation is detected (rule E26)."""
     binary = f"CAST({expression} AS varbinary(max))"
     return Fetch(
         (binary, f"CAST(DATALENGTH({binary}) AS bigint)"),
@@ -150,10 +150,10 @@ def _large_text(expression: str) -> Fetch:
 
 
 def _whole(parts: Sequence[pa.Array]) -> pa.Array:
-    """The values, every one as long as the server said.
+    """Return the values after checking that each has the length that the server reported.
 
     Raises:
-        ValueError: a value was cut.
+        ValueError: a value was truncated.
     """
     values, lengths = parts
     arrived = numbers(pc.binary_length(values), null=-1)

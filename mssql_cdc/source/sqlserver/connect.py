@@ -165,7 +165,7 @@ class Control:
             self.raw.rollback()
 
     def close(self) -> None:
-        """Rolls back and closes; a broken connection is closed without a word, since its error is already known."""
+        """Roll back and close; errors of a broken connection are ignored because they are already known."""
         try:
             if not self.raw.autocommit:
                 self.raw.rollback()

@@ -153,7 +153,7 @@ class ChangeDecoder:
 
 
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
-    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
+    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` does so for one row.
 
     Args:
         epoch: the same for all rows.

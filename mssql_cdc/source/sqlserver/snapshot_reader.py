@@ -112,7 +112,7 @@ class ChunkReader:
         return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, first: int, rows: int) -> pa.Array:
-        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
+        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` does so for one row."""
         commit = literal(self.position.raw.hex(), rows)
         place = literal(f"{self.snapshot_number:06x}{self.chunk.number:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
