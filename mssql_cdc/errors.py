@@ -1,7 +1,7 @@
 """Every exception of the project, grouped by what the caller can do about it.
 
-A message says what was found, what was expected and what to do. Turning a driver's error into one of these
-belongs to `source/`; what a run does about one belongs to `run/`.
+A message states what was found, what was expected and what to do. `source/` converts driver errors to these classes;
+`run/` handles them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class MssqlCdcError(Exception):
-    """The base of all: a defect unless a subclass says otherwise."""
+    """The base class: a bug unless a subclass says otherwise."""
 
     exit_code: ClassVar[int] = 1
     retriable: ClassVar[bool] = False
@@ -30,25 +30,25 @@ class MissingSecretError(ConfigurationError):
 
 
 class StorageError(ConfigurationError):
-    """The warehouse cannot do what exactly-once needs (A10), or its path belongs to another connector."""
+    """The warehouse does not support exactly-once commits (A10), or its path belongs to another connector."""
 
 
-# -- Trying again helps ----------------------------------------------------------------------------
+# -- A retry may help ------------------------------------------------------------------------------
 
 
 class SourceUnavailableError(MssqlCdcError):
-    """The source did not answer, broke the connection, chose us as a deadlock victim or timed out."""
+    """The source did not answer, closed the connection, chose this session as the deadlock victim or timed out."""
 
     exit_code = 3
     retriable = True
 
 
 class DeadlockError(SourceUnavailableError):
-    """SQL Server chose us as a deadlock victim (1205): it asks to run the same again, and that may be done at once."""
+    """SQL Server chose this session as the deadlock victim (1205); the same work may be retried immediately."""
 
 
 class StaleReaderError(SourceUnavailableError):
-    """The connection reads a replica which does not yet see the end of the range (rule A2)."""
+    """The connection reads a replica that does not see the end of the range yet (rule A2)."""
 
 
 class StaleStructureError(SourceUnavailableError):
@@ -56,55 +56,55 @@ class StaleStructureError(SourceUnavailableError):
 
 
 class NotCaughtUpError(MssqlCdcError):
-    """The lake does not hold yet what is asked of it: `mssql-cdc run --until-caught-up` brings it there."""
+    """The lake does not contain the requested data yet: `mssql-cdc run --until-caught-up` captures it."""
 
     exit_code = 3
 
 
 class InterruptedRunError(MssqlCdcError):
-    """The run was asked to stop; what was committed stays, the rest is asked for again."""
+    """The run was told to stop; committed rows stay, the rest is requested again."""
 
     exit_code = 3
     retriable = True
 
 
-# -- Trying again does not help --------------------------------------------------------------------
+# -- A retry does not help -------------------------------------------------------------------------
 
 
 class SourceError(MssqlCdcError):
-    """The source answered with an error that a second try would meet again."""
+    """The source answered with an error that would occur again on a retry."""
 
     exit_code = 3
 
 
 class SchemaError(MssqlCdcError):
-    """A table's structure and the structure of its Delta tables do not fit together."""
+    """A table's schema and the schemas of its Delta tables are incompatible."""
 
 
 class ContractError(MssqlCdcError):
-    """A batch breaks the contract of the change log; it was not written."""
+    """A batch violates the contract of the change log; it was not written."""
 
 
 class TaskError(MssqlCdcError):
-    """A task failed with an exception that no rule knows; the message carries its last traceback lines."""
+    """A task failed with an unclassified exception; the message contains its last traceback lines."""
 
 
-# -- Another run is, or was, at work ---------------------------------------------------------------
+# -- Another run is or was active ------------------------------------------------------------------
 
 
 class FencedError(MssqlCdcError):
-    """Another run has passed the state that this run started from; this run wrote nothing (rule A3)."""
+    """Another run has advanced the state from which this run started; this run wrote nothing (rule A3)."""
 
 
 class OvertakenError(FencedError):
-    """Another run has committed to the table since its state was loaded; made again from the new state it may pass."""
+    """Another run committed to the table since its state was loaded; a retry from the new state may succeed."""
 
 
 # -- Data are, or may be, lost ---------------------------------------------------------------------
 
 
 class DataLostError(MssqlCdcError):
-    """The source no longer has the rows which the table needs next (rule A9): a new snapshot is needed."""
+    """The source no longer has the rows that the table needs next (rule A9): a new snapshot is needed."""
 
     exit_code = 4
 
@@ -114,20 +114,20 @@ class SourceRestoredError(DataLostError):
 
 
 class TamperedTableError(DataLostError):
-    """Someone else changed a Delta table that only this connector may write (rule A5)."""
+    """Another writer changed a Delta table that only this connector may write (rule A5)."""
 
 
-# -- A check has its answer ------------------------------------------------------------------------
+# -- A check has completed -------------------------------------------------------------------------
 
 
 class CheckDiffersError(MssqlCdcError):
-    """A check ran to its end and found a difference between the source and the lake."""
+    """A check completed and found a difference between the source and the lake."""
 
     exit_code = 5
 
 
 def error_named(name: str, message: str) -> MssqlCdcError:
-    """The exception of class `name` (a class of this module), as it comes back from a Spark task."""
+    """Return the exception of class `name` (a class of this module) that a Spark task reported."""
     found = globals().get(name)
     if isinstance(found, type) and issubclass(found, MssqlCdcError):
         return found(message)

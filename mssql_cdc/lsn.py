@@ -1,7 +1,7 @@
-"""Log sequence numbers, ranges of them, positions of change rows, and the keys of partitions.
+"""Log sequence numbers, LSN ranges, positions of change rows, and partition keys.
 
-Only values and their texts belong here. Nothing here reads a source or a table: what an LSN means at a given
-moment (captured, scanned, end of the log) is decided in `source/` and `plan/`.
+This module contains only values and their texts and reads neither a source nor a table. `source/` and `plan/` decide
+what an LSN means at a given time (captured, scanned, end of the log).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_CHANGE = "f" * 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lsn:
-    """A 10-byte SQL Server log sequence number; ordered as its bytes are."""
+    """A 10-byte SQL Server log sequence number; ordered like its bytes."""
 
     raw: bytes
 
@@ -31,7 +31,7 @@ class Lsn:
 
     @classmethod
     def parse(cls, text: str) -> Lsn:
-        """The LSN of `27:ac0:2`, `00000027:00000ac0:0002` or 20 hexadecimal digits (`0x` may come first)."""
+        """Parse `27:ac0:2`, `00000027:00000ac0:0002` or 20 hexadecimal digits (with an optional `0x` prefix)."""
         match = _TEXT.fullmatch(text)
         if match:
             parts = zip(match.groups(), (8, 8, 4), strict=True)
@@ -43,21 +43,21 @@ class Lsn:
 
     @property
     def text(self) -> str:
-        """`00000027:00000ac0:0002`, Debezium's form, always lower case (rule B16)."""
+        """`00000027:00000ac0:0002`, Debezium's format, always lowercase (rule B16)."""
         digits = self.raw.hex()
         return f"{digits[:8]}:{digits[8:16]}:{digits[16:]}"
 
     @property
     def compact(self) -> str:
-        """`27:ac0:2`, for partition keys and for people."""
+        """`27:ac0:2`, for partition keys and messages."""
         return ":".join(part.lstrip("0") or "0" for part in self.text.split(":"))
 
     def increment(self) -> Lsn:
-        """The next LSN, as `sys.fn_cdc_increment_lsn` counts."""
+        """Return the next LSN, like `sys.fn_cdc_increment_lsn`."""
         return Lsn((int.from_bytes(self.raw, "big") + 1).to_bytes(10, "big"))
 
     def decrement(self) -> Lsn:
-        """The LSN before this one, as `sys.fn_cdc_decrement_lsn` counts."""
+        """Return the previous LSN, like `sys.fn_cdc_decrement_lsn`."""
         return Lsn((int.from_bytes(self.raw, "big") - 1).to_bytes(10, "big"))
 
     @classmethod
@@ -95,17 +95,17 @@ class LsnRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no commit LSN can lie in the range."""
+        """Whether the range can contain no commit LSN."""
         return self.from_ == self.to
 
     @property
     def partition_key(self) -> str:
-        """`27:ac0:2-27:ad8:5`, with `e<epoch>.` in front after a restore."""
+        """`27:ac0:2-27:ad8:5`, prefixed with `e<epoch>.` after a restore."""
         return f"{_epoch_prefix(self.epoch)}{self.from_.compact}-{self.to.compact}"
 
     @classmethod
     def parse(cls, key: str) -> LsnRange:
-        """The range that a partition key names."""
+        """Parse a partition key."""
         match = _RANGE.fullmatch(key)
         if not match:
             raise ValueError(f"Not the partition key of a range: {key!r}; expected like 27:ac0:2-27:ad8:5")
@@ -118,7 +118,7 @@ class LsnRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The place of one change row in the only order that there is (rule B11), taken apart from its text."""
+    """The position of one change row in the total order (rule B11), as its parts."""
 
     epoch: int
     commit_lsn: Lsn
@@ -128,7 +128,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The parts of a `_pos` text."""
+        """Parse a `_pos` text."""
         match = _POSITION.fullmatch(text)
         if not match:
             raise ValueError(f"Not a position: {text!r}; expected five groups of lower-case hexadecimal digits")
@@ -137,7 +137,7 @@ class Position:
 
     @property
     def text(self) -> str:
-        """The `_pos` text; texts sort as positions do."""
+        """The `_pos` text; texts sort like positions."""
         return _position(self.epoch, self.commit_lsn, self.command_id, self.change, self.operation)
 
     @property
@@ -147,12 +147,12 @@ class Position:
 
 
 def position_text(epoch: int, commit: Lsn, command_id: int | None, change: Lsn, operation: int) -> str:
-    """`_pos` of a streamed change; a NULL command id (builds before the column existed) counts as 0."""
+    """Return `_pos` of a streamed change; a NULL command id (builds before the column existed) counts as 0."""
     return _position(epoch, commit, command_id or 0, change.raw.hex(), operation)
 
 
 def snapshot_position_text(epoch: int, commit: Lsn, *, number: int, chunk: int = 0, row: int = 0) -> str:
-    """`_pos` of row `row` in chunk `chunk` of snapshot `number`: behind every change that `commit` made.
+    """Return `_pos` of row `row` in chunk `chunk` of snapshot `number`: after every change that `commit` made.
 
     With chunk and row 0 it is also the bound `(epoch, lsn, MAX, number)` of the sweep (rule C19).
     """
@@ -160,7 +160,7 @@ def snapshot_position_text(epoch: int, commit: Lsn, *, number: int, chunk: int =
 
 
 def snapshot_change(number: int, chunk: int, row: int) -> str:
-    """The change part of a snapshot position: 6 digits number, 6 digits chunk, 8 digits row."""
+    """Return the change part of a snapshot position: 6 digits number, 6 digits chunk, 8 digits row."""
     for value, digits, what in (
         (number, 6, "snapshot number"),
         (chunk, 6, "chunk"),
@@ -172,25 +172,25 @@ def snapshot_change(number: int, chunk: int, row: int) -> str:
 
 
 def cut_text(epoch: int, to: Lsn) -> str:
-    """The largest `_pos` of the range that ends at `to`: a cut is the predicate `_pos <= cut` (rule A4)."""
+    """Return the largest `_pos` of the range that ends at `to`: a cut is the predicate `_pos <= cut` (rule A4)."""
     return _position(epoch, to, _SNAPSHOT_COMMAND, _LAST_CHANGE, 15)
 
 
 def snapshot_key(at: datetime, *, epoch: int = 0) -> str:
-    """The partition key of a snapshot, `snapshot-20261121T080509` (UTC)."""
+    """Return the partition key of a snapshot, `snapshot-20261121T080509` (UTC)."""
     if at.tzinfo is None:
         raise ValueError("The time of a snapshot key needs a time zone")
     return f"{_epoch_prefix(epoch)}snapshot-{at.astimezone(UTC):%Y%m%dT%H%M%S}"
 
 
 def parse_snapshot_key(key: str) -> datetime | None:
-    """When the snapshot of this partition key was asked for; None for any other key."""
+    """Return when the snapshot with this partition key was requested; None for any other key."""
     match = _SNAPSHOT.fullmatch(key)
     return datetime.strptime(match[2], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if match else None
 
 
 def later_snapshot_key(key: str, by: timedelta) -> str:
-    """The key of a snapshot asked for so much later, in the same epoch."""
+    """Return the key of a snapshot requested this much later, in the same epoch."""
     match = _SNAPSHOT.fullmatch(key)
     at = parse_snapshot_key(key)
     if match is None or at is None:

@@ -21,7 +21,7 @@ _FEW_ROWS = {
     # Memory for each query's garbage: fewer collections.
     "spark.driver.defaultJavaOptions": "-Xms1g -Xmn512m",
 }
-"""What lets a session that lives for hundreds of tests spend its time on them."""
+"""Confs that reduce the overhead of a session that runs hundreds of tests."""
 
 # The duration of an example depends on the machine's load and is not a rule.
 settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,1 +1,1 @@
-"""What snapshots and ranges share: the run's context, preparing tables, tasks that read and write, commits."""
+"""The common parts of snapshots and ranges: the run's context, prepared tables, tasks that read and write, commits."""

@@ -1,6 +1,6 @@
-"""How far current tables have come: which lack rows of the newest complete cut, and which are due for a merge.
+"""The progress of current tables: which lack rows of the newest complete cut, and which are due for a merge.
 
-No JVM and no source are needed. Merging them is in `follow/current.py`.
+This needs neither a JVM nor a source. `follow/current.py` merges them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mssql_cdc.schema import TableId, TableSchema
 def behind_cut(
     tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory, *, storage: Storage
 ) -> dict[TableId, int]:
-    """The tables whose current table has not reached the newest complete cut, and the `_batch` it has to reach.
+    """Return the tables whose current table has not reached the newest complete cut, and the `_batch` it must reach.
 
     Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key has
     another definition than when their last snapshot was read: they stay as they are until the next one (B15).

@@ -1,4 +1,4 @@
-"""One captured database of one connector: where it is read, where it goes, and what a run needs beside that."""
+"""One captured database of a connector: its source, its destination, and the other context that a run needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("mssql_cdc")
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A captured database. `log` takes one line of progress; `run_id` stands in every commit that is made."""
+    """A captured database. `log` receives progress lines; `run_id` is part of every commit."""
 
     connector: Connector
     catalog: str
@@ -48,18 +48,18 @@ class Database:
         run_id: str | None = None,
         log: Callable[[str], None] = logger.info,
     ) -> Database:
-        """The database `catalog` of a connector.
+        """Build the database `catalog` of a connector.
 
         Args:
-            connector: its configuration.
-            catalog: the database's name.
-            spark: returns the session; called when the first Spark job is due.
-            source: where changes come from; by default what `connector.class` names.
-            warehouse: wins over `delta.warehouse`.
-            run_id: stands in every commit that is made; random by default.
-            log: takes one line of progress.
+            connector: The configuration.
+            catalog: The database's name.
+            spark: Returns the session; called when the first Spark job is due.
+            source: The source of changes; by default the one that `connector.class` names.
+            warehouse: Overrides `delta.warehouse`.
+            run_id: Part of every commit; random by default.
+            log: Receives progress lines.
         """
-        # Options stay unresolved until a worker needs them; `reveal` is what resolves them there.
+        # Options stay unresolved until a worker needs them; `reveal` resolves them there.
         storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
         source, redact = source or open_source(connector), connector.redact
@@ -70,13 +70,13 @@ class Database:
         return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, redacted)
 
     def session(self) -> AbstractContextManager[SourceSession]:
-        """A session on the database, for questions."""
+        """Open a session on the database, for queries."""
         return self.source.session(self.catalog)
 
     def stamp(self, epoch: int) -> Stamp:
-        """What a step that is recorded now says of itself."""
+        """Return the stamp of a step that is recorded now."""
         return Stamp(at=datetime.now(UTC), run_id=self.run_id, epoch=epoch)
 
     def named(self, run_id: str) -> Database:
-        """The same database for another run."""
+        """Return the same database for another run."""
         return replace(self, run_id=run_id)

@@ -1,6 +1,6 @@
-"""The lake's side of the captured tables: homes, loaded states, schema versions.
+"""The captured tables in the lake: homes, loaded states, schema versions.
 
-Everything is loaded before the source is read (rule A3); commits are made from these states and from no others.
+Everything is loaded before the source is read (rule A3); commits are based on these states only.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class LakeTable:
 
     @property
     def table(self) -> TableId:
-        """The table's present name."""
+        """The table's current name."""
         return self.captured.table_id
 
     def own(self) -> Reached | None:
-        """Where the table's own streamed commits end (rule A1), also when the log's clean-up took their facts."""
+        """The end of the table's own streamed commits (rule A1), even if log cleanup removed their facts."""
         state = self.state
         if state is None or not state.own_batch:
             return None
@@ -66,7 +66,7 @@ class LakeTable:
         return Reached(found.epoch, found.commit_lsn.text) if found else None
 
     def reached(self, epoch: int) -> Reached | None:
-        """How far the table has come in this epoch, by its own commits and by its entry (rule A1)."""
+        """The table's position in this epoch, from its own commits and its entry (rule A1)."""
         known = [self.own(), self.entry.reached if self.entry else None]
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
@@ -81,7 +81,7 @@ class LakeTable:
         return replace(instance.schema, incarnation=self.incarnation, from_lsn=begins.text)
 
     def new_entry(self, **changes: object) -> Entry:
-        """An entry that keeps what is fixed for the table and takes these values."""
+        """Build an entry with the table's fixed values and these new ones."""
         base = self.entry or Entry("streaming")
         fixed = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
         fixed |= {"reason": None, "rows": 0}
@@ -96,7 +96,7 @@ def load_tables(
     *,
     states: bool = True,
 ) -> dict[TableId, LakeTable]:
-    """The captured tables with their homes and, if asked for, the states of their change logs.
+    """Load the captured tables with their homes and, if requested, the states of their change logs.
 
     Raises:
         StorageError: `_schema_history` lacks what was in it.
@@ -189,7 +189,7 @@ def versioned(
 
 
 def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:
-    """The change log's state for this writer, created or given what it lacks for the schema's rows.
+    """Return the change log's state for this writer; create or evolve the table for the schema's rows.
 
     Raises:
         SchemaError: the table cannot take the schema.

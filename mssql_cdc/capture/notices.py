@@ -1,4 +1,4 @@
-"""What a user has to know about a captured table, a line for each column that it concerns: values only, no log."""
+"""Notices for the user about a captured table, one line per affected column. The caller logs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mssql_cdc.source.values import CapturedTable
 
 
 def notices(connector: Connector, table: CapturedTable) -> list[str]:
-    """Columns whose change rows cannot be trusted (E27), and columns that a mask matches and does not hide."""
+    """Report columns whose change rows cannot be trusted (E27), and columns that a mask matches but does not hide."""
     newest = table.newest
     return [*newest.warnings, *_not_hidden(connector, newest.schema)]
 

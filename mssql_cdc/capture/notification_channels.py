@@ -1,6 +1,6 @@
-"""Where notifications go beside `_notifications`: one class per channel, chosen by `notification.enabled.channels`.
+"""Channels for notifications besides `_notifications`: one class per channel in `notification.enabled.channels`.
 
-To add a channel, write a class with `send` and name it in `CHANNELS`.
+To add a channel, write a class with a `send` method and add it to `CHANNELS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """One notification in Debezium's shape (NOT-04)."""
+    """One notification in Debezium's format (NOT-04)."""
 
     id: str
     aggregate_type: str
@@ -24,7 +24,7 @@ class Notification:
 
 
 class NotificationChannel(Protocol):
-    """Takes notifications somewhere; what it raises ends the step that notified."""
+    """Delivers notifications; an error that it raises ends the step that sent them."""
 
     def send(self, database: Database, notifications: Sequence[Notification]) -> None:
         """Send these notifications, in order."""

@@ -45,7 +45,7 @@ class Notifier:
         )
 
     def skipped(self, reason: str) -> None:
-        """No snapshot is taken of what was asked for."""
+        """No snapshot is taken of the requested collections."""
         self._add("SKIPPED", data_collections=self._tables, reason=reason)
 
     def completed(self) -> None:

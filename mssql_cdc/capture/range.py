@@ -1,7 +1,7 @@
-"""Reads a range: one Spark job for all of its tables, a commit per table, one `_offsets` row last.
+"""Reads a range: one Spark job for all of its tables, one commit per table, and finally one `_offsets` row.
 
-A table that fails keeps its position, is named in the result and asked for again; the others go on. Current tables,
-transactions and signals follow in `follow/`, from what was committed.
+A table that fails keeps its position, is listed in the result and requested again; the others continue. `follow/`
+then processes current tables, transactions and signals from the committed rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_TASKS = 64
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """What a range did for one table. `error` keeps it at its old position."""
+    """The result of a range for one table. With an `error`, the table stays at its old position."""
 
     slice: Slice
     rows: int = 0
@@ -45,9 +45,9 @@ class TableOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """What a range did, with the offsets and the history after it.
+    """The result of a range, with the offsets and the history after it.
 
-    `row` is its `_offsets` row, None when every table failed or nothing was to be done.
+    `row` is its `_offsets` row; None if every table failed or there was nothing to do.
     """
 
     decision: Range
@@ -74,11 +74,11 @@ class RangeResult:
 
 
 def capture_range(database: Database, survey: Survey, decision: Range) -> RangeResult:
-    """Read the range into the change logs; returns also when tables failed.
+    """Read the range into the change logs; failed tables are part of the result.
 
     Raises:
         SourceUnavailableError, SourceError: the source could not be asked at all; nothing was written.
-        FencedError: another run has written the offsets of these tables; their commits stand and are found again.
+        FencedError: another run has written the offsets of these tables; their commits remain and are found again.
     """
     outcomes: dict[TableId, TableOutcome] = {}
     history = survey.history
@@ -88,19 +88,19 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
             counts = _counts(session, survey, decision)
             outcomes, history = _read_and_commit(database, session, survey, decision, counts)
             _check_quiet(session, outcomes, counts)
-        # Also behind a mere opening: a source that goes back right after its first snapshot is to be found out.
+        # Also after a range that only opens tables: detect a source that goes back right after its first snapshot.
         witness = session.witness(decision.range.to)
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets, history)
-    # `_offsets` looks again whether all streaming members took part: a snapshot may have ended meanwhile.
+    # `_offsets` checks again whether all streaming members took part: a snapshot may have ended in the meantime.
     members = [m.table.text for m in survey.facts.members] if row.complete else []
     after = append_offsets(database.layout, row, seen=survey.offsets, members=members, storage=database.storage)
     return RangeResult(decision, outcomes, after.rows[-1], after, history)
 
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
-    """Write that these tables stand so (lost, failed), and why; they keep their positions."""
+    """Record the status (lost, failed) of these tables with its reason; they keep their positions."""
     entries = {}
     for table, reason in reasons.items():
         known = survey.tables.get(table)
@@ -180,7 +180,7 @@ def _tasks(
     state: TableState,
     counts: Mapping[TableId, int],
 ) -> list[WriteTask]:
-    """A table's tasks: adjoining sub-ranges, so that a large table does not run on one core alone."""
+    """Build a table's tasks: adjacent sub-ranges, so that a large table uses several cores."""
     instance = survey.instance(part.table, part.instance.object_id)
     whole = LsnRange(part.read_from, part.to, decision.range.epoch)
     wanted = min(-(-counts[part.table] // ROWS_PER_TASK), MOST_TASKS)
@@ -200,7 +200,7 @@ def _tasks(
 def _commit(
     database: Database, decision: Range, part: Slice, state: TableState, results: list[TaskResult]
 ) -> TableOutcome:
-    """One table's commit: all files of all of its tasks or none (rule E29)."""
+    """Commit one table: all files of all of its tasks or none (rule E29)."""
     try:
         written = Written.joined(Written.from_value(result.unwrap()) for result in results)
         after = commit(
@@ -242,7 +242,7 @@ def _offset_row(
     outcomes: Mapping[TableId, TableOutcome],
     witness: Witness | None,
 ) -> OffsetRow | None:
-    """The range's row: what finished, what is moved idle, what is given up; complete when nothing is behind."""
+    """Build the range's row: finished, idle and failed tables; it is complete if no table is behind."""
     entries: dict[str, Entry] = {}
     to, epoch = decision.range.to, decision.range.epoch
     for table, outcome in outcomes.items():

@@ -1,6 +1,6 @@
-"""Blocking snapshots that were asked for: written to `_signals`, and read back until an `_offsets` row names them.
+"""Requested blocking snapshots: written to `_signals`, and read until an `_offsets` row contains them.
 
-How signals arrive in `_signals` from the signal table is in `follow/signals.py`.
+`follow/signals.py` copies signals from the signal table to `_signals`.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A blocking snapshot that was asked for."""
+    """A requested blocking snapshot."""
 
     key: str
     signal_id: str
     action: ExecuteSnapshot
 
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
-        """The captured tables meant, in the order in which the signal names them."""
+        """Return the requested captured tables, in the order of the signal."""
         by_name = {table.parts: table for table in tables}
         found, _ = expand_collections(self.action.collections, sorted(by_name))
         return tuple(by_name[name] for name in found)
 
     def filters(self, tables: Collection[TableId]) -> dict[TableId, str]:
-        """The SELECT statements that stand for some of these tables (BLK-04)."""
+        """Return the SELECT statements that replace some of these tables (BLK-04)."""
         found = {table: self.action.filter_for(table.parts) for table in tables}
         return {table: text for table, text in found.items() if text is not None}
 
 
 def open_requests(database: Database, offsets: Offsets) -> list[Request]:
-    """The blocking snapshots that were asked for and have not begun, oldest first."""
+    """Return the requested blocking snapshots that have not begun, oldest first."""
     rows = small_table(database.layout, "signals", database.storage).rows()
     found = (_request(row, offsets.epoch) for row in rows if row["status"] == REQUESTED)
     return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
 
 
 def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str], *, channel: str) -> None:
-    """Ask for a blocking snapshot of these tables, as a signal of another channel than the table."""
+    """Request a blocking snapshot of these tables, as a signal from a channel other than the signal table."""
     data = json.dumps({"type": "blocking", "data-collections": list(tables)})
     note_signal(database, SignalRow(signal_id, "execute-snapshot", data), channel, REQUESTED, "a blocking snapshot")
 
 
 def note_signal(database: Database, signal: SignalRow, channel: str, status: str, result: str) -> None:
-    """Write a signal of another channel than the table down, with what became of it."""
+    """Record a signal from a channel other than the signal table, with its result."""
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
     row = signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -74,7 +74,7 @@ def note_signal(database: Database, signal: SignalRow, channel: str, status: str
 
 
 def bookmarks_of(state: TableState) -> dict[str, Any]:
-    """How far each channel was read, by its name."""
+    """Return the position up to which each channel was read, by its name."""
     return dict((state.own or {}).get("taken", {}))
 
 

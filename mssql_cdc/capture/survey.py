@@ -1,6 +1,6 @@
-"""Collects the planner's facts: one look at the lake, then one at the source. No JVM, nothing is written.
+"""Collects the planner's facts: reads the lake once, then the source once. It starts no JVM and writes nothing.
 
-The lake is read first and the source's `captured` last, so that nothing that is captured later can be missed.
+The lake is read first and the source's `captured` last, so that nothing captured later can be missed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mssql_cdc.source.values import CapturedTable, CaptureInstance
 RETENTION_SHARE = 8
 DEFAULT_RETENTION = timedelta(days=3)
 LEAST_IDLE = timedelta(minutes=1)
-"""A database that was idle for less is not asked for its retention: no cleanup is that fast."""
+"""The retention of a database that was idle for less is not queried: no cleanup is that fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The facts, and what they were made of; a step commits from these states and from no others.
+    """The facts and their inputs; a step commits from these states only.
 
     `requests` are the snapshots that were asked for and have not begun; `stalled` is what is wrong with the source's
     capture; `counted` the change rows that were counted, by the instance's object id and range.
@@ -68,15 +68,15 @@ def survey(
     quick: bool = False,
     currents: bool = True,
 ) -> Survey:
-    """One look at everything that a decision depends on.
+    """Collect everything that a decision depends on.
 
     Args:
-        database: where to look.
-        cursor: what the planner remembers.
-        now: the time of the decision; by default the present.
-        retry_failed: take failed tables for streaming ones (an operator's explicit wish).
-        quick: leave the tables' logs alone while `_offsets` says it all; nothing may be committed from such a look.
-        currents: look also for current tables that are behind.
+        database: The database to inspect.
+        cursor: The planner's memory.
+        now: The time of the decision; by default the current time.
+        retry_failed: Treat failed tables as streaming (an operator's explicit request).
+        quick: Do not read the tables' logs if `_offsets` is sufficient; nothing may be committed from such a survey.
+        currents: Also find current tables that are behind.
 
     Raises:
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
@@ -90,7 +90,7 @@ def survey(
         session.require_ready()
         restored = _restored(session, offsets)
         passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
-        # Before the structures: a row that is captured by now was never written under a newer structure.
+        # Before the schemas: a row that is already captured was never written under a newer schema.
         standing = session.standing()
         captured_tables = session.tables()
         history = history.identified({table.table_id: table.object_id for table in captured_tables})
@@ -135,7 +135,7 @@ def survey(
 
 
 def policy(database: Database) -> SnapshotPolicy:
-    """What `snapshot.mode` asks for."""
+    """The policy of `snapshot.mode`."""
     settings = database.connector.snapshot
     flags = settings.decisions
     return policy_of(settings.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
@@ -153,9 +153,9 @@ def _absent(
     tables: Mapping[TableId, LakeTable],
     problems: Collection[TableId],
 ) -> tuple[Absent, ...]:
-    """The tables that the lake streams and the source does not show, with the reason.
+    """Return the tables that the lake streams but the source does not show, with the reason.
 
-    Tables that the filters leave out by now, and those that have another name, are none of them.
+    Tables that the filters now exclude, and renamed tables, do not count.
     """
     present = {table.captured.object_id for table in tables.values()}
     missing = {}
@@ -191,7 +191,7 @@ def _behind(
     tables: Mapping[TableId, LakeTable],
     cursor: Cursor,
 ) -> Mapping[TableId, bool]:
-    """The tables whose current table lacks rows of the newest cut, and whether its interval is over."""
+    """Return the tables whose current table lacks rows of the newest cut, and whether its interval has passed."""
     cut = offsets.last_cut()
     if cut is None or cut.number == cursor.merged:
         return {}
@@ -211,7 +211,7 @@ def _restored(session: SourceSession, offsets: Offsets) -> str | None:
 
 
 def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:
-    """The newest transaction below each instance's start, where a table may have to switch (rule B14)."""
+    """Return the newest transaction below each instance's start if a table may have to switch (rule B14)."""
     starts = {i.start_lsn for table in tables for i in table.instances}
     return dict(session.newest_before(sorted(starts)))
 
@@ -231,7 +231,7 @@ def _member(
     )
     known = lake.entry is not None and lake.entry.status != "excluded" and lake.entry.epoch == offsets.epoch
     if lake.entry is None or lake.recreated or not known:
-        # Where a table stood in an earlier epoch is no place in this one (A7): it begins as a new table does.
+        # A position of an earlier epoch is meaningless in this one (A7): the table starts like a new one.
         return Member(lake.table, "new", None, instances)
     status = lake.entry.status
     begun = offsets.begun_snapshots.get(name)
@@ -263,7 +263,7 @@ def _rekeyed(member: Member, lake: LakeTable, history: SchemaHistory) -> Member:
 
 
 def _settled(offsets: Offsets, cursor: Cursor | None) -> bool:
-    """Whether the range that was asked for last is a complete cut: then no table's log knows more than `_offsets`."""
+    """Whether the last requested range is a complete cut: then no table's log contains more than `_offsets`."""
     key = cursor.pending_key if cursor is not None else None
     return key is not None and offsets.has_cut(key)
 
@@ -274,7 +274,7 @@ def _cut(offsets: Offsets) -> Lsn | None:
 
 
 def _limits(database: Database, retention: timedelta | None) -> Limits:
-    """Bounds and patience; idle tables are taken on well before the server's cleanup reaches them (rule A8)."""
+    """Return bounds and wait times; idle tables advance well before the server's cleanup reaches them (rule A8)."""
     return Limits(
         max_attempts=database.connector.dagster.max_attempts,
         retry_wait=timedelta(milliseconds=database.connector.streaming.retry_wait_ms),

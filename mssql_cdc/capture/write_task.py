@@ -1,7 +1,7 @@
 """The task that runs on an executor: source -> events -> Parquet files in a table's folder.
 
-The same for a slice of a range and for a chunk of a snapshot; the reader knows which. Everything in a task pickles,
-secrets are resolved on the worker. What a task wrote counts only once the driver has committed it.
+It is the same for a slice of a range and for a chunk of a snapshot; only the reader differs. Everything in a task is
+picklable; secrets are resolved on the worker. Written files count only once the driver has committed them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """One reader and the table that its rows go to; `batch` is the `_batch` of the commit that will hold them."""
+    """One reader and the destination table of its rows; `batch` is the `_batch` of their future commit."""
 
     reader: Reader
     schema: TableSchema
@@ -44,7 +44,7 @@ class WriteTask:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a task wrote: files, rows by operation, first and last commit time as ISO texts."""
+    """The result of a task: files, rows by operation, first and last commit time as ISO texts."""
 
     files: tuple[DataFile, ...]
     operations: Mapping[str, int]
@@ -78,7 +78,7 @@ class Written:
 def write(task: WriteTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Written.from_value`).
 
-    A deadlock victim starts again at once, as SQL Server asks: files that it has written so far are garbage.
+    A deadlock victim restarts immediately, as SQL Server recommends; the files written so far are garbage.
     """
     tally = _Tally()
     files = write_files(tally.watch(_log_batches(task)), task.target)
@@ -108,7 +108,7 @@ def _log_batches(task: WriteTask) -> Iterator[pa.RecordBatch]:
 
 
 def masks_of(connector: Connector, schema: TableSchema) -> dict[str, Mask]:
-    """The masks of a table's columns by name; salts are resolved here, so call it where rows are."""
+    """Return the masks of a table's columns by name; this resolves salts, so call it on the worker."""
     table = schema.table_id
     found: dict[str, Mask] = {}
     for column in schema.columns:
@@ -127,7 +127,7 @@ def _mask(rule: MaskRule) -> Mask:
 
 
 class _Tally:
-    """Counts what passes by."""
+    """Counts rows that pass through."""
 
     def __init__(self) -> None:
         self.operations: Counter[str] = Counter()

@@ -1,1 +1,1 @@
-"""Does the lake hold what the source holds? Answered by a path of its own, sharing no reader with capture."""
+"""Checks whether the lake contains what the source contains, with readers that are independent of capture."""

@@ -57,8 +57,8 @@ def _time(value: str, _: str | None) -> str:
 def _utf16(value: str | None, exact: str | None) -> str:
     """The bytes that SQL Server stores for national text.
 
-    A `utf16:` text holds what UTF-8 cannot; the value beside it must then be the same text with its lone surrogates
-    replaced, or the result shows the quarrel.
+    A `utf16:` text contains what UTF-8 cannot encode; the value must then be the same text with its lone surrogates
+    replaced; otherwise the result shows the contradiction.
     """
     if exact is None:
         return (value or "").encode("utf-16-le", "surrogatepass").hex()

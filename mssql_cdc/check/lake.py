@@ -1,8 +1,8 @@
-"""The check of a table evaluated from the lake alone: for a person who presses "Execute" on it.
+"""Evaluates the check of a table from the lake alone, when an operator clicks "Execute" on it.
 
-Inside a capture the check reports what the capture has just seen (`report.py`); here its lasting traces are looked at:
-how the table stands, who has committed to its change log, whether the commits adjoin, whether the columns fit. No
-source is asked and no JVM is started. Comparing rows with the source is the business of `mssql-cdc check`.
+During capture, the check reports the current results (`report.py`). This module inspects their persistent traces: the
+table's status, the writers of its change log, the continuity of its commits, and its columns. It neither queries the
+source nor starts a JVM. `mssql-cdc check` compares rows with the source.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import TableId, change_log_schema
 
 COMMITS = 200
-"""So many newest commits are looked at."""
+"""The number of newest commits to inspect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found; `problems` is empty when the table is as it should be."""
+    """The result; `problems` is empty if the table is correct."""
 
     problems: tuple[str, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def _ranges(state: TableState) -> list[tuple[Reached, Reached]]:
 def _discontinuities(
     commits: list[tuple[Reached, Reached]], offsets: Offsets, table: TableId, entry: Entry
 ) -> list[str]:
-    """Commits that overlap, or that leave a stretch between them which `_offsets` does not account for."""
+    """Return commits that overlap, or that leave a gap which `_offsets` does not explain."""
     known = offsets.reached(table.text)
     problems = []
     for (_, before), (start, _) in pairwise(commits):

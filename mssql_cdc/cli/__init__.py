@@ -1,7 +1,7 @@
 """`mssql-cdc …`: the connector without Dagster's daemon and UI.
 
-Arguments, output and exit codes belong here; what a command does is implemented in the packages below. Commands import
-those inside their functions, so that `--help` answers at once.
+This package handles arguments, output and exit codes; the packages below implement the commands. Commands import them
+inside their functions, so that `--help` responds immediately.
 """
 
 from mssql_cdc.cli.program import main, program

@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Capture changes into the lake.
 
-    Takes a snapshot where one is due, then reads range after range of changes. Continues where the last call ended.
+    Takes a snapshot if one is due, then reads ranges of changes. Resumes where the last call ended.
     """
     if until_caught_up and seconds is not None:
         raise click.UsageError("--until-caught-up and --seconds exclude each other")
@@ -66,7 +66,7 @@ def run(
 def records(output: Output, *, config: Path, warehouse: str | None, target: str) -> None:
     """Write the records that Debezium would send.
 
-    One JSON document per line, from the lake alone; the source is not asked.
+    Writes one JSON document per line, from the lake alone, without querying the source.
     """
     from mssql_cdc.records import open_sink, write_records
     from mssql_cdc.run.databases import warehouse_path

@@ -1,4 +1,4 @@
-"""Commands that look: `discover` at the source's tables, `check` at source and lake side by side."""
+"""Commands that inspect: `discover` lists the source's tables, `check` compares source and lake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 50
 def discover(output: Output, *, config: Path) -> None:
     """List the captured tables for Dagster.
 
-    Asks the source, and writes <stem>.tables.json beside the configuration: Dagster's code location loads that list.
+    Queries the source and writes <stem>.tables.json next to the configuration; Dagster's code location loads it.
     """
     from mssql_cdc.run.discover import read_table_list, write_table_list
 

@@ -1,4 +1,4 @@
-"""Commands that keep a lake in order: `acknowledge` and `maintain`."""
+"""Commands that maintain a lake: `acknowledge` and `maintain`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def acknowledge(
 ) -> None:
     """Acknowledge changes that were lost at the source.
 
-    The checks of their tables can then turn green again. The table _gaps of each database keeps all gaps.
+    The checks of their tables can then turn green again. The table _gaps of each database keeps every gap.
     """
     if tables and restored:
         raise click.UsageError("--table and --restored exclude each other")
@@ -72,7 +72,7 @@ def acknowledge(
 @debug_option
 @click.pass_obj
 def maintain(output: Output, *, config: Path, warehouse: str | None, retain_hours: int) -> None:
-    """Join small files and remove old ones.
+    """Compact small files and remove old ones.
 
     Runs OPTIMIZE and VACUUM on every table of the connector. Capture may run at the same time.
     """

@@ -1,4 +1,4 @@
-"""Options that several commands have, and opening the connector that they name."""
+"""Options shared by several commands, and opening the connector that they name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Exit codes:
 
 
 def epilog(*examples: str) -> str:
-    """What stands below the options in the help of a command: examples, then the exit codes."""
+    """Build the text below the options in a command's help: examples, then the exit codes."""
     return "\n".join(["\b", "Examples:", *(f"  {one}" for one in examples), "", _EXIT_CODES])
 
 
@@ -54,7 +54,7 @@ debug_option = click.option(
 
 
 def load(output: Output, config: Path) -> Connector:
-    """The connector of the file; its notices are shown."""
+    """Load the connector from the file and show its notices."""
     from mssql_cdc.config import load_connector
 
     connector = load_connector(config)
@@ -67,13 +67,13 @@ def load(output: Output, config: Path) -> Connector:
 def opened(
     output: Output, config: Path, warehouse: str | None, *, lasting: bool = False
 ) -> AbstractContextManager[list[Database]]:
-    """The connector's databases; Spark starts when it is needed and ends with the block.
+    """Open the connector's databases; Spark starts when needed and ends with the block.
 
     Args:
-        output: shows notices and progress.
-        config: the connector's file.
-        warehouse: instead of `delta.warehouse`.
-        lasting: the command goes on for long.
+        output: Shows notices and progress.
+        config: The connector's file.
+        warehouse: Overrides `delta.warehouse`.
+        lasting: The command runs for a long time.
     """
     from mssql_cdc.run.databases import open_databases
 

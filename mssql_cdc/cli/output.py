@@ -1,7 +1,7 @@
-"""What commands print: results on standard output; progress, notices and errors on standard error.
+"""The output of commands: results on standard output; progress, notices and errors on standard error.
 
-On a terminal rich draws bars, tables and colours (`NO_COLOR` turns colours off); elsewhere the same facts are plain
-lines and aligned text. What a command has to say belongs to the command.
+On a terminal, rich draws bars, tables and colors (`NO_COLOR` turns colors off); elsewhere the same facts are plain
+lines and aligned text. The commands define the contents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ShowProgress = Callable[[str, int, int], None]
-"""What is being worked on, how many parts are done, how many there are."""
+"""The current item, the number of completed parts, the number of parts."""
 
 _STYLES = {"equal": "green", "DIFFERS": "bold red"}
 _WIDEST = 10_000
@@ -37,16 +37,16 @@ class Output:
         self._notes = notes or sys.stderr
 
     def line(self, text: str) -> None:
-        """A line of progress, with the time."""
+        """Print a line of progress with the time."""
         self._note(time.strftime("%H:%M:%S"), f" {text}", style="dim")
 
     def error(self, text: str) -> None:
-        """The reason why the command failed."""
+        """Print the reason why the command failed."""
         self._note("mssql-cdc:", f" {text}", style="bold red")
 
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
-        """Progress of long work: one bar on a terminal, a line per call elsewhere."""
+        """Show the progress of long work: one bar on a terminal, a line per call elsewhere."""
         if not is_terminal(self._notes):
             yield lambda text, done, total: self.line(f"{text} ({done} of {total} done)")
             return
@@ -59,12 +59,12 @@ class Output:
             yield lambda text, done, total: bars.update(bar, description=text, completed=done, total=total)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> None:
-        """A result as a table.
+        """Print a result as a table.
 
         Args:
-            columns: the headings.
-            rows: the cells.
-            right: headings of columns that are aligned to the right, as numbers are.
+            columns: The headings.
+            rows: The cells.
+            right: The headings of right-aligned columns, such as numbers.
         """
         shown = table(columns, rows, right=right)
         if is_terminal(self._results):
@@ -76,7 +76,7 @@ class Output:
             self.result(plain(shown))
 
     def result(self, text: str) -> None:
-        """A result as plain text."""
+        """Print a result as plain text."""
         self._results.write(f"{text}\n")
         self._results.flush()
 
@@ -97,19 +97,19 @@ class Output:
 
     @cached_property
     def _console(self) -> Console:
-        """One console for notes: a bar stays below the lines that are printed meanwhile."""
+        """One console for all notes, so that a bar stays below the printed lines."""
         return console(self._notes)
 
 
 def console(stream: TextIO) -> Console:
-    """A terminal that shows texts as they are: neither markup nor numbers are highlighted."""
+    """Return a console that shows texts unchanged, without interpreting markup or highlighting numbers."""
     from rich.console import Console
 
     return Console(file=stream, markup=False, emoji=False, highlight=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
-    """Columns two blanks apart under their headings, without lines."""
+    """Build a table with columns two spaces apart under their headings, without lines."""
     from rich.table import Table
     from rich.text import Text
 
@@ -122,7 +122,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Colle
 
 
 def plain(shown: Table) -> str:
-    """The table as text, however wide it is."""
+    """Render the table as text of any width."""
     from rich.console import Console
 
     text = io.StringIO()

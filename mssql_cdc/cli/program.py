@@ -34,7 +34,7 @@ def program() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command (`sys.argv` without `arguments`); its exit code."""
+    """Run one command (from `sys.argv` without `arguments`) and return its exit code."""
     output = Output()
     try:
         return program.main(arguments, prog_name=NAME, standalone_mode=False, obj=output) or 0
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(output: Output, error: Exception, code: int) -> int:
-    """Say what went wrong: one line, but a line each where a configuration has several problems."""
+    """Report what went wrong on one line, or on one line per problem of a configuration."""
     if output.debug:
         output.trace(error)
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]

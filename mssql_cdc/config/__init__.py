@@ -1,7 +1,7 @@
 """Debezium properties -> `Connector`: every documented property is known, an unknown one is an error.
 
-`load_connector(path)` and `connector_from_mapping(name, mapping)` are the ways in. To add a property, add a field to
-the section it belongs to and renew `docs/configuration.md`; everything else follows from the field. Not here: anything
+The entry points are `load_connector(path)` and `connector_from_mapping(name, mapping)`. To add a property, add a field
+to its section and regenerate `docs/configuration.md`; everything else follows from the field. Not here: anything
 that asks a database, and what the values are used for.
 """
 

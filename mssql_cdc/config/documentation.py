@@ -1,6 +1,6 @@
-"""`docs/configuration.md`, written from the fields of the sections.
+"""Generates `docs/configuration.md` from the fields of the sections.
 
-`python -m mssql_cdc.config.documentation > docs/configuration.md` renews it; a test compares the two.
+Run `python -m mssql_cdc.config.documentation > docs/configuration.md` to update it; a test compares the two.
 """
 
 from __future__ import annotations

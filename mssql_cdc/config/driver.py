@@ -1,6 +1,6 @@
-"""JDBC driver settings and their ODBC twins: one table (PRE-09, HA-01, HA-06, HA-07, INC-16).
+"""JDBC driver settings and their ODBC equivalents: one table (PRE-09, HA-01, HA-06, HA-07, INC-16).
 
-`driver.*` and `database.*` settings are written for Microsoft's JDBC driver; those with a twin in Microsoft's ODBC
+`driver.*` and `database.*` settings are meant for Microsoft's JDBC driver; those with an equivalent in Microsoft's ODBC
 driver or in FreeTDS are translated. `source/sqlserver/` builds the connection string.
 """
 

@@ -1,7 +1,7 @@
 """Which tables and columns a connector captures, and which it masks (FLT-01 … FLT-10, SNP-25, SNP-26, PRE-12, EVT-23).
 
 Pure decisions about names. Row filters (`skipped.operations`, `skip.messages.without.change`) belong to the records
-(correctness B25) and are not here.
+(correctness D25) and are not here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mask rules: which columns `column.truncate…` and `column.mask…` hide, and how (FLT-06 … FLT-10).
 
-`events/masks.py` applies them to values. Propagating a source type never switches a mask off here, as it would in
-Debezium (FLT-10): a value that was to be hidden stays hidden.
+`events/masking.py` applies them to values. Unlike in Debezium, propagating a source type never turns a mask off
+(FLT-10): a value that must be hidden stays hidden.
 """
 
 from __future__ import annotations

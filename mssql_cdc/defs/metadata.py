@@ -80,7 +80,13 @@ def current_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnL
 
 
 def static_metadata(table_name: str, uri: str, columns: dg.TableSchema) -> dict[str, Any]:
-    """Return the metadata of an asset's definition, which is shown before the first run."""
+    """Return the metadata of an asset's definition, which is shown before the first run.
+
+    Args:
+        table_name: The table's name.
+        uri: The table's location.
+        columns: The table's columns.
+    """
     return {
         "dagster/table_name": table_name,
         "dagster/uri": uri,

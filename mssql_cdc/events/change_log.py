@@ -1,6 +1,6 @@
 """One neutral batch -> one batch of change-log rows: keys, key-change split, column filters, masks.
 
-Everything is done for whole columns at a time; the only loops run over columns.
+All operations work on entire columns; the only loops iterate over columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The contract of the change log's metadata columns, run on every batch before it is written.
 
-Users' own rules about their columns belong to the checks of `defs/`; this contract is about us. It is what keeps
-positions and LSNs in one text form (rule B16): a Delta constraint would not be looked at by `deltalake`, which commits
-files as they are. Messages name rules and count rows; what a row holds is never part of one.
+User-defined rules about columns belong to the checks of `defs/`; this contract covers the connector's own columns. It
+keeps positions and LSNs in one text form (rule B16): `deltalake` would not evaluate a Delta constraint because it
+commits files unchanged. Messages name rules and count rows; they never contain row values.
 """
 
 # pandera does not type its checks.
@@ -28,10 +28,10 @@ _IMAGES = "images"
 
 
 def check_batch(batch: pa.RecordBatch, *, keyed: bool) -> None:
-    """Check positions, LSNs, operations, batch numbers, keys, and that each operation has the images it must have.
+    """Check positions, LSNs, operations, batch numbers, keys, and that each operation has its required images.
 
     Raises:
-        ContractError: names each broken rule and how many rows break it.
+        ContractError: names each violated rule and the number of rows that violate it.
     """
     from pandera.errors import SchemaErrors
 

@@ -1,6 +1,6 @@
 """`_key`: the exact text that identifies a row in MERGE and everywhere else (rule B12).
 
-Debezium's record key is another thing and belongs to `records/`.
+Debezium's record key is different and belongs to `records/`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def key_texts(
             f"The key columns {hidden} of {table_schema.table_id} are masked; set delta.key.secret so that "
             "rows can be told apart without their values"
         )
-    # An HMAC has no vectorised form; this path exists only for masked keys.
+    # An HMAC has no vectorized form; this path exists only for masked keys.
     return pa.array(
         [None if t is None else hmac.digest(key_secret, t.encode(), "sha256").hex() for t in texts.to_pylist()],
         pa.string(),
@@ -68,7 +68,7 @@ def _part(text: pa.Array) -> pa.Array:
 
 
 def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa.Array:
-    """The value as a text that two different values never share: its exact text where Arrow cannot carry it."""
+    """Return a unique text of each value: its exact text if Arrow cannot represent it."""
     values = image.field(column.name)
     if pa.types.is_binary(values.type):
         text = hex_text(values)

@@ -1,7 +1,7 @@
 """Debezium's column masks: hash, asterisks, truncation (FLT-06 to FLT-10), on Arrow arrays.
 
-Which column has which mask is decided in `config/`; here is only what a mask does to values. A mask that reaches a
-column whose values it cannot hide is an error: passing it over would store them as they are.
+`config/` decides which column has which mask; this module applies masks to values. A mask that reaches a column whose
+values it cannot hide is an error: ignoring it would store them unmasked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Truncate:
         if pa.types.is_binary(values.type):
             return pc.binary_slice(values, 0, self.length)
         _require_text(values, sql_type)
-        # Every other text is as long for Java as for us: only these need the slow way.
+        # All other texts have the same length in Java, so only these need the slow path.
         wide = pc.match_substring_regex(values, _SUPPLEMENTARY)
         cut = pc.utf8_slice_codeunits(values, 0, self.length)
         if not pc.any(wide).as_py():
@@ -54,9 +54,9 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class HashMask:
-    """`column.mask.hash[.v2].<algorithm>.with.salt.<salt>`: hex digest, cut to the column's length.
+    """`column.mask.hash[.v2].<algorithm>.with.salt.<salt>`: hex digest, truncated to the column's length.
 
-    Version 1 hashes the string as Java serialises it, version 2 its UTF-8 bytes; the salt comes first in both.
+    Version 1 hashes the string as Java serializes it, version 2 its UTF-8 bytes; the salt comes first in both.
     """
 
     algorithm: str
@@ -86,7 +86,7 @@ def _require_text(values: pa.Array, sql_type: SqlServerType) -> None:
 
 
 def _cut_utf16(text: str, units: int) -> str:
-    # A cut through a surrogate pair would leave half a character, which no Arrow string can hold: drop it.
+    # Truncating within a surrogate pair would leave half a character, which no Arrow string can contain: drop it.
     return text.encode("utf-16-le")[: units * 2].decode("utf-16-le", errors="ignore")
 
 

@@ -1,6 +1,6 @@
 """Operations on Arrow structs, lists and maps that pyarrow does not have, without a Python loop per row.
 
-Nothing here knows what the arrays mean, except that a list of column names may hold `before.<name>`.
+This module does not interpret the arrays, except that a list of column names may contain `before.<name>`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def names_without(lists: pa.ListArray, names: Collection[str]) -> pa.ListArray:
 
 
 def map_without(maps: pa.MapArray, names: Collection[str]) -> pa.MapArray:
-    """The same maps without the entries of these keys; a map that this empties becomes NULL."""
+    """The same maps without the entries of these keys; a map that becomes empty becomes NULL."""
     if not names or maps.null_count == len(maps):
         return maps
-    lists = pa.ListArray.from_arrays(  # A map is a list of entries; its keys are filtered as any list is.
+    lists = pa.ListArray.from_arrays(  # A map is a list of entries; its keys are filtered like any list.
         _compact_offsets(maps), _entries(maps), mask=maps.is_null()
     )
     keep = ~_as_bools(pc.is_in(lists.flatten().field("key"), value_set=pa.array(list(names), pa.string())))

@@ -1,1 +1,1 @@
-"""What follows a committed range: current tables, transactions, signals, sweeps. Every step may be repeated."""
+"""The steps after a committed range: current tables, transactions, signals, sweeps. Every step is idempotent."""

@@ -1,4 +1,4 @@
-"""Brings current tables to the newest complete cut, from what the change logs hold. It may be repeated (A6)."""
+"""Merges current tables up to the newest complete cut from the change logs. Merging is idempotent (A6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mssql_cdc.spark.tasks import side_by_side
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What was merged into current tables; `errors` are tables whose merge failed and will be tried again."""
+    """The merged current tables; `errors` are tables whose merge failed and will be retried."""
 
     tables: Mapping[TableId, CurrentResult] = field(default_factory=dict)
     errors: Mapping[TableId, MssqlCdcError] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Merged:
 def merge_due(
     database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> Merged:
-    """Merge the current tables that are behind and whose `delta.current.interval` is over."""
+    """Merge the current tables that are behind and whose `delta.current.interval` has passed."""
     behind = behind_cut(tables.values(), offsets, history, storage=database.storage)
     interval = database.connector.delta.current_interval_s
     due = {t: up_to for t, up_to in behind.items() if is_due(tables[t], interval, storage=database.storage)}
@@ -55,7 +55,7 @@ def merge_now(
 
 
 def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentResult:
-    """Bring one current table to `_batch` `up_to` of its change log."""
+    """Merge one current table up to `_batch` `up_to` of its change log."""
     result = apply(
         database.spark(),
         table.home,
@@ -80,7 +80,7 @@ def _merge_all(
     merges = [partial(merge_table, database, tables[table], history, up_to) for table, up_to in wanted.items()]
     for table, result in zip(wanted, side_by_side(database.spark(), merges), strict=True):
         if isinstance(result, FencedError):
-            continue  # Another run merged the same rows; its result stands.
+            continue  # Another run merged the same rows; its result is valid.
         if isinstance(result, MssqlCdcError):
             errors[table] = result
             continue

@@ -1,7 +1,7 @@
-"""Where signals come from: one class per channel, chosen by `signal.enabled.channels`.
+"""The channels of signals: one class per channel, selected by `signal.enabled.channels`.
 
-To add a channel, write a class with `read` and name it in `CHANNELS`. What a signal does is decided in `signals`; how
-far each channel was read is kept in the commit of `_signals` that took its signals (A6).
+To add a channel, write a class with a `read` method and add it to `CHANNELS`. `signals` implements the effect of a
+signal; the commit of `_signals` that contains a channel's signals also records how far the channel was read (A6).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Arrived:
 
 
 class SignalChannel(Protocol):
-    """A channel that can be read again from a bookmark."""
+    """A channel that can be reread from a bookmark."""
 
     def read(
         self, database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, bookmark: Any
     ) -> Arrived | None:
-        """What has arrived behind the bookmark (None: from the beginning); None when nothing has."""
+        """Return the signals after the bookmark (None: from the beginning); None if there are none."""
         ...
 
 
@@ -42,10 +42,10 @@ class SourceTable:
     def read(
         self, database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, bookmark: Any
     ) -> Arrived | None:
-        """The rows inserted into the table; the bookmark is a `_batch` of its change log.
+        """Return the rows inserted into the table; the bookmark is a `_batch` of its change log.
 
         Raises:
-            ConfigurationError: the table is configured, but not captured or of another shape.
+            ConfigurationError: The table is configured but not captured, or has the wrong columns.
         """
         captured = database.source.signal_table(database.catalog, [table.captured for table in tables.values()])
         cut = offsets.last_cut()

@@ -1,7 +1,7 @@
 """Signals, applied exactly once: from their channels into `_signals` (A6).
 
-How far signals were taken is in the commit of `_signals` that took them, so a crash neither loses nor repeats one.
-Snapshots that signals ask for are read back in `capture/requests.py`.
+The commit of `_signals` that contains the signals also records how far they were read, so a crash neither loses nor
+repeats one. `capture/requests.py` reads the snapshots that signals requested.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mssql_cdc.schema import TableId
 
 
 def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
-    """Apply the signals that have arrived in the enabled channels, each exactly once; a line about each.
+    """Apply the signals that have arrived in the enabled channels, each exactly once; return a line about each.
 
     Raises:
-        ConfigurationError: a channel cannot be read as it is configured.
+        ConfigurationError: A channel cannot be read as configured.
     """
     store = small_table(database.layout, "signals", database.storage)
     state = store.state()
@@ -57,7 +57,7 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     try:
         store.append(state, rows, {"kind": "signals", "taken": bookmarks | read, "run_id": database.run_id})
     except FencedError:
-        return []  # Another run takes the same signals.
+        return []  # Another run is applying the same signals.
     return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
 
 
@@ -76,7 +76,7 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
-    """What becomes of a wish for a blocking snapshot; what it names in vain is said, also as a notification."""
+    """Return the result of a blocking snapshot request; names without a match are reported, also as a notification."""
     found, missing = expand_collections(action.collections, tables)
     said = []
     if missing:
@@ -96,7 +96,7 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
 def _acknowledge(
     database: Database, signal_id: str, collections: Collection[str], tables: list[TableName]
 ) -> tuple[str, str]:
-    """Done before the signal is written down: acknowledging once more changes nothing."""
+    """Acknowledge before the signal is recorded, since acknowledging again changes nothing."""
     wanted = None
     if collections:
         found, missing = expand_collections(collections, tables)

@@ -1,7 +1,7 @@
-"""The sweep after a repeated snapshot (rule C19): what the snapshot did not see any more is deleted, and recorded.
+"""The sweep after a repeated snapshot (rule C19): deletes and records the rows that the snapshot no longer found.
 
-When the current table stands behind the snapshot's cut, its rows with `_pos` below `(epoch, L0, MAX, number)` were
-neither read nor changed since: they are gone at the source. Each gets a synthetic `d` in the change log, flagged
+Once the current table has passed the snapshot's cut, its rows with `_pos` below `(epoch, L0, MAX, number)` were neither
+read nor changed since: they no longer exist at the source. Each gets a synthetic `d` in the change log, flagged
 `sweep:<number>`, which the next MERGE applies like any other.
 """
 
@@ -26,7 +26,7 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A sweep that has not been done: rows below the bound of snapshot `number` go."""
+    """A pending sweep: it deletes the rows below the bound of snapshot `number`."""
 
     table: TableId
     number: int
@@ -36,14 +36,14 @@ class Due:
 
     @property
     def mark(self) -> str:
-        """What flags the sweep's rows and its commit."""
+        """The flag of the sweep's rows and its commit."""
         return f"sweep:{self.number}"
 
 
 def sweep_due(
     database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> Offsets:
-    """Do the sweeps that are due and merge what they wrote; the offsets after them."""
+    """Run the due sweeps, merge the rows that they wrote, and return the offsets afterwards."""
     for due in due_sweeps(tables, offsets):
         table = tables[due.table]
         schema = history.newest(due.table)
@@ -54,12 +54,12 @@ def sweep_due(
         if entry is None or not history.is_filled(schema, entry.filled):
             continue  # The key has another definition since: the next snapshot replaces the table.
         if (state.own or {}).get("sweep") == due.mark:
-            # Committed by a run that ended before it could go on.
+            # Committed by a run that ended before it could continue.
             merge_table(database, table, history, state.own_batch)
             offsets = _note(database, offsets, due)
             continue
         if behind_cut([table], offsets, history, storage=database.storage):
-            continue  # Rows that the snapshot read again are not merged yet: they would be taken for deleted ones.
+            continue  # Rows that the snapshot read are not merged yet, so they would look deleted.
         sweep = Sweep(due.number, due.epoch, due.low, due.at)
         files = sweep_files(database.spark(), table.home, schema, state, sweep)
         facts = {"kind": "sweep", "sweep": due.mark, "epoch": due.epoch, "run_id": database.run_id}
@@ -67,14 +67,14 @@ def sweep_due(
         count = sum(file.rows for file in files)
         if count:
             database.log(f"{due.table}: {count} rows of before the snapshot are gone at the source")
-            # The deletes belong to no range, so no cut would bring them.
+            # The deletes belong to no range, so no cut would include them.
             merge_table(database, table, history, after.batch)
         offsets = _note(database, offsets, due)
     return offsets
 
 
 def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterator[Due]:
-    """The newest sweep that each open table's snapshots asked for and that is not done."""
+    """Return the newest pending sweep of each open table."""
     newest: dict[str, Due] = {}
     by_name = {table.text: table for table in tables}
     for row in offsets.noted:

@@ -18,7 +18,7 @@ from mssql_cdc.lake.small_tables import small_table
 
 
 def count_transactions(database: Database, offsets: Offsets, tables: Iterable[LakeTable]) -> int:
-    """Write a row for each transaction of complete cuts that has none yet; returns how many."""
+    """Write a row for each transaction of complete cuts that has none yet, and return how many."""
     cut = offsets.last_cut()
     if cut is None or not database.connector.records.transaction_metadata:
         return 0

@@ -1,1 +1,1 @@
-"""The Delta tables of a connector: where they lie, how rows and progress get into them, what they say."""
+"""The Delta tables of a connector: their locations, how rows and progress are written, and how they are read."""

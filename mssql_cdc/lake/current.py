@@ -1,7 +1,7 @@
 """Current tables: kept equal to the source by MERGE from the change log, stretch by stretch (correctness D).
 
-Progress is the txn version of the current table itself, in `_batch` numbers of the change log. When a table may be
-merged (complete cut, no open snapshot) is decided below.
+Progress is the txn version of the current table itself, in `_batch` numbers of the change log. The callers decide when
+a table may be merged (complete cut, no open snapshot).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _RENAMED = "mssql_cdc.renamed"
 
 @dataclass(frozen=True, slots=True)
 class CurrentResult:
-    """What `apply` did: the current table's Delta version and the `_batch` it now stands at.
+    """The result of `apply`: the current table's Delta version and the `_batch` that it has reached.
 
-    `rows` counts the change-log rows that were folded; 0 means that there was nothing new to merge.
+    `rows` is the number of folded change-log rows; 0 means that there was nothing new to merge.
     """
 
     delta_version: int
@@ -72,7 +72,7 @@ def apply(
     deletion_vectors: str = "true",
     storage: Storage = LOCAL,
 ) -> CurrentResult:
-    """Bring the current table to `_batch` `up_to` of its change log (the number at the last complete cut).
+    """Merge the current table up to `_batch` `up_to` of its change log (the number at the last complete cut).
 
     Creates the table, and gives it new columns and wider types. When the key's definition has changed the table is
     replaced, in one commit, by what was written under the new definition. That must hold a whole snapshot (rule B15).
@@ -87,7 +87,7 @@ def apply(
         storage: how to reach the folders.
 
     Raises:
-        FencedError: another run merged at the same time; its result stands, ours was not written.
+        FencedError: another run merged at the same time; its result is valid, this run's was not written.
         SchemaError: the table has no key, or cannot take the newest structure.
     """
     with conflicts_fenced(home.current):
@@ -135,7 +135,7 @@ def _apply(
 
 
 def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL) -> int | None:
-    """The `_batch` that the current table stands at, without a JVM; None when there is no table."""
+    """Return the `_batch` that the current table has reached, without a JVM; None if there is no table."""
     try:
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
@@ -144,7 +144,7 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
-    """When the current table was last committed to; None when there is no table."""
+    """Return the time of the current table's last commit; None if there is no table."""
     try:
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
@@ -294,7 +294,7 @@ def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, s
 
 
 def _read_back(home: TableHome, app_id: str, up_to: int, facts: dict[str, Any], storage: Storage) -> CurrentResult:
-    """Spark skips a commit whose txn version is there already without a word: look whether it is ours."""
+    """Spark silently skips a commit whose txn version already exists: check whether this run made it."""
     table = DeltaTable(home.current, storage_options=storage.resolved())
     for entry in table.history(20):
         found = facts_of(entry)

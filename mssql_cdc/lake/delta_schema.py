@@ -1,7 +1,7 @@
-"""Delta schemas from Arrow schemas, and Arrow batches made to fit the schema that a table really has.
+"""Converts Arrow schemas to Delta schemas, and conforms Arrow batches to the actual schema of a table.
 
-A table's own schema wins: columns dropped at the source stay, a type that was widened stays wide, physical names of
-a table with column mapping are used in its files. Changing a table's schema belongs to `lake/evolution.py`.
+The table's own schema takes precedence: columns dropped at the source stay, a widened type stays wide, and the files of
+a table with column mapping use its physical names. `lake/evolution.py` changes schemas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 
 
 def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
-    """Whether a name holds a character that Delta takes only with column mapping."""
+    """Whether a name contains a character that Delta accepts only with column mapping."""
     return any(
         _NEEDS_MAPPING.search(field.name) or (pa.types.is_struct(field.type) and needs_mapping(field.type))
         for field in schema
@@ -142,7 +142,7 @@ def cast_values(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     """The values of a column as the type `wanted`.
 
     Raises:
-        SchemaError: one of them does not fit; which one is not said, since it belongs to a row.
+        SchemaError: a value does not fit; the message does not show it because it belongs to a row.
     """
     if values.type.equals(wanted):
         return values

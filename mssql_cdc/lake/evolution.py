@@ -1,8 +1,8 @@
 """Changing the schema of a Delta table before the range that needs it: added columns and widened types.
 
-Columns are never dropped, narrowed or renamed: old rows must stay readable. What a table cannot become is an error
-which says so. Plain additions go through `deltalake`; widening and tables with column mapping need Spark. A schema
-change is a commit like any other: it never carries a state past what another run has written (rule A3).
+Columns are never dropped, narrowed or renamed: old rows must stay readable. An impossible change is an explicit error.
+Plain additions use `deltalake`; widening and tables with column mapping need Spark. A schema change is a commit like
+any other: it never advances a state past another run's writes (rule A3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What a table lacks: new fields and wider types, by path (`("before", "name")`)."""
+    """The missing parts of a table's schema: new fields and wider types, by path (`("before", "name")`)."""
 
     added: tuple[tuple[Path, pa.DataType], ...]
     widened: tuple[tuple[Path, pa.DataType], ...]
@@ -40,7 +40,7 @@ class SchemaChange:
 
 
 def schema_change(schema_json: str, wanted: pa.Schema) -> SchemaChange:
-    """What the table must be given so that rows of `wanted` fit.
+    """Return the schema change that the table needs for rows of `wanted`.
 
     Raises:
         SchemaError: a column has a type that cannot be widened to the wanted one.
@@ -59,17 +59,17 @@ def evolve(
     *,
     committer: Literal["deltalake", "spark"] = "deltalake",
 ) -> TableState:
-    """Give the table what it lacks for rows of `wanted`; the same state when it lacks nothing.
+    """Evolve the table for rows of `wanted`; return the same state if nothing is missing.
 
     Args:
         state: the state that was loaded before the source was read.
         wanted: the schema of the rows to come.
         spark: starts Spark, for what `deltalake` cannot change.
-        committer: who commits to the table otherwise; one that Spark commits to is changed by Spark, too.
+        committer: the usual writer of the table; a table that Spark commits to is also changed by Spark.
 
     Raises:
         FencedError: another run has written to the table, or changed its schema, since `state` was loaded.
-        SchemaError: the table cannot become so, or needs Spark for it and none was given.
+        SchemaError: the change is impossible, or needs Spark and none was given.
     """
     change = schema_change(state.schema_json, wanted)
     if not change:
@@ -83,8 +83,8 @@ def evolve(
     else:
         _alter_with_spark(state, change, spark, map_names=odd and not mapped)
     fresh = refresh(state)
-    # Delta lets a schema change pass behind rows; a commit from the refreshed state would repeat them. What Spark
-    # commits has a txn of its own, which is read behind the change.
+    # Delta accepts a schema change after new rows; a commit from the refreshed state would repeat them. Spark's
+    # commits have their own txn, which is read after the change.
     moved = (fresh.batch, fresh.own, fresh.table_id) != (state.batch, state.own, state.table_id)
     if committer == "deltalake" and moved:
         raise _fenced(state)
@@ -151,7 +151,7 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
         fresh = refresh(state)
         since = [entry for entry in fresh.table.history() if entry["version"] > state.delta_version]
         if any((facts_of(entry) or {}).get("mark") != facts["mark"] for entry in since):
-            # What we were about to add is there: another run was faster.
+            # The addition already exists: another run was faster.
             raise _fenced(state, error) from error
         raise SchemaError(f"{state.uri} cannot be given {change}: {str(error).splitlines()[0]}") from error
 
@@ -175,7 +175,7 @@ def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, ma
 
 
 def _facts(state: TableState) -> dict[str, object]:
-    """What a schema commit says of itself; `mark` tells it from the same change by another run."""
+    """Return the facts of a schema commit; `mark` distinguishes it from the same change by another run."""
     return {"v": 1, "app_id": state.app_id, "kind": "schema", "mark": uuid.uuid4().hex}
 
 

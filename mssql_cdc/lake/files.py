@@ -1,6 +1,6 @@
-"""Arrow batches -> Parquet files in a table's folder, with the statistics that the Delta log wants.
+"""Writes Arrow batches to Parquet files in a table's folder, with the statistics that the Delta log needs.
 
-Runs on Spark workers and on the driver alike. A file is garbage until `lake/log.py` commits it.
+It runs on Spark workers and on the driver. A file is garbage until `lake/log.py` commits it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DataFile:
     stats: str
 
     def to_json(self) -> str:
-        """As it travels back from a Spark task."""
+        """Serialize the file for the result of a Spark task."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -59,10 +59,10 @@ class FileTarget:
 
 
 def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
-    """Write the batches, in their order, to as many files as their size asks for; no rows, no file.
+    """Write the batches, in order, to as many files as their size requires; without rows there is no file.
 
-    Memory is bounded by one row group. When the batches fail, the error passes through: what was written stays
-    behind as garbage for VACUUM.
+    Memory is bounded by one row group. If the batches raise an error, it propagates, and the files written so far
+    remain as garbage for VACUUM.
     """
     files: list[DataFile] = []
     pending = _merged(batches, target.row_group_rows)

@@ -1,8 +1,8 @@
-"""The fold of a stretch of the change log to one row per `_key`, and what MERGE makes of it (correctness D).
+"""Folds a section of the change log to one row per `_key`, and defines the MERGE clauses for it (correctness D).
 
-Column expressions only; reading, merging and committing are in `lake/current.py`. Unknown is not NULL: a column that
-some row of the stretch does not know (`partial`) folds to its last known value inside the row's incarnation; all other
-columns are simply the last row's.
+This module contains only column expressions; `lake/current.py` reads, merges and commits. Unknown is not NULL: a column
+that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all other columns
+take the last row's value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """How to fold: the newest schema, its columns' names in the current table, and who may be unknown.
+    """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
     `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `retired` are columns of
     the current table which the source no longer delivers: NULL from then on.
@@ -36,12 +36,12 @@ class FoldPlan:
 
     @property
     def names(self) -> dict[str, str]:
-        """Source column -> current table's column."""
+        """Maps each source column to its column in the current table."""
         return current_names(self.table_schema)
 
     @property
     def whole(self) -> list[str]:
-        """The columns that every row of the stretch knows."""
+        """The columns that are known in every row of the section."""
         return [c.name for c in self.table_schema.value_columns if c.name not in self.partial]
 
     @property
@@ -51,10 +51,10 @@ class FoldPlan:
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
-    """One row per key: `k, pos, batch, del, inc, img, exact` and per partial column number i `p<i>`.
+    """Fold to one row per key: `k, pos, batch, del, inc, img, exact`, and `p<i>` for each partial column number i.
 
     `img` is the last row's image, `exact` its `_exact.after`; `p<i>` is a struct (pos, value, exact) of the column's
-    last known value; `inc` is where the row's incarnation began, NULL when that was before the stretch.
+    last known value; `inc` is the start of the row's incarnation, NULL if it is before the section.
     """
     from pyspark.sql import functions as sf
 
@@ -77,12 +77,12 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
 
 
 def insert_values(plan: FoldPlan) -> dict[str, str | Column]:
-    """Quoted current-table column -> expression over `s`, for a key that the current table does not have."""
+    """Map each quoted current-table column to an expression over `s`, for a key missing from the current table."""
     return _as_columns(insert_expressions(plan))
 
 
 def insert_expressions(plan: FoldPlan) -> dict[str, str]:
-    """The same as texts, by plain column names."""
+    """Return the same expressions as texts, by plain column names."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
         values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
@@ -92,14 +92,14 @@ def insert_expressions(plan: FoldPlan) -> dict[str, str]:
 
 
 def update_values(plan: FoldPlan) -> dict[str, str | Column]:
-    """The same for a key that it has: what is unknown in the row's incarnation keeps `t`'s value."""
+    """Return the expressions for an existing key: values unknown in the row's incarnation keep `t`'s value."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     values |= dict.fromkeys(plan.retired, "NULL")
     exact, unknown = [], []
     for number, name in enumerate(plan.uncertain):
         has, text = _has(number), _text(name)
         target = f"t.{quoted(plan.names[name])}"
-        # A row that was created anew inside the stretch owes nothing to its predecessor.
+        # A row that was re-created within the section inherits nothing from its predecessor.
         values[plan.names[name]] = (
             f"CASE WHEN {has} THEN s.p{number}.value WHEN s.inc IS NOT NULL THEN NULL ELSE {target} END"
         )
@@ -132,7 +132,7 @@ def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dic
 
 
 def _has(number: int) -> str:
-    """Whether the column's value is known inside the row's incarnation (NULL counts as no)."""
+    """Whether the column's value is known within the row's incarnation (NULL counts as no)."""
     return f"coalesce(s.p{number}.pos >= coalesce(s.inc, ''), false)"
 
 

@@ -1,7 +1,7 @@
 """`_gaps`: the ledger of changes that were lost at the source (rule A9).
 
-A gap stands for events that no change log will ever hold. It is written before anything goes on behind it, found
-again without being written twice, and keeps its table's check red until somebody has acknowledged it.
+A gap represents events that no change log will ever contain. It is recorded once, before capture continues after it,
+and keeps its table's check red until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class Gap:
 
     @property
     def identity(self) -> tuple[str, int, str]:
-        """What makes it this gap: the same loss is found at every look."""
+        """Identifies the gap, because every survey finds the same loss again."""
         return self.table, self.epoch, self.from_
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line for the operator."""
         before = f" and before {self.to}" if self.to else ""
         return f"{self.table}: changes after {self.from_}{before} are lost: {self.reason}"
 
 
 def load_gaps(layout: Layout, storage: Storage = LOCAL) -> list[Gap]:
-    """Every gap as it stands now, oldest first."""
+    """Return the current state of every gap, oldest first."""
     return _gaps(_table(layout, storage))
 
 
 def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
-    """The gaps that nobody has acknowledged, by table."""
+    """Return the unacknowledged gaps, by table."""
     found: dict[str, list[Gap]] = {}
     for gap in load_gaps(layout, storage):
         if gap.status == "open":
@@ -59,10 +59,10 @@ def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
 
 
 def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
-    """Write the gaps that the ledger does not have yet; which these were.
+    """Record the gaps that the ledger does not contain yet, and return these.
 
     Raises:
-        FencedError: other runs write to the ledger all the time.
+        FencedError: other runs write to the ledger continuously.
     """
 
     def missing(known: Sequence[Gap]) -> list[Gap]:
@@ -75,7 +75,7 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
 def acknowledge_gaps(
     layout: Layout, tables: Collection[str] | None, *, by: str, run_id: str, storage: Storage = LOCAL
 ) -> list[Gap]:
-    """Acknowledge the open gaps of these tables (None: all); what was acknowledged now."""
+    """Acknowledge the open gaps of these tables (None: all), and return them."""
 
     def chosen(known: Sequence[Gap]) -> list[Gap]:
         wanted = (gap for gap in known if gap.status == "open" and (tables is None or gap.table in tables))
@@ -86,7 +86,7 @@ def acknowledge_gaps(
 
 @retry_overtaken
 def _append(table: SmallTable, choose: Callable[[Sequence[Gap]], list[Gap]], run_id: str) -> list[Gap]:
-    """Append what is chosen from the very state that it is appended to."""
+    """Append rows that are selected from the same state to which they are appended."""
     if not choose(_gaps(table)):
         return []
     state = table.state()

@@ -97,7 +97,7 @@ class SchemaHistory:
 
 
 def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
-    """Every version that was ever written for the database."""
+    """Load every version of the database."""
     return _history(small_table(layout, "schema_history", storage))
 
 
@@ -111,7 +111,7 @@ def record_versions(
     debezium: Mapping[str, str] | None = None,
     storage: Storage = LOCAL,
 ) -> tuple[list[TableSchema], SchemaHistory]:
-    """The same schemas under their versions, and the history that holds them; new structures are written first.
+    """Return the same schemas with their versions, and the history with them; new structures are written first.
 
     Args:
         layout: where the database's tables are.

@@ -1,18 +1,18 @@
-"""Where every table lies in the warehouse, and the app ids that own them (architecture §6).
+"""The locations of all tables in the warehouse, and the app ids that own them (architecture §6).
 
-Names only: nothing here touches storage. A name becomes one path segment by three rules. They were measured with tables
-that were created, committed to, merged into, vacuumed and read by deltalake, Spark, pyarrow and DataFusion on a disk,
-and by deltalake and pyarrow on a stand-in for S3:
+This module handles only names and never accesses storage. Three rules convert a name to a path segment. They were
+tested with tables that deltalake, Spark, pyarrow and DataFusion created, committed to, merged into, vacuumed and read
+on a disk, and that deltalake and pyarrow used on a stand-in for S3:
 
 * Letters, digits and combining marks of every script (Unicode 3.2, as in SQL Server's identifiers), `-`, `_`, `.` and
-  blanks inside stay as they are. Every other character becomes `_xHHHH_`, its number in hexadecimal, as SQL Server's
-  FOR XML writes it; so does what is taken for hidden, is dropped or is reserved somewhere: `_`, `.` and blank in front,
-  `.` and blank at the end, the first letter of device names such as `CON`. `%` cannot be the escape: deltalake decodes
-  `%41` when it opens a path. It also cuts at `#` and turns backslashes into `/`; Spark takes `*?[{` for patterns.
-* A segment of more than 200 bytes is cut, and `!` with a hash of the name follows: file systems allow 255 bytes, S3
-  1024 for the whole key.
-* Names of one database that collide on a file system without case, or with another Unicode normalization, get `!` and
-  their object id.
+  inner spaces are kept. Every other character becomes `_xHHHH_`, its code point in hexadecimal, as in SQL Server's FOR
+  XML; so do characters that some system hides, drops or reserves: a leading `_`, `.` or space, a trailing `.` or space,
+  the first letter of device names such as `CON`. `%` cannot be the escape because deltalake decodes `%41` when it opens
+  a path. It also truncates at `#` and converts backslashes to `/`; Spark interprets `*?[{` as patterns.
+* A segment of more than 200 bytes is truncated, followed by `!` and a hash of the name: file systems allow 255 bytes,
+  S3 allows 1024 for the entire key.
+* Names in one database that collide on a case-insensitive file system, or under a different Unicode normalization, get
+  `!` and their object id.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _escaped(character: str) -> str:
 
 
 def _stays(name: str, place: int) -> bool:
-    """Whether the character at this place stands for itself in a path."""
+    """Whether the character at this index is kept unchanged in a path."""
     character = name[place]
     if place == 0 and (character in "._ " or _DEVICES.match(name)):
         return False
@@ -65,7 +65,7 @@ def _stays(name: str, place: int) -> bool:
 
 
 def _folded(folder: str) -> str:
-    """What two folders share that some file system takes for one."""
+    """Return a text that is equal for folders which some file system treats as equal."""
     return unicodedata.normalize("NFC", folder).casefold()
 
 
@@ -100,7 +100,7 @@ class Layout:
     """The tables of one database of one connector below a warehouse path or URI.
 
     Raises:
-        ConfigurationError: the warehouse's own path holds a character that Delta's writers read in different ways.
+        ConfigurationError: the warehouse's own path contains a character that Delta's writers interpret differently.
     """
 
     warehouse: str
@@ -121,7 +121,7 @@ class Layout:
         return "/".join([self.warehouse.rstrip("/"), encode_segment(self.connector), encode_segment(self.database)])
 
     def home(self, table_id: TableId, *, folder: str | None = None) -> TableHome:
-        """Where a table lives: `folder` as recorded at first capture (relative to `root`), else by its name."""
+        """Return the home of a table: `folder` as recorded at first capture (relative to `root`), else by its name."""
         relative = folder or self.folder(table_id)
         return TableHome(f"{self.root}/{relative}", f"mssql_cdc:{self.connector}:{self.database}/{relative}")
 
@@ -130,7 +130,7 @@ class Layout:
         return f"{encode_segment(table_id.schema)}/{encode_segment(table_id.name)}"
 
     def folders(self, tables: Mapping[TableId, int | None]) -> dict[TableId, str]:
-        """Folders of tables, given with their object ids; names that collide get `!<object_id>`."""
+        """Return the folders of tables, given with their object ids; colliding names get `!<object_id>`."""
         plain = {table_id: self.folder(table_id) for table_id in tables}
         seen = Counter(_folded(folder) for folder in plain.values())
         return {

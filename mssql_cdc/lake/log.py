@@ -1,4 +1,4 @@
-"""The log of one Delta table: its state, creating it, and the one write function (rules A3, A6, B15, C18).
+"""The log of one Delta table: its state, its creation, and the single write function (rules A3, A6, B15, C18).
 
 Every table that `deltalake` commits goes through `commit`: change logs, offsets and the small tables. Current tables
 are committed by Spark (`lake/current.py`). A JVM is needed only to create a table whose names need column mapping.
@@ -34,7 +34,7 @@ class TableState:
     """One state of a table's log, from which exactly one commit can be made.
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
-    never committed, or if the log's clean-up has taken it (then `own_batch` is larger than 0, rule A5).
+    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5).
     """
 
     uri: str
@@ -57,7 +57,7 @@ class TableState:
 
     @property
     def to(self) -> str | None:
-        """Where this writer's rows end: `to` of its newest commit."""
+        """The end of this writer's rows: `to` of its newest commit."""
         return self.own.get("to") if self.own else None
 
     @property
@@ -67,7 +67,7 @@ class TableState:
 
     @property
     def target(self) -> FileTarget:
-        """Where files for the next commit are to be written, and how."""
+        """The location and schema of files for the next commit."""
         columns = tuple(name.strip(" `") for name in self.properties.get(STATS, "").split(",") if name)
         return FileTarget(self.uri, self.schema_json, columns, self.storage)
 
@@ -114,10 +114,10 @@ def commit(
     *,
     spark: SparkStarter | None = None,
 ) -> TableState:
-    """Make the files and the metadata one commit with `_batch` = `state.batch + 1`; the state after it.
+    """Commit the files and the metadata with `_batch` = `state.batch + 1`, and return the new state.
 
-    The commit carries two txn actions at that number: the writer's own, and the table's counter, which all writers
-    of the table share. So `_batch` never repeats, and a commit made from a state that any writer has passed fails.
+    The commit carries two txn actions with that number: the writer's own, and the table's counter, which all writers
+    of the table share. Therefore `_batch` never repeats, and a commit from an outdated state fails.
 
     Args:
         state: the state that was loaded before the source was read.
@@ -130,7 +130,7 @@ def commit(
         FencedError: the state was used for a commit before.
     """
     if state.table.version() != state.delta_version:
-        # The handle was moved on by a commit or a refresh; from there the fence would let an old plan pass.
+        # A commit or a refresh has advanced the handle; from there, the fence would accept an old plan.
         raise FencedError(f"This state of {state.uri} (Delta version {state.delta_version}) was used before")
     number = state.batch + 1
     mark = uuid.uuid4().hex
@@ -181,7 +181,7 @@ def create_table(
     storage: Storage = LOCAL,
     spark: SparkStarter | None = None,
 ) -> None:
-    """Create the table with exactly this schema and these properties; nothing happens when it exists.
+    """Create the table with exactly this schema and these properties, unless it exists.
 
     Raises:
         StorageError: a column name needs column mapping, and no Spark was given to create such a table.
@@ -199,7 +199,7 @@ def create_table(
         create_with_spark(spark(), uri, schema, {**wanted, MAPPING: "name"})
         return
     file_system(uri, storage)  # Local folders must exist; object stores have none.
-    # "ignore" also settles the race of two creators: the put-if-absent of version 0 has one winner.
+    # "ignore" also resolves the race of two creators: the put-if-absent of version 0 has one winner.
     DeltaTable.create(
         uri,
         schema,
@@ -223,7 +223,7 @@ def _read(state: TableState) -> TableState:
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     properties = dict(metadata.configuration)
-    # A commit by Spark carries the counter only: there the facts alone say whether this writer ever committed.
+    # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
     own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
     return replace(
         state,
@@ -238,7 +238,7 @@ def _read(state: TableState) -> TableState:
 
 
 def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
-    """The newest commit of this app id, newest commits first, reading few of them in the usual case."""
+    """Find the newest commit of this app id, searching backwards, which usually reads only a few commits."""
     for limit in (4, 64, None):
         entries = table.history(limit)
         for entry in entries:
@@ -251,7 +251,7 @@ def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
 
 
 def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Our facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
+    """Return the connector's facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
     text = history_entry.get("userMetadata")
     if not isinstance(text, str) or not text.startswith("{"):
         return None
@@ -260,7 +260,7 @@ def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _settle(state: TableState, mark: str, error: Exception | None) -> TableState:
-    """After a commit with an open end: it may have landed (a lost answer); else say who was faster."""
+    """Resolve a commit with an unknown result: it may have succeeded (a lost response); else report the faster run."""
     fresh = load_state(state.uri, owner=state.owner, writer=state.writer, storage=state.storage)
     if fresh is None:
         raise StorageError(f"The Delta table {state.uri} is gone; nothing was written") from error

@@ -1,6 +1,6 @@
-"""Keeping tables readable: joining small files, removing files that no version needs any more.
+"""Table maintenance: compacts small files and removes files that no retained version needs.
 
-Neither changes a row, a txn or the fence. When to do it is decided above.
+Neither changes a row, a txn or the fence. The callers decide when to run it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_BYTES = 128 * 1024 * 1024
 
 
 def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int, int]:
-    """Join the files of a small table and remove old ones, without a JVM; files removed and added by joining.
+    """Compact the files of a small table and remove old ones, without a JVM; return how many were removed and added.
 
     Raises:
         FencedError: another run did the same at the same time.
@@ -39,7 +39,7 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
 
 
 def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -> tuple[int, int]:
-    """Join small files up to about `file_bytes`; how many files were removed and added.
+    """Compact small files up to about `file_bytes`, and return how many files were removed and added.
 
     Raises:
         FencedError: another run did the same, or merged into the table, at the same time.
@@ -52,7 +52,7 @@ def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -
 
 
 def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
-    """Remove files that no version of the last `retain_hours` needs: garbage of broken runs, and what was joined."""
+    """Remove files that no version of the last `retain_hours` needs: garbage of failed runs, and compacted files."""
     with private_session(session) as private:
         statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"
         interruptible(private, lambda: private.sql(statement).collect())

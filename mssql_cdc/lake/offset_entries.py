@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 
 class Entries:
-    """The entries of a column `tables`, one behind the other."""
+    """The concatenated entries of a column `tables`."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         chunks = column.combine_chunks()
@@ -23,7 +23,7 @@ class Entries:
         self._codes = names.indices.to_numpy()
         self._names: list[str] = names.dictionary.to_pylist()
         place = np.zeros(len(self._names), dtype=np.int64)
-        place[self._codes] = np.arange(len(self._codes))  # Of a repeated index the last value stays.
+        place[self._codes] = np.arange(len(self._codes))  # For a repeated index, the last value is kept.
         self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
 
     def of(self, name: str) -> pa.Table:
@@ -37,7 +37,7 @@ class Entries:
         return self.items[int(mine[-1])].as_py() if len(mine) else None
 
     def largest_batches(self, rows: int) -> dict[str, int]:
-        """The largest `batch` of each table in the first `rows` rows; tables without any are left out."""
+        """The largest `batch` of each table in the first `rows` rows; tables without any are omitted."""
         end = int(self._ends[rows])
         batches = self.items.field("batch").slice(0, end)
         largest = np.full(len(self._names), -1, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""How rows of `_offsets` are stored: their columns, and a sequence that decodes them when they are needed.
+"""The storage format of `_offsets` rows: their columns, and a sequence that decodes them lazily.
 
-The values are in `lake/steps.py`; what rows mean together is derived in `lake/offsets.py`.
+`lake/steps.py` defines the values; `lake/offsets.py` derives their combined meaning.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OFFSETS_SCHEMA = pa.schema(
 
 
 def encode(row: OffsetRow) -> dict[str, Any]:
-    """The row as it is stored, without its number."""
+    """Encode the row for storage, without its number."""
     bad = [entry.status for entry in row.tables.values() if entry.status not in get_args(Status)]
     if bad:
         raise ValueError(f"Unknown status {bad}; known are {get_args(Status)}")
@@ -68,7 +68,7 @@ def encode(row: OffsetRow) -> dict[str, Any]:
 
 
 class Rows(Sequence[OffsetRow]):
-    """The rows of a table of `OFFSETS_SCHEMA`; each is decoded when it is asked for."""
+    """The rows of a table with `OFFSETS_SCHEMA`; each is decoded on access."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

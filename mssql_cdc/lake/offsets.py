@@ -1,7 +1,7 @@
 """`_offsets`: one sparse row per finished range or snapshot step of a database (rules A1, A3, A4, A8).
 
-The list of cuts, and the position of idle tables. Positions are texts of the source, compared with their epoch and
-never looked into. What to read next is decided in `plan/planner.py`; the rows themselves are in `lake/offset_rows.py`.
+It contains the cuts and the positions of idle tables. Positions are opaque texts of the source, compared together with
+their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` defines the rows' format.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Offsets:
     """All rows of a database as loaded, oldest first.
 
     They stay in Arrow: a connector adds thousands a day, each with an entry per table, and a tick needs the newest few.
-    What the rows say together is derived once per state, in columns.
+    Their combined meaning is derived once per state, column by column.
     """
 
     def __init__(self, table: pa.Table | None = None) -> None:
@@ -47,12 +47,12 @@ class Offsets:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows; decoding all of them takes long once there are thousands."""
+        """The rows; decoding all of them is slow once there are thousands."""
         return Rows(self._table)
 
     @cached_property
     def advanced_at(self) -> datetime | None:
-        """When tables were last taken on, with or without rows; without that, when the first row was written."""
+        """When tables last advanced, with or without rows; otherwise, when the first row was written."""
         places = self._places(pc.is_in(self._table.column("kind"), value_set=pa.array(["range", "idle"])))
         if not self._table.num_rows:
             return None
@@ -65,7 +65,7 @@ class Offsets:
 
     @cached_property
     def epoch(self) -> int:
-        """The present epoch."""
+        """The current epoch."""
         return pc.max(self._table.column("epoch")).as_py() or 0
 
     @cached_property
@@ -96,9 +96,9 @@ class Offsets:
         return self._flat.largest_batches(len(self.rows))
 
     def position(self, table: str, own: Reached | None = None) -> Reached | None:
-        """Where the table's next range begins: the larger of its own commit's end and its newest entry's.
+        """Return the start of the table's next range: the larger of its own commit's end and its newest entry's.
 
-        None: the table needs a snapshot or an explicit start, whatever the database has reached (rule A1).
+        None: the table needs a snapshot or an explicit start, regardless of the database's position (rule A1).
         """
         entry = self.entry(table)
         known = [reached for reached in (own, entry.reached if entry else None) if reached is not None]
@@ -114,7 +114,7 @@ class Offsets:
         return [self.rows[place] for place in self._places(self._table.column("complete"))]
 
     def last_cut(self) -> OffsetRow | None:
-        """The complete cut that reaches farthest."""
+        """The complete cut with the largest position."""
         return self._last_cut
 
     @cached_property
@@ -145,12 +145,12 @@ class Offsets:
 
     @cached_property
     def snapshot_rows(self) -> tuple[OffsetRow, ...]:
-        """The rows of snapshot steps, in order: few beside those of ranges."""
+        """The rows of snapshot steps, in order; there are few compared with those of ranges."""
         return tuple(self.rows[place] for place in self._places(pc.equal(self._table.column("kind"), "snapshot")))
 
     @cached_property
     def begun_snapshots(self) -> Mapping[str, str]:
-        """Table -> partition key of the snapshot that it is in."""
+        """Maps each table in a snapshot to the snapshot's partition key."""
         found: dict[str, str] = {}
         wanted = {name for name, entry in self.entries.items() if entry.status == "snapshot"}
         for row in self.snapshot_rows if wanted else ():
@@ -190,7 +190,7 @@ class Offsets:
 
     @cached_property
     def witness(self) -> Witness | None:
-        """The newest witness of the present epoch (rule A7)."""
+        """The newest witness of the current epoch (rule A7)."""
         mine = pc.equal(self._table.column("epoch"), self.epoch)
         places = self._places(pc.and_(mine, pc.is_valid(self._table.column("witness"))))
         return self.rows[places[-1]].witness if places else None
@@ -213,7 +213,7 @@ class Offsets:
         return Entries(self._table.column("tables"))
 
     def with_row(self, row: OffsetRow, number: int) -> Offsets:
-        """These rows and a further one."""
+        """Return these rows and another one."""
         return Offsets(pa.concat_tables([self._table, numbered(row, number)]))
 
 
@@ -235,7 +235,7 @@ def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
 
 
 def load_offsets(layout: Layout, storage: Storage = LOCAL) -> Offsets:
-    """Everything that `_offsets` holds; creates nothing."""
+    """Load all of `_offsets`; creates nothing."""
     return Offsets(offsets_table(layout, storage).table())
 
 
@@ -248,11 +248,11 @@ def append_offsets(
     members: Collection[str] = (),
     storage: Storage = LOCAL,
 ) -> Offsets:
-    """Append one row; the offsets after it.
+    """Append one row and return the new offsets.
 
-    A lost append re-reads and tries the next number, unless an entry of one of the row's own tables has changed since
-    `seen`: then another run holds these tables. With `members`, whether the row is a complete cut is decided here,
-    from the entries of the very state that it is appended to.
+    A failed append re-reads and tries the next number, unless an entry of one of the row's own tables has changed since
+    `seen`: then another run is processing these tables. With `members`, this function decides whether the row is a
+    complete cut, from the entries of the state to which the row is appended.
 
     Raises:
         FencedError: another run has written an entry of the row's own tables, or has begun a new epoch, or appends
@@ -286,4 +286,4 @@ def _housekeeping(table: SmallTable, number: int) -> None:
     try:
         table.compact()
     except DeltaError:
-        return  # Another run compacts or appends right now; the next fiftieth row tries again.
+        return  # Another run is compacting or appending; the next fiftieth row retries.

@@ -1,4 +1,4 @@
-"""Names and values of the Delta table properties that our tables have; what sets them is elsewhere in `lake/`."""
+"""Names and values of the connector's Delta table properties; other modules of `lake/` set them."""
 
 OWNER = "mssql_cdc.owner"
 STRUCTURE = "mssql_cdc.schema"

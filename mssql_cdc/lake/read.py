@@ -1,6 +1,6 @@
 """Reading change logs and small tables without a JVM, pruned by `_batch`, in bounded memory.
 
-Only append-only tables: one with deletion vectors is refused, since its files hold deleted rows. `deltalake`'s own
+Only append-only tables: one with deletion vectors is rejected because its files contain deleted rows. `deltalake`'s own
 `to_pyarrow_table` is not used: its file system aborts the process at exit (deltalake 1.6.6 with pyarrow 26).
 """
 
@@ -37,7 +37,7 @@ def scan(
     version: int | None = None,
     storage: Storage = LOCAL,
 ) -> Iterator[pa.RecordBatch]:
-    """Row groups of the table as it is now (or at `version`), with logical names and the table's own types.
+    """Yield row groups of the current table (or of `version`), with logical names and the table's own types.
 
     Args:
         uri: the table's folder.
@@ -156,7 +156,7 @@ def _file(
 
 
 def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
-    """A file's batch in the table's shape: columns that came later are NULL, widened types are wide."""
+    """Convert a file's batch to the table's schema: columns added later are NULL, widened types are wide."""
     arrays = []
     for stored, field in zip(physical, logical, strict=True):
         index = batch.schema.get_field_index(stored.name)

@@ -1,4 +1,4 @@
 """How long old files of Delta tables stay readable by default. Imports nothing: `--help` shows it."""
 
 RETAIN_HOURS = 168
-"""A week, as Delta itself defaults to."""
+"""One week, which is Delta's default."""

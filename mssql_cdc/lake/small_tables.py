@@ -1,6 +1,6 @@
-"""The database's own small tables: what columns they have, appending to them, reading them without a JVM.
+"""The database's own small tables: their columns, appending to them, reading them without a JVM.
 
-What the rows mean belongs to `lake/offsets.py`, `lake/history.py`, `snapshot/` and `records/`.
+`lake/offsets.py`, `lake/history.py`, `snapshot/` and `records/` interpret the rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
 _PROPERTIES = {"delta.checkpointInterval": "20"}
 
 retry_overtaken = retry(retry=retry_if_exception_type(OvertakenError), stop=stop_after_attempt(20), reraise=True)
-"""For a function that makes rows from a table's newest state and appends them: overtaken, it starts over."""
+"""Retries a function that builds rows from a table's newest state and appends them, if another run was faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SmallTable:
         return self.table().to_pylist()
 
     def compact(self) -> None:
-        """Join the small files; readers and fencing are not affected."""
+        """Compact the small files; readers and fencing are not affected."""
         DeltaTable(self.uri, storage_options=self.storage.resolved()).optimize.compact()
 
 

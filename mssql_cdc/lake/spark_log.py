@@ -1,7 +1,7 @@
-"""What only Spark can do to a log: create current tables and tables with column mapping, commit to widened ones.
+"""Log operations that only Spark supports: creating current tables and mapped tables, committing to widened ones.
 
-`deltalake` refuses column mapping and type widening, and gives tables with deletion vectors features that they do not
-use and that readers then must know. Changing schemas is in `lake/evolution.py`.
+`deltalake` rejects column mapping and type widening, and adds unused features to tables with deletion vectors, which
+readers must then support. `lake/evolution.py` changes schemas.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @contextmanager
 def conflicts_fenced(uri: str) -> Iterator[None]:
-    """Whatever Delta calls a conflict with another commit is a FencedError here (rule A3)."""
+    """Convert Delta's conflicts with other commits to FencedError (rule A3)."""
     from delta import exceptions as conflicts
 
-    # They share no base of Delta's own; the package has nothing else.
+    # They have no common base class in Delta, but the package contains nothing else.
     kinds = tuple(getattr(conflicts, name) for name in conflicts.__all__)
     try:
         yield
@@ -58,7 +58,7 @@ def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, proper
 
     builder = DeltaTable.createIfNotExists(session).location(uri)
     builder = builder.addColumns(from_arrow_schema(schema, prefer_timestamp_ntz=True))
-    # Spark adds this feature to no existing table by itself: a datetime column may come later.
+    # Spark never adds this feature to an existing table automatically, and a datetime column may be added later.
     for name, value in {**properties, TIMESTAMP_NTZ: "supported"}.items():
         builder = builder.property(name, value)
     with conflicts_fenced(uri):
@@ -70,8 +70,8 @@ def commit_with_spark(
 ) -> None:
     """Append the rows of the files in one commit with the txn `app_id` at `facts["batch"]`.
 
-    Spark copies the rows into files of its own: a second write is the price of a widened column.
-    Spark skips the write silently when the version is there already: the caller reads the commit back.
+    Spark copies the rows to its own files: a widened column costs a second write.
+    Spark silently skips the write if the version already exists, so the caller reads the commit back.
 
     Raises:
         FencedError: another run committed at the same time.

@@ -1,4 +1,4 @@
-"""File statistics as Delta keeps them: `numRecords`, `minValues`, `maxValues`, `nullCount` of chosen columns."""
+"""File statistics in Delta's format: `numRecords`, `minValues`, `maxValues`, `nullCount` of selected columns."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _lower(value: Any) -> Any:
 
 
 def _upper(value: Any) -> Any:
-    # A cut maximum must still be at least as large as every value that begins with it.
+    # A truncated maximum must still be at least as large as every value with this prefix.
     if isinstance(value, str) and len(value) > _TEXT_LENGTH:
         return value[:_TEXT_LENGTH] + _LAST_CHARACTER
     return _plain(value)

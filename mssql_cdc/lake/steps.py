@@ -1,8 +1,8 @@
-"""The rows of `_offsets` as values: one function per kind of step makes a row, and the same types are read back.
+"""The rows of `_offsets` as values: one function per kind of step builds a row, and the same types are read back.
 
-A row says which tables a step moved, and to where. Its facts say what else has to be known later: the log end that a
-snapshot has to pass, the rows to sweep, the signal that was answered. How rows are stored is in `lake/offset_rows.py`,
-what they mean together in `lake/offsets.py`.
+A row contains the tables that a step advanced and their positions. Its facts contain what is needed later: the log end
+that a snapshot must pass, the rows to sweep, the answered signal. `lake/offset_rows.py` stores rows,
+`lake/offsets.py` derives their combined meaning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind = Literal["range", "snapshot", "idle", "status", "epoch"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reached:
-    """How far something has come: a source position in its epoch; later epochs are larger."""
+    """A reached source position in its epoch; later epochs are larger."""
 
     epoch: int
     to: str
@@ -31,7 +31,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a row says of one table.
+    """A row's entry for one table.
 
     `folder` is its home below the database's root, fixed at first capture. `instance` is the identity of the capture
     instance that was read up to `to` (B14). `schema` is the version of the structure that its newest rows have,
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def reached(self) -> Reached | None:
-        """How far the table has come by this entry."""
+        """The position of the table in this entry."""
         return None if self.to is None else Reached(self.epoch, self.to)
 
 
@@ -107,7 +107,7 @@ class SnapshotEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """The sweep that snapshot `number` asked for is done for the table."""
+    """The sweep after snapshot `number` is done for the table."""
 
     step: Literal["swept"] = "swept"
     table: str
@@ -130,8 +130,8 @@ Facts = Opened | SnapshotBegun | SnapshotEnded | Swept | EpochBegun
 class OffsetRow:
     """One row of `_offsets`; `number` is its `_batch`.
 
-    `failed` names the members that a complete cut leaves behind. A row of kind `epoch` begins one: positions of
-    earlier epochs mean nothing any more (A7).
+    `failed` lists the members that a complete cut excludes. A row of kind `epoch` starts one: positions of earlier
+    epochs become meaningless (A7).
     """
 
     kind: Kind
@@ -156,7 +156,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What every step records: when, by which run, in which epoch."""
+    """The common facts of every step: when, by which run, in which epoch."""
 
     at: datetime
     run_id: str
@@ -175,7 +175,7 @@ def range_done(
     scanned: str | None = None,
     witness: Witness | None = None,
 ) -> OffsetRow:
-    """A range was read to `to`; without `read` its tables were only moved.
+    """A range was read to `to`; without `read`, its tables only advanced.
 
     Args:
         stamp: when, by whom, in which epoch.
@@ -183,9 +183,9 @@ def range_done(
         to: the end of the range.
         partition: the range's key.
         read: whether change tables were read; otherwise the kind is `idle`.
-        complete: whether no streaming table was left behind.
+        complete: whether every streaming table has reached the end.
         opens: the tables whose snapshots this range passed.
-        scanned: how far the source had been scanned.
+        scanned: the position up to which the source had been scanned.
         witness: what proves later that the source's history is still the same (A7).
     """
     return OffsetRow(

@@ -1,6 +1,6 @@
-"""Reaching a folder of the warehouse, local or remote: options, file systems, existence.
+"""Access to a folder of the warehouse, local or remote: options, file systems, existence.
 
-Secrets are references until the moment of use; whoever builds a `Storage` gives the function that resolves them.
+Secrets stay references until they are used; the creator of a `Storage` passes the function that resolves them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOCAL = Storage()
 
 
 def storage_warning(uri: str) -> str | None:
-    """What must hold outside of us for commits to be atomic there; None where the storage itself sees to it (A10)."""
+    """Return the external precondition for atomic commits; None if the storage itself guarantees them (A10)."""
     scheme = urlparse(uri).scheme.lower()
     if scheme in {"s3", "s3a", "s3n"}:
         return (

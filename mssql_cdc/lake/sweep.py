@@ -1,8 +1,8 @@
-"""After a snapshot's last chunk: rows of the current table that neither the snapshot nor the stream has confirmed.
+"""Sweeps rows of the current table that neither the snapshot nor the stream confirmed, after its last chunk.
 
-They were deleted while nobody looked. The change log gets a synthetic `d` for each (rule C19), flagged in `_snapshot`
-so that Debezium's records leave them out; the next MERGE then deletes them. Whether a snapshot may sweep (it must not
-when it was filtered) is decided in `snapshot/`.
+They were deleted while capture was interrupted. The change log gets a synthetic `d` for each (rule C19), flagged in
+`_snapshot` so that Debezium's records omit them; the next MERGE then deletes them. `snapshot/` decides whether a
+snapshot may sweep (a filtered one must not).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sweep:
         return snapshot_position_text(self.epoch, self.low, number=self.number)
 
     def position(self, row: int) -> str:
-        """`_pos` of the row-th synthetic delete: behind what it deletes, before every later change."""
+        """Return `_pos` of the row-th synthetic delete: after the deleted row, before every later change."""
         return snapshot_position_text(self.epoch, self.low, number=self.number, chunk=_SWEEP_CHUNK, row=row)
 
 
@@ -56,10 +56,10 @@ def sweep_files(
 ) -> list[DataFile]:
     """Write the synthetic deletes for one commit made from `state`; none when there is nothing to sweep.
 
-    The current table must stand at the snapshot's last commit.
+    The current table must have reached the snapshot's last commit.
     """
     target, number = state.target, state.batch + 1
-    # The table's types: a column may have become narrower at the source since the rows were stored.
+    # Use the table's types: a column may have been narrowed at the source since the rows were stored.
     schema = file_schema(state.schema_json, change_log_schema(table_schema), physical=False)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,7 +69,7 @@ def sweep_files(
 
     with private_session(session) as private:
         table = private.read.format("delta").load(home.current)
-        # One partition: the rows are numbered through, and sweeps are small next to the snapshot before them.
+        # One partition, because the rows are numbered consecutively and sweeps are small compared with their snapshot.
         stale = table.where(table["_pos"] < sweep.bound).coalesce(1)
         found = interruptible(session, lambda: stale.mapInArrow(write, "file string").collect())
     return [DataFile.from_json(row["file"]) for row in found]

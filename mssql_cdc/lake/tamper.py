@@ -1,4 +1,4 @@
-"""Has anyone else changed a table that only this connector may write (rule A5)?
+"""Detects whether another writer has changed a table that only this connector may write (rule A5).
 
 RESTORE succeeds on append-only tables and does not roll back `txn`, so the fence alone would not notice.
 """
@@ -28,9 +28,9 @@ _OURS = ("WRITE", "MERGE", "CREATE TABLE")
 
 
 def verify_untouched(state: TableState, *, table_id: str | None, delta_version: int | None) -> None:
-    """Check that everything since this Delta version was done by us or leaves the rows as they are.
+    """Check that every commit since this Delta version is the connector's own or leaves the rows unchanged.
 
-    `table_id` and `delta_version` are what `_offsets` remembers of the table; None for one that it does not know.
+    `table_id` and `delta_version` are the table's values in `_offsets`; None if it has none.
 
     Raises:
         TamperedTableError: names the version, the operation, and what to do.
@@ -61,9 +61,9 @@ def verify_untouched(state: TableState, *, table_id: str | None, delta_version: 
 
 
 def last_streamed_position(state: TableState) -> str | None:
-    """`max(_pos)` of streamed rows: where a table stands when the log's clean-up took its userMetadata (rule A5).
+    """Return `max(_pos)` of streamed rows: the table's position if log cleanup removed its userMetadata (rule A5).
 
-    Safe because a commit holds whole transactions; only an idle stretch may be read again.
+    This is safe because a commit contains whole transactions; only an idle section may be reread.
     """
     largest: str | None = None
     for batch in scan(state.uri, columns=["_pos", "op"], storage=state.storage):

@@ -1,1 +1,1 @@
-"""What to do next for one database, decided from facts: values in, a decision out. No source, no lake, no clock."""
+"""Decides from facts what to do next for one database: values in, a decision out. No source, no lake, no clock."""

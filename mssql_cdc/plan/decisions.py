@@ -1,4 +1,4 @@
-"""What the planner can answer: values only."""
+"""The planner's decisions: values only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wait:
 class Slice:
     """One table's part of a range: `(from_, to]` through one capture instance.
 
-    Reading begins at `read_from`: just below the instance's start where nothing lies between (B14).
+    Reading begins at `read_from`, which is just below the instance's start if there is nothing in between (B14).
     """
 
     table: TableId
@@ -46,8 +46,8 @@ class Slice:
 class Range:
     """Read the slices, then write one `_offsets` row; with `complete` that row is a cut.
 
-    `idle` tables are taken to `range.to` without reading (rule A8), `opens` may be merged afterwards for the first
-    time (rule C18), `give_up` are marked failed so that cuts go on without them.
+    `idle` tables advance to `range.to` without reading (rule A8), `opens` may be merged afterwards for the first time
+    (rule C18), `give_up` are set to `failed` so that cuts continue without them.
     """
 
     range: LsnRange
@@ -71,9 +71,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Begin the snapshot `id` of these tables, or resume it.
+    """Start or resume the snapshot `id` of these tables.
 
-    `signal` is the id of the signal that asked for it; `by_hand`: an operator did.
+    `signal` is the id of the signal that requested it; `by_hand`: an operator did.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Bring these current tables to the newest complete cut, whose number is `cut`; there is nothing new to read."""
+    """Merge these current tables up to the newest complete cut, number `cut`; there is nothing new to read."""
 
     tables: tuple[TableId, ...]
     cut: int
@@ -94,7 +94,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Changes of `table` after `position` that may be gone; `to` is the oldest change that is left, if any."""
+    """Changes of `table` after `position` that may be gone; `to` is the oldest remaining change, if any."""
 
     table: TableId
     position: Lsn
@@ -104,9 +104,9 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The source no longer has what these tables need next.
+    """The source no longer has the next changes of these tables.
 
-    The losses are written down and the tables stop; `repaired`: `snapshot.mode` then asks for a snapshot of them.
+    The losses are recorded and the tables stop; `repaired`: `snapshot.mode` then requests a snapshot of them.
     """
 
     losses: tuple[Loss, ...]
@@ -119,7 +119,7 @@ class Lost:
 
     @property
     def reason(self) -> str:
-        """One line for people."""
+        """One line for the operator."""
         return "; ".join(f"{loss.table.text}: {loss.reason}" for loss in self.losses)
 
 
@@ -127,7 +127,7 @@ class Lost:
 class Restored:
     """The source went back in time (rule A7): nothing may be captured in this epoch.
 
-    `automatic`: `snapshot.mode` lets the next epoch begin by itself; otherwise an operator has to decide.
+    `automatic`: `snapshot.mode` starts the next epoch automatically; otherwise an operator must decide.
     """
 
     reason: str

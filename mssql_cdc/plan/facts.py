@@ -1,6 +1,6 @@
-"""The facts on which the planner decides, and its cursor: values only.
+"""The facts on which the planner bases its decision, and its cursor: values only.
 
-`capture/survey.py` collects them from the source and from the lake, tests write them down by hand.
+`capture/survey.py` collects them from the source and the lake; tests construct them directly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mssql_cdc.schema import TableId
 
 MERGE_PREFIX = "merge-"
 Status = Literal["new", "streaming", "snapshot", "lost", "failed", "excluded"]
-"""How a table stands by its newest `_offsets` entry; `new` has none."""
+"""A table's status according to its newest `_offsets` entry; a `new` table has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One capture instance of a member.
 
-    `identity` tells it from an instance of the same name that was created later. `before` is the newest captured
+    `identity` distinguishes it from a later instance of the same name. `before` is the newest captured
     transaction below `start`, if any.
     """
 
@@ -57,15 +57,15 @@ class Member:
 
     @property
     def still_read(self) -> bool:
-        """Whether the instance that was read is still there."""
+        """Whether the instance that was read still exists."""
         return any(instance.identity == self.read for instance in self.instances)
 
     def continues(self, instance: Instance, position: Lsn) -> bool:
-        """Whether reading on in `instance` behind `position` misses nothing (B14).
+        """Whether continuing in `instance` after `position` misses no change (B14).
 
-        It does not when the instance was read before, when it holds everything behind the position, or when the
-        instance that was read is still there and shows nothing between the position and this instance's start. Without
-        that instance nobody knows what happened between: CDC may have been off for a while.
+        This holds if the instance was already being read, if it holds everything after the position, or if the instance
+        that was read still exists and shows nothing between the position and this instance's start. Without that
+        instance, the changes in between are unknown because CDC may have been disabled for a while.
         """
         if instance.identity == self.read or instance.start <= position.increment():
             return True
@@ -74,7 +74,7 @@ class Member:
     def instance_at(self, position: Lsn) -> Instance | None:
         """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
 
-        An instance shows no minimum for up to one poll of the capture job after it was made: until then an older one
+        An instance shows no minimum for up to one poll of the capture job after its creation; until then an older one
         is read.
         """
         begun = [instance for instance in self.instances if instance.min_lsn] or list(self.instances)
@@ -108,7 +108,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """A run that is queued or working, by the partition key that it was asked for (None: current tables only)."""
+    """A queued or running run with its requested partition key (None: current tables only)."""
 
     kind: Literal["range", "snapshot", "merge"]
     key: str | None
@@ -118,7 +118,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the finished runs at one key fared: failures or cancellations, the last of them, the newest run's success."""
+    """The finished runs with one key: failures or cancellations, the last one, and the newest run's success."""
 
     failures: int = 0
     failed_at: datetime | None = None
@@ -127,22 +127,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What an orchestrator knows of this database's runs. Hints only: without them a retry comes too early.
+    """What an orchestrator knows about this database's runs. Hints only: without them a retry comes too early.
 
-    `outcomes` holds the keys that `Facts.keys` names.
+    `outcomes` contains the keys in `Facts.keys`.
     """
 
     active: tuple[Activity, ...] = ()
     outcomes: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
 
     def of(self, key: str | None) -> Outcome:
-        """How the runs at this key fared."""
+        """Return the outcome of the runs with this key."""
         return self.outcomes.get(key, Outcome()) if key is not None else Outcome()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A snapshot that a signal or an operator has asked for and that has not begun."""
+    """A snapshot that a signal or an operator requested and that has not begun."""
 
     key: str
     tables: tuple[TableId, ...]
@@ -151,10 +151,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What the planner remembers between two decisions. A hint only: losing it costs a retry count, never a row.
+    """The planner's memory between two decisions. A hint only: losing it costs a retry count, never a row.
 
-    `pending_key` is the range that was asked for last, for the `attempt`-th time; `snapshot_key` the snapshot of new
-    tables that was asked for last; `merged` the number of the cut at which no current table was behind.
+    `pending_key` is the range that was last requested, for the `attempt`-th time; `snapshot_key` the last requested
+    snapshot of new tables; `merged` the number of the cut at which no current table was behind.
     """
 
     pending_key: str | None = None
@@ -166,7 +166,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds and patience, from the configuration."""
+    """Bounds and wait times from the configuration."""
 
     max_attempts: int = 5
     retry_wait: timedelta = timedelta(seconds=10)
@@ -175,10 +175,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that the decision depends on, at one moment.
+    """Everything that the decision depends on, at one point in time.
 
-    `captured`, `scanned` as in correctness, "Words"; `settled` is the newest mapping row of no transaction that has
-    a newer row behind it; all three were read in the order settled, scanned, captured. `row_bound` and
+    `captured` and `scanned` are defined in correctness, "Terms"; `settled` is the newest mapping row of no transaction
+    that is followed by a newer row; all three were read in the order settled, scanned, captured. `row_bound` and
     `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None: no bound
     below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age of the
     newest `_offsets` row. `absent` are tables that the source does not
@@ -228,5 +228,5 @@ class Facts:
 
 
 def merge_key(cut: int) -> str:
-    """The key of a run that only merges, up to the cut of this number."""
+    """Return the key of a run that only merges, up to the cut with this number."""
     return f"{MERGE_PREFIX}{cut}"

@@ -1,11 +1,11 @@
 """What to do next for one database: a pure function of facts.
 
-Here belong the rules about positions, bounds, retries and cuts. Nothing here asks a source, reads a table or knows
-Dagster: `capture/survey.py` collects the facts, `run/` carries decisions out.
+This module contains the rules about positions, bounds, retries and cuts. It neither queries a source nor reads a table
+nor knows Dagster: `capture/survey.py` collects the facts, `run/` executes the decisions.
 
 Invariants (correctness A1, A4, A7-A9, B14, C18, C22): a table only ever reads `(its own position, to]`; `to` of a
-slice is a transaction that the source has captured; one slice has one capture instance; a table that cannot go on
-never holds the others back; a range is a complete cut only when no streaming table is left behind it.
+slice is a transaction that the source has captured; one slice has one capture instance; a table that cannot continue
+never holds back the others; a range is a complete cut only if every streaming table has reached its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mssql_cdc.schema import TableId
 
 
 def plan(facts: Facts) -> Decision:
-    """The next step of this database. Same facts, same answer."""
+    """Return the next step of this database. The same facts yield the same decision."""
     if facts.restored:
         reason = f"the source was restored or failed over: {facts.restored}"
         return Restored(reason, automatic=facts.policy.on_data_error)
@@ -39,10 +39,10 @@ def plan(facts: Facts) -> Decision:
 
 
 def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] | None = None) -> Range:
-    """The range of a partition that was asked for by name, for these tables only (None: all).
+    """Return the range of an explicitly requested partition, for these tables only (None: all).
 
-    Every table reads `(its own position, wanted.to]`, so asking for an old range again reads nothing (rule F30), and
-    asking for some tables makes no cut (rule A1).
+    Every table reads `(its own position, wanted.to]`, so requesting an old range again reads nothing (rule F30), and
+    requesting only some tables makes no cut (rule A1).
     """
     seen_to = _seen(facts)
     if seen_to is None or seen_to < wanted.to:
@@ -57,7 +57,7 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
 
 
 def next_cursor(facts: Facts, decision: Decision) -> Cursor:
-    """What the sensor has to remember after this decision."""
+    """Return the cursor that the sensor must store after this decision."""
     match decision:
         case Range():
             return replace(facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None)
@@ -75,7 +75,7 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
 
 
 def _lost(facts: Facts) -> Lost | None:
-    """Members whose next row may be gone (A9, B14), and tables that are no longer captured."""
+    """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured."""
     losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
     losses += [
         Loss(absent.table, absent.position, None, absent.reason)
@@ -86,9 +86,9 @@ def _lost(facts: Facts) -> Lost | None:
 
 
 def _loss(member: Member) -> Loss | None:
-    """What the member may have lost.
+    """Return what the member may have lost.
 
-    An instance without a minimum is no loss yet: its reader fails and says why.
+    An instance without a minimum is not a loss yet: its reader fails with the reason.
     """
     position = member.position
     if position is None:
@@ -111,7 +111,7 @@ def _loss(member: Member) -> Loss | None:
 
 
 def _snapshot(facts: Facts) -> Snapshot | None:
-    """The snapshot to begin or to go on with; None when there is none, or when its retry is held back.
+    """Return the snapshot to start or resume; None if there is none, or if its retry is delayed.
 
     With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone. A
     streaming table whose key has another definition begins like that, too: only then its current table can follow.
@@ -144,21 +144,21 @@ def _snapshot(facts: Facts) -> Snapshot | None:
 
 
 def _free(facts: Facts, key: str) -> str:
-    """The key, moved by whole seconds until no snapshot has it."""
+    """Shift the key by whole seconds until no snapshot uses it."""
     while key in facts.snapshots:
         key = later_snapshot_key(key, timedelta(seconds=1))
     return key
 
 
 def _held_back(facts: Facts, earlier: Outcome) -> bool:
-    """Whether the wait after the last failure is not over."""
+    """Whether the wait after the last failure has not ended."""
     if earlier.failed_at is None:
         return False
     return facts.now < earlier.failed_at + backoff(facts.limits.retry_wait, earlier.failures)
 
 
 def _merge(facts: Facts, wait: Wait) -> Wait | Merge:
-    """Nothing to read: current tables that are due catch up, unless a run is at work or has just failed at it."""
+    """With nothing to read, let due current tables catch up, unless a run is active or has just failed to do so."""
     if not facts.due or facts.runs.active or wait.until is not None:
         return wait
     if _held_back(facts, facts.runs.of(merge_key(facts.cut_number))):
@@ -173,7 +173,7 @@ def _range(facts: Facts) -> Range | Wait:
         return Wait(f"run {running.run_id[:8]} has been working on {work} for {running.seconds:.0f} s")
     ready = _ready(facts, ())
     if not facts.policy.stream and all(m.closed_until is None for m in ready):
-        # Until its snapshot opens a table is read on all the same: chunks fit together only behind its end (C18).
+        # A table is still read until its snapshot opens: its chunks are consistent only after its end (C18).
         return Wait(f"snapshot.mode={facts.policy.mode} does not stream")
     if not ready:
         return Wait("no table is ready to stream")
@@ -190,7 +190,7 @@ def _range(facts: Facts) -> Range | Wait:
 
 
 def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
-    """The same key once more, for the tables that it still lacks, after a wait that grows."""
+    """Return the same key again for the tables that it still lacks, after an increasing wait."""
     if facts.cursor.not_before is None:
         until = facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
         return Wait(f"attempt {facts.cursor.attempt} at {facts.cursor.pending_key} did not finish", until)
@@ -205,7 +205,7 @@ def _next_range(facts: Facts, ready: list[Member], *, due: Literal[True]) -> Ran
 @overload
 def _next_range(facts: Facts, ready: list[Member]) -> Range | Wait: ...
 def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Range | Wait:
-    """The next stretch, an idle advance or the opening of snapshotted tables; `due` asks for a row in any case."""
+    """Return the next range, an idle advance or the opening of snapshotted tables; `due` always requires a row."""
     assert facts.captured is not None
     reached = max(_at(m) for m in ready)
     to = min(b for b in (facts.captured, facts.row_bound, facts.transaction_bound) if b is not None)
@@ -232,7 +232,7 @@ def _build(
     label: LsnRange | None = None,
     attempt: int = 1,
 ) -> Range:
-    """The range to `to`. Tables at or beyond `captured` have nothing to read and are only moved (rule A8)."""
+    """Build the range to `to`. Tables at or beyond `captured` have nothing to read and only advance (rule A8)."""
     assert facts.captured is not None
     wanted = [m for m in (ready if reading is None else reading) if _at(m) < to]
     behind = [m for m in wanted if _at(m) < facts.captured]
@@ -255,7 +255,7 @@ def _build(
 
 
 def _clamp(members: Sequence[Member], to: Lsn) -> Lsn:
-    """`to`, lowered so that no member has to change its capture instance inside its slice (rule B14)."""
+    """Lower `to` so that no member has to switch its capture instance within its slice (rule B14)."""
     for member in members:
         later = member.next_instance(_at(member))
         if later is not None and later.before is not None and _at(member) < later.before < to:
@@ -273,7 +273,7 @@ def _slice(member: Member, to: Lsn) -> Slice:
 
 
 def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
-    """Whether closed tables exist and the stream has passed the snapshots of all of them."""
+    """Whether there are closed tables and the stream has passed the snapshots of all of them."""
     passed = max(to, facts.scanned or to)
     closed = [m.closed_until for m in ready if m.closed_until is not None]
     return bool(closed) and max(closed) <= passed
@@ -293,10 +293,10 @@ def _ready(facts: Facts, lost: Collection[TableId]) -> list[Member]:
 
 
 def _pending(facts: Facts) -> LsnRange | None:
-    """The range of the cursor that is not finished, unless this reader cannot see it or it is of another epoch.
+    """Return the cursor's unfinished range, unless this reader cannot see it or it belongs to another epoch.
 
-    A first run that did everything it was asked for has finished it: tables behind it have come from a snapshot since,
-    and the next range takes them along.
+    The range is finished if its first run did everything requested: tables below its end have since come from a
+    snapshot, and the next range includes them.
     """
     finished = facts.runs.of(facts.cursor.pending_key).succeeded
     if finished and facts.cursor.attempt == 1 and not facts.runs.active:
@@ -310,7 +310,7 @@ def _pending(facts: Facts) -> LsnRange | None:
 
 
 def _seen(facts: Facts) -> Lsn | None:
-    """How far this reader can tell what has happened: captured transactions, or an idle log scanned further."""
+    """Return the position up to which this reader knows all changes: captured, or scanned further on an idle log."""
     return max((lsn for lsn in (facts.captured, facts.scanned) if lsn is not None), default=None)
 
 
@@ -320,5 +320,5 @@ def _at(member: Member) -> Lsn:
 
 
 def backoff(first: timedelta, failures: int) -> timedelta:
-    """The wait after this many failures: doubling from `first`, at most ten minutes."""
+    """Return the wait after this many failures: doubling from `first`, at most ten minutes."""
     return min(first * 2 ** min(max(failures - 1, 0), 10), timedelta(minutes=10))

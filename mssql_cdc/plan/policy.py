@@ -1,4 +1,4 @@
-"""What each `snapshot.mode` asks for (SNP-01 to SNP-11)."""
+"""The behavior of each `snapshot.mode` (SNP-01 to SNP-11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mssql_cdc.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPolicy:
-    """What `snapshot.mode` asks for: rows of new tables, streaming, a new snapshot when changes were lost."""
+    """A `snapshot.mode`: whether it reads rows of new tables, streams, and re-snapshots after a loss."""
 
     mode: str = "initial"
     data: bool = True
@@ -31,7 +31,7 @@ _MODES: dict[str, tuple[bool, bool, bool]] = {
 
 
 def policy_of(mode: str, *, data: bool = False, stream: bool = False, on_data_error: bool = False) -> SnapshotPolicy:
-    """The policy of a mode (SNP-01 to SNP-11); the flags are those of `configuration_based` (SNP-08)."""
+    """Return the policy of a mode (SNP-01 to SNP-11); the flags are those of `configuration_based` (SNP-08)."""
     if mode == "configuration_based":
         return SnapshotPolicy(mode, data, stream, on_data_error)
     if mode not in _MODES:

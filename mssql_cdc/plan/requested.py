@@ -1,7 +1,7 @@
-"""A range that somebody asked for by its partition key: the sensor, an operator in the UI, a backfill.
+"""A range requested by its partition key: by the sensor, an operator in the UI, or a backfill.
 
-The key's `from` is a label: each table reads from its own position to the key's `to`, and nothing where it has already
-been (rules A1, F30). What to do when nobody asks is decided in `plan/planner.py`.
+The key's `from` is only a label: each table reads from its own position to the key's `to`, and nothing that it has
+already read (rules A1, F30). `plan/planner.py` decides what to do without a request.
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ from mssql_cdc.schema import TableId
 
 
 def requested(facts: Facts, key: str, tables: Collection[TableId]) -> Range | None:
-    """What is left of the range `key` for these tables; None when nothing is (rule F30).
+    """Return the unread rest of the range `key` for these tables; None if there is none (rule F30).
 
-    Without slices it is a row that only says that a cut is complete: positions reached in parts, or tables that open
-    after their snapshot. It may end before the key does, where a table has to change its capture instance (rule B14);
-    what then is left is asked for in the same way.
+    A result without slices only records that a cut is complete: positions reached in parts, or tables that open after
+    their snapshot. The result ends before the key if a table must switch its capture instance (rule B14); call again
+    for the rest.
+
+    Args:
+        facts: The facts.
+        key: The partition key.
+        tables: The tables to read.
 
     Raises:
         ValueError: `key` is not the key of a range.
-        StaleReaderError: the source does not show the end of the range (yet).
-        SourceRestoredError: the key belongs to another history of the source, or the source went back in time.
+        StaleReaderError: The source does not show the end of the range (yet).
+        SourceRestoredError: The key belongs to another history of the source, or the source went back in time.
     """
     wanted = LsnRange.parse(key)
     if facts.restored:
@@ -34,7 +39,7 @@ def requested(facts: Facts, key: str, tables: Collection[TableId]) -> Range | No
     if wanted.epoch > facts.epoch:
         raise SourceRestoredError(f"{key} is of epoch {wanted.epoch}; this lake has reached epoch {facts.epoch}")
     if wanted.epoch < facts.epoch:
-        return None  # Before the restore: what was captured of it stays, more of it cannot be had.
+        return None  # From before the restore: its captured rows stay, but it can never be completed.
     found = plan_partition(facts, wanted, tables)
     if found.slices or found.idle:
         return found

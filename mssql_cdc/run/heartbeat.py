@@ -33,5 +33,11 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
 
 
 def is_due(interval_ms: int, last: datetime | None, now: datetime) -> bool:
-    """Whether the interval has passed; an interval of 0 means no heartbeats."""
+    """Whether a heartbeat is due.
+
+    Args:
+        interval_ms: The interval in milliseconds; 0 disables heartbeats.
+        last: The time of the last heartbeat; None: never.
+        now: The current time.
+    """
     return interval_ms > 0 and (last is None or now - last >= timedelta(milliseconds=interval_ms))

@@ -1,4 +1,4 @@
-"""Models of source tables, the type table, and the Arrow shapes that follow from them (no I/O)."""
+"""Models of source tables, the type table, and the Arrow schemas derived from them (no I/O)."""
 
 from mssql_cdc.schema.arrow import (
     change_log_schema,

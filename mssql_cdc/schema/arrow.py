@@ -1,7 +1,6 @@
-"""Arrow schemas of the three shapes that a table's rows take: neutral changes, change log, current table.
+"""The three Arrow schemas of a table's rows: neutral changes, change log, current table.
 
-The shapes are derived from a `TableSchema` here and nowhere else. Delta's own schema text is made from them
-in `lake/`.
+Only this module derives them from a `TableSchema`. `lake/` converts them to Delta's schema text.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ SOURCE_BLOCK = pa.struct(
     ]
 )
 RESERVED_CURRENT = ("_key", "_pos", "_batch", "_exact", "_unavailable")
-"""The current table's own columns; a source column of such a name gets `_` appended."""
+"""The current table's own columns; a source column with one of these names gets `_` appended."""
 
 
 def row_struct(columns: Iterable[Column]) -> pa.StructType:
-    """The struct of these columns, all of them nullable: CDC leaves out values of NOT NULL columns too."""
+    """Return the struct of these columns, all of them nullable: CDC also omits values of NOT NULL columns."""
     return pa.struct([pa.field(column.name, column.type.arrow) for column in columns])
 
 
 def neutral_schema(table_schema: TableSchema) -> pa.Schema:
-    """What a source yields: every captured column, excluded ones too, since keys may need them."""
+    """Return the schema of a source's batches: every captured column, even excluded ones, since keys may need them."""
     row = row_struct(table_schema.columns)
     return pa.schema(
         [

@@ -1,7 +1,7 @@
-"""What the connector knows about one source table: its name, its columns, its key, its version.
+"""The model of a source table: its name, its columns, its key, its version.
 
-Values only: reading them from a source belongs to `source/`, their Arrow form to `schema/arrow.py`, keeping
-them to `lake/history.py`.
+It contains only values: `source/` reads them from a source, `schema/arrow.py` derives Arrow schemas, and
+`lake/history.py` stores them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Column:
     """One captured column. `position` is its ordinal in the source table, from 1.
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
-    a key column keeps its place in the key all the same, as in Debezium.
+    a key column still stays in the key, as in Debezium.
     """
 
     name: str
@@ -165,7 +165,7 @@ class TableSchema:
 
 
 def _column_dict(column: Column) -> dict[str, Any]:
-    """Only what differs from the default, so that the texts stay short and old texts stay readable."""
+    """Include only values that differ from the default, so that the texts stay short and old texts stay readable."""
     kind = {name: value for name, value in asdict(column.type).items() if value is not None}
     blank = Column(column.name, column.type)
     own = {n: v for n, v in asdict(column).items() if n != "type" and v != getattr(blank, n)}

@@ -1,9 +1,9 @@
-"""The type table: one row per SQL Server type; everything that the product knows of a type stands in its row.
+"""The type table: one row per SQL Server type, with everything that the project knows about the type.
 
-A new type of a known kind needs one row here and nothing else. Rows are data: what is done with a value is decided by
-its `Kind`, in one place per package: fetching in `source/sqlserver/columns`, chunk bounds in `source/sqlserver/chunks`,
-Debezium's form in `records/converters` and `records/defaults`, the check's in `check/canonical`. What a declared type
-such as `decimal(10, 2)` makes of its row is in `types.py`.
+A new type of a known kind needs only one row here. Rows are data: the `Kind` decides how values are handled, in one
+place per package: fetching in `source/sqlserver/columns`, chunk bounds in `source/sqlserver/chunks`, Debezium's format
+in `records/converters` and `records/defaults`, the check's format in `check/canonical`. `types.py` applies a
+declaration such as `decimal(10, 2)` to its row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from mssql_cdc.errors import SchemaError
 
 JDBC_MAX = 2_147_483_647
-"""What the driver reports as the length of a type without limit."""
+"""The length that the driver reports for a type without limit."""
 
 Arguments = Literal["none", "length", "precision and scale", "scale"]
 Loss = Literal["never", "digits", "offset", "base type", "surrogates"]
@@ -27,7 +27,7 @@ BeforeImage = Literal["always", "when changed", "never"]
 
 
 class Kind(Enum):
-    """What the values of a type are. Types of one kind differ only in the data of their rows."""
+    """The kind of a type's values. Types of one kind differ only in the data of their rows."""
 
     BOOLEAN = auto()
     INTEGER = auto()
@@ -35,7 +35,7 @@ class Kind(Enum):
     FLOAT = auto()
     TEXT = auto()
     DOCUMENT = auto()
-    """Text of unlimited length that is no key and has no literal default: xml, json."""
+    """Text of unlimited length that cannot be a key and has no literal default: xml, json."""
     UUID = auto()
     BINARY = auto()
     CLR = auto()

@@ -1,6 +1,6 @@
-"""A column's declared type: what its declaration makes of the type's row.
+"""A column's declared type: a row of the type table together with the column's declaration.
 
-The rows are in `type_table.py`; what is done with values is decided by their kind, in other packages.
+`type_table.py` contains the rows; other packages handle values according to their kind.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SqlServerType:
 
     @property
     def kind(self) -> Kind:
-        """What the values are."""
+        """The kind of the values."""
         return self.row.kind
 
     @property
@@ -51,7 +51,7 @@ class SqlServerType:
 
     @property
     def is_large(self) -> bool:
-        """Whether values have no size limit: columnar fetching would cut or refuse them."""
+        """Whether values have no size limit: columnar fetching would truncate or reject them."""
         return self.is_max or self.row.large
 
     @property
@@ -83,7 +83,7 @@ class SqlServerType:
 
     @property
     def loss(self) -> Loss:
-        """What of a value the Arrow type may not carry and `_exact` then does.
+        """The part of a value that the Arrow type may not represent and that `_exact` then contains.
 
         `digits`: the seventh fractional digit, kept as `2024-05-06 07:08:09.1234567`. `offset`: that or an
         offset other than `+00:00`, kept as `2024-05-06 07:08:09.1234567 +02:00` (local time). `base type`: a

@@ -1,7 +1,7 @@
-"""What planning and capture need from a source. An implementation is a package beside this module.
+"""The interface that planning and capture need from a source. Each implementation is a package next to this module.
 
-Everything that runs in a Spark task is a `BatchReader`: a value that pickles and carries no resolved secret. Every
-method raises only classes of `errors`; which one is decided by the implementation.
+Everything that runs in a Spark task is a `BatchReader`: a picklable value without resolved secrets. Every method raises
+only classes of `errors`; the implementation decides which one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BatchReader(Protocol):
 
 
 class TableLock(Protocol):
-    """A shared lock that keeps writers away from some tables."""
+    """A shared lock that blocks writers to some tables."""
 
     def require_held(self, doing: str) -> None:
         """Raise SourceUnavailableError unless the lock is still held; `doing` names the work that needs it."""
@@ -55,15 +55,15 @@ class ChunkRead:
     """One chunk of a snapshot to read.
 
     Attributes:
-        schema: the table as it is stored.
+        schema: the table's stored schema.
         chunk: which rows.
         snapshot_number: the snapshot's number, part of `_pos`.
-        epoch: the present epoch.
-        position: the commit position that the rows stand at.
-        captured: what a reader has to see captured (C20); None when the table is locked.
+        epoch: the current epoch.
+        position: the commit position of the rows.
+        captured: the position that the reader must see as captured (C20); None if the table is locked.
         commit_lsn: the source's newest position when the snapshot began, for the records.
         read_at: the source's clock when the table's read began.
-        statement: a SELECT statement that stands for the table (SNP-23, BLK-04).
+        statement: a SELECT statement that replaces the table (SNP-23, BLK-04).
         condition: an additional condition on the rows (INC).
         under_lock: the caller holds a lock on the whole table.
     """
@@ -82,14 +82,14 @@ class ChunkRead:
 
 
 class SourceSession(Protocol):
-    """A short-lived connection to one database, for questions and not for rows."""
+    """A short-lived connection to one database, for metadata queries and not for rows."""
 
     def require_ready(self) -> str:
         """The database's name in the source's spelling; raises ConfigurationError when nothing can be captured."""
         ...
 
     def tables(self) -> Sequence[CapturedTable]:
-        """The captured tables that the connector's filters let through, in snapshot order."""
+        """Return the captured tables that pass the connector's filters, in snapshot order."""
         ...
 
     def unreadable(self) -> Mapping[TableId, str]:
@@ -117,7 +117,7 @@ class SourceSession(Protocol):
         ...
 
     def standing(self) -> Standing:
-        """How far capture has come."""
+        """Return the progress of capture."""
         ...
 
     def captured(self) -> Lsn | None:
@@ -133,7 +133,7 @@ class SourceSession(Protocol):
         ...
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-        """Raise DataLostError when changes behind `from_` are gone (A9), SourceError when that cannot be told."""
+        """Raise DataLostError if changes after `from_` are gone (A9), SourceError if that cannot be determined."""
         ...
 
     def require_visible(self, to: Lsn) -> None:
@@ -145,11 +145,11 @@ class SourceSession(Protocol):
         ...
 
     def witness(self, to: Lsn) -> Witness | None:
-        """What to remember together with `to` (A7)."""
+        """Return the witness to store with `to` (A7)."""
         ...
 
     def require_witness(self, known: Witness) -> None:
-        """Raise SourceRestoredError when the source has another history than the witness saw (A7)."""
+        """Raise SourceRestoredError if the source's history differs from the one that the witness saw (A7)."""
         ...
 
     def mark(self) -> LogMark:
@@ -173,15 +173,15 @@ class SourceSession(Protocol):
         ...
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> Sequence[LsnRange]:
-        """Adjoining sub-ranges of about the same number of rows."""
+        """Return adjacent sub-ranges with about the same number of rows."""
         ...
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> Sequence[Chunk]:
-        """A table's chunks in key order; together they cover every key."""
+        """Return a table's chunks in key order; together they cover every key."""
         ...
 
     def retention(self) -> timedelta | None:
-        """How long changes are kept; None when that cannot be told, or nothing cleans up."""
+        """Return how long changes are kept; None if unknown, or if there is no cleanup."""
         ...
 
     def server_time(self) -> datetime:
@@ -189,7 +189,7 @@ class SourceSession(Protocol):
         ...
 
     def run_statement(self, statement: str, *, doing: str) -> None:
-        """Run a statement of the user's, such as `heartbeat.action.query`."""
+        """Run a user-defined statement, such as `heartbeat.action.query`."""
         ...
 
 
@@ -233,7 +233,7 @@ class CheckSource(Protocol):
 
 
 class Source(Protocol):
-    """A kind of source under one connector."""
+    """A source of one connector."""
 
     def session(self, catalog: str) -> AbstractContextManager[SourceSession]:
         """A session on one database."""

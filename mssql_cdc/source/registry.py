@@ -1,4 +1,4 @@
-"""Chooses the source of a connector by `connector.class`: the one place that names the implementations."""
+"""Selects the source of a connector by `connector.class`: the only module that names the implementations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a source answers, as values: captured tables, capture instances, marks, witnesses, chunks.
+"""The values that a source returns: captured tables, capture instances, marks, witnesses, chunks.
 
-Positions are opaque above `source/` except for their order. How a source finds these values belongs to its package.
+Outside `source/`, positions are opaque except for their order. Each source's package determines these values.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CaptureInstance:
 
     @property
     def identity(self) -> str:
-        """Tells this instance from any other of the same name, before and after (B14)."""
+        """Distinguishes this instance from earlier and later ones of the same name (B14)."""
         return f"{self.object_id}/{self.created.isoformat()}/{self.start_lsn.compact}"
 
 
@@ -76,7 +76,7 @@ class CapturedTable:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Why a table that was captured is not shown any more; `lost`: its changes may be gone."""
+    """Why a previously captured table is no longer shown; `lost`: its changes may be gone."""
 
     reason: str
     lost: bool
@@ -84,10 +84,10 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far capture has come, read in the order settled, captured, maximum.
+    """The progress of capture, read in the order settled, captured, maximum.
 
     `captured` is the newest captured transaction (or, before the first one, the smallest start of an instance);
-    `settled` the newest mapping row that has a newer row behind it; `maximum` what the source itself calls its
+    `settled` the newest mapping row that is followed by a newer row; `maximum` what the source itself calls its
     newest position. None: there is no such row yet.
     """
 

@@ -1,1 +1,1 @@
-"""The one owner of Spark: sessions and their confs, and lists of tasks run as one job."""
+"""The only package that manages Spark: sessions and their confs, and lists of tasks that run as one job."""

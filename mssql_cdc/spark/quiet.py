@@ -1,6 +1,6 @@
-"""Silence for the start of a JVM: what Ivy and log4j print tells a user of the command line nothing.
+"""Hides the output of a starting JVM: the lines of Ivy and log4j do not help users of the command line.
 
-Nothing is hidden that matters: errors are exceptions, and when the start fails all of it is shown.
+Nothing relevant is hidden: errors are exceptions, and a failed start shows the entire output.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _OUTPUTS = (1, 2)
 
 @contextmanager
 def hushed() -> Generator[None, None, None]:
-    """Processes that start inside, and this one meanwhile, print into a file; it is shown when the block fails.
+    """Redirect the output of this process and of processes started in the block to a file; show it if the block fails.
 
-    A process keeps the file for as long as it lives.
+    A started process keeps writing to the file until it ends.
     """
     with tempfile.TemporaryFile() as sink:
         kept = [os.dup(output) for output in _OUTPUTS]

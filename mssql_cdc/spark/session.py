@@ -1,7 +1,7 @@
-"""Starting the one Spark session, or adopting a foreign one; every session conf is decided here.
+"""Starts the Spark session or adopts an existing one; defines every session conf.
 
-What runs on the session belongs to `spark/tasks.py` and `lake/`. pyspark is imported inside the functions:
-sensors, checks and workers that never start Spark must not pay for it.
+`spark/tasks.py` and `lake/` use the session. pyspark is imported inside the functions so that sensors, checks and
+workers that never start Spark do not pay for it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _NOT_NEEDED = (
     "io.unitycatalog:*,javax.annotation:*,org.*:*"
 )
 JARS_VARIABLE = "MSSQL_CDC_JARS"
-"""A folder with the two jars, or a comma-separated list of jar files: no resolution at start-up."""
+"""A folder with the two jars, or a comma-separated list of jar files, which avoids resolving them at startup."""
 
 STATIC = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""Must hold on any session that we use; they cannot be set once a session runs."""
+"""Required on every session that is used; they cannot be set on a running session."""
 
 SMALL_WORK = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
-    # INT96, Spark's default, overflows outside 1677-2262 in every reader that turns it into nanoseconds.
+    # INT96, Spark's default, overflows outside 1677-2262 in every reader that converts it to nanoseconds.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
@@ -50,10 +50,10 @@ SMALL_WORK = {
     # A struct that is NULL must not come back as a struct of NULLs: `before` of an insert.
     "spark.databricks.delta.merge.preserveNullSourceStructs": "true",
 }
-"""Confs of small work; they can change at run time and are put on every private session."""
+"""Confs for small work; they can change at run time and are set on every private session."""
 
-# The first tier alone gets 48 MB for compiled code, which Spark with Delta overflows: it would compile again and again.
-# And every doubling of the class metadata's first 21 MB is a full collection.
+# The first tier alone gets 48 MB for compiled code, which Spark with Delta exceeds: it would recompile repeatedly.
+# Every doubling of the initial 21 MB of class metadata causes a full collection.
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=192m -Duser.timezone=UTC"
 )
@@ -64,9 +64,9 @@ ALL_CORES = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How to start Spark. `confs` win over everything but the static confs that Delta needs.
+    """How to start Spark. `confs` override everything except the static confs that Delta needs.
 
-    `jars` is what `MSSQL_CDC_JARS` holds; without it Spark resolves the two Delta jars from a Maven repository.
+    `jars` is the value of `MSSQL_CDC_JARS`; without it, Spark resolves the two Delta jars from a Maven repository.
     `short_lived` trades peak throughput for start-up time (first-tier compiler only): eight small merges from the
     start took 57 s of CPU with it and 81-96 s without, a fold of 600,000 rows 3.7 s with it and 2.1 s without.
     """
@@ -82,7 +82,7 @@ class SparkSettings:
     def from_environment(
         cls, *, confs: Mapping[str, str] | None = None, memory: str = "2g", short_lived: bool = True
     ) -> SparkSettings:
-        """Settings with the jars that the environment names and the master that `confs` name."""
+        """Build settings with the jars from the environment and the master from `confs`."""
         confs = dict(confs or {})
         master = confs.pop("spark.master", ALL_CORES)
         jars = os.environ.get(JARS_VARIABLE)
@@ -90,7 +90,7 @@ class SparkSettings:
 
 
 def start_session(settings: SparkSettings) -> SparkSession:
-    """A session with the pinned Delta jars, or the one that this process already has, verified.
+    """Start a session with the pinned Delta jars, or verify and return the process's existing one.
 
     Raises:
         ConfigurationError: Spark could not start (no Java, jars not found), or the active session lacks Delta.
@@ -101,7 +101,7 @@ def start_session(settings: SparkSettings) -> SparkSession:
     if active is not None:
         verify_session(active)
         return active
-    # Workers must be this interpreter: PATH's python3 need not have our packages.
+    # Workers must use this interpreter because the python3 on PATH may lack the packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     confs = {"spark.master": settings.master, "spark.app.name": settings.app_name, **session_confs(settings)}
@@ -154,7 +154,7 @@ def _escaped(text: str) -> str:
 
 
 def session_confs(settings: SparkSettings) -> dict[str, str]:
-    """Every conf of a session that we start ourselves, by name."""
+    """Return every conf of a newly started session, by name."""
     confs = {
         **SMALL_WORK,
         "spark.ui.enabled": "false",
@@ -171,10 +171,10 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
 
 
 def verify_session(session: SparkSession) -> None:
-    """Check a session that someone else started: static confs are verified, never set.
+    """Check an existing session: static confs are verified, never set.
 
     Raises:
-        ConfigurationError: a static conf is missing or different; names it and the value it must have.
+        ConfigurationError: A static conf is missing or different; names it and the value it must have.
     """
     for name, wanted in STATIC.items():
         found = session.conf.get(name, None) or ""
@@ -189,7 +189,7 @@ def verify_session(session: SparkSession) -> None:
 def private_session(
     session: SparkSession, confs: Mapping[str, str] | None = None
 ) -> Generator[SparkSession, None, None]:
-    """A session of its own on the same application, with `confs` set until the block ends.
+    """Open a separate session on the same application, with `confs` set until the block ends.
 
     For MERGE, OPTIMIZE and ALTER: their txn and userMetadata are session confs, and one that leaks makes a later
     write skip silently (reference measurements: txn confs survive the command that used them).

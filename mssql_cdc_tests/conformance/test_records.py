@@ -48,7 +48,7 @@ OTHERS: dict[str, Reader] = {
     "newest direct": Reader(_ISO | _DIRECT, NEWEST),
 }
 UNKNOWN = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
-"""What 3.6 puts where 3.3.1 has null: large values that the change table does not hold."""
+"""The placeholder of 3.6 where 3.3.1 has null: large values that the change table lacks."""
 
 
 @pytest.fixture(scope="module")

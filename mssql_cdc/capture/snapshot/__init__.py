@@ -1,1 +1,1 @@
-"""Snapshots: when one is due and how it is cut up (`plan`, pure), and reading it into the lake (`capture`)."""
+"""Snapshots: splitting one into chunks and deciding when it ends (`plan`, pure), and reading it (`capture`)."""

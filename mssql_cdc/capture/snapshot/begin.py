@@ -1,4 +1,4 @@
-"""How a snapshot begins, or goes on where its commits say (rule A6): plan, status, states."""
+"""Starts a snapshot, or resumes it from its commits (rule A6): plan, status, states."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from mssql_cdc.source.values import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked for: these tables under this partition key; `filters` are SELECT statements that stand for some.
+    """The request: these tables with this partition key; `filters` are SELECT statements that replace some tables.
 
-    `signal` is the id of the signal that asked for it. All of it matters only to the run that begins the snapshot:
-    later ones go by the plan that was kept.
+    `signal` is the id of the signal that requested it. Only the run that starts the snapshot uses the request; later
+    runs use the persisted plan.
     """
 
     id: str
@@ -41,13 +41,13 @@ class Wanted:
 
 
 def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> Run:
-    """The run: plan made or found, status written, change logs made ready.
+    """Prepare the run: create or load the plan, write the status, prepare the change logs.
 
     Args:
-        database: where to read and to write.
-        session: a session on the source.
-        survey: the look that the snapshot was decided on; commits are made from its states.
-        wanted: what was asked for.
+        database: The database to read from and write to.
+        session: A session on the source.
+        survey: The survey on which the decision is based; commits start from its states.
+        wanted: The request.
 
     Raises:
         DataLostError: a table is no longer captured.
@@ -190,10 +190,10 @@ def _key(member: LakeTable) -> str | None:
 
 
 def _held(member: LakeTable, epoch: int) -> Lsn | None:
-    """Where the table's stream stands (P).
+    """Return the position of the table's stream (P).
 
-    None for a table that never streamed, whose changes were lost, that was made anew, or that stood in an earlier
-    epoch: from there nothing can be read on.
+    None for a table that never streamed, whose changes were lost, that was re-created, or whose position belongs to an
+    earlier epoch: streaming cannot continue from there.
     """
     if member.recreated or member.entry is None or member.entry.status == "lost":
         return None
@@ -213,7 +213,7 @@ def _write_status(
 
 
 def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
-    """What a table's commits say about a snapshot (rule A6): the cursor is in the same commit as the rows."""
+    """Read a snapshot's progress from a table's commits (rule A6): the cursor is in the same commit as the rows."""
     found = []
     for entry in state.table.history():
         facts = facts_of(entry)

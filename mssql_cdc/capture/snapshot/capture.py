@@ -1,7 +1,7 @@
 """Takes a snapshot (case B of correctness C): groups of chunks, each one Spark job and a commit per table.
 
-An interrupted snapshot resumes where its commits say (A6). While it runs its tables have the status `snapshot` in
-`_offsets`; all others stream on (C22). A table without a key is read whole under a lock (C21).
+An interrupted snapshot resumes from its commits (A6). While it runs, its tables have the status `snapshot` in
+`_offsets`; all others keep streaming (C22). A table without a key is read whole under a lock (C21).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ GROUP_CHUNKS = 8
 
 @dataclass(frozen=True, slots=True)
 class SnapshotResult:
-    """What a snapshot did.
+    """The result of a snapshot.
 
-    `rows` are those of this run, per table; `failed` tables keep the status `snapshot`; `notes` say why tables were
-    not read.
+    `rows` are those of this run, per table; `failed` tables keep the status `snapshot`; `notes` contain the reasons why
+    tables were not read.
     """
 
     id: str
@@ -55,13 +55,13 @@ def capture_snapshot(
 ) -> SnapshotResult:
     """Begin the snapshot, or resume it, until every table is read or has failed.
 
-    Tables whose rows `snapshot.mode` does not want get their positions only.
+    Tables whose rows `snapshot.mode` excludes only get their positions.
 
     Args:
         database: where to read and to write.
-        survey: the look that the decision came from.
-        decision: which tables, and who asked.
-        progress: is told after every group.
+        survey: The survey on which the decision is based.
+        decision: The tables, and who requested the snapshot.
+        progress: Called after every group.
 
     Raises:
         ConfigurationError: the source no longer captures one of the tables.
@@ -105,7 +105,7 @@ def _require_possible(survey: Survey, decision: Snapshot) -> None:
 
 
 def _not_read(database: Database, survey: Survey, decision: Snapshot, table: TableId) -> str | None:
-    """Why this snapshot reads no rows of the table; None when it does."""
+    """Return why this snapshot reads no rows of the table; None if it does."""
     settings, policy = database.connector.snapshot, survey.facts.policy
     if database.connector.filters.tables.is_signal_table(*table.parts):
         return "the signal table is streamed, never snapshotted"
@@ -175,7 +175,7 @@ def _must_be_whole(member: Member) -> str | None:
 
 
 def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> None:
-    """A signal that leads to no read is answered all the same, or it would be carried out again."""
+    """Answer a signal even if it leads to no read; otherwise it would be executed again."""
     if decision.signal is not None:
         row = signal_answered(database.stamp(survey.facts.epoch), snapshot=decision.id, signal=decision.signal)
         append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
@@ -183,5 +183,5 @@ def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> No
 
 def _member(survey: Survey, table: TableId) -> Member:
     member = survey.member(table)
-    assert member is not None  # `_require_possible` has made sure
+    assert member is not None  # verified by `_require_possible`
     return member

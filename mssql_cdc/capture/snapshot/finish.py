@@ -1,4 +1,4 @@
-"""The end of a table's snapshot: where its stream goes on, when its current table opens, what is to be swept."""
+"""The end of a table's snapshot: where its stream resumes, when its current table opens, what must be swept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
-    """The changes behind P were cleaned up while the snapshot ran: its rows stand for them, their history is gone."""
+    """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost."""
     if not ended.gap or table_plan.held is None:
         return
     reason = f"changes were cleaned up while {run.plan.id} was running; its rows stand for them"
@@ -64,5 +64,5 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         gap=ended.gap,
     )
     row = snapshot_ended(run.database.stamp(run.epoch), entry, facts)
-    # Written against the newest offsets: only this table's own entry must be as this run left it.
+    # Based on the newest offsets: only this table's own entry must be unchanged.
     return append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)

@@ -1,8 +1,8 @@
-"""How a snapshot's tables are cut into chunks, and when it has ended: pure rules.
+"""Pure rules that split a snapshot's tables into chunks and decide when it has ended.
 
 Case B of correctness C: every group of chunks has its own low mark L, taken before it is read; the stream starts at
-the smallest L; the current table stays closed until the stream has passed the largest log end E. Reading belongs to
-`capture/snapshot/read.py`.
+the smallest L; the current table stays closed until the stream has passed the largest log end E.
+`capture/snapshot/read.py` reads the chunks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mssql_cdc.source.values import Chunk
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The chunks of one table, planned once and kept, so that chunk numbers mean the same after a restart.
+    """The chunks of one table, planned once and persisted, so that chunk numbers keep their meaning after a restart.
 
     `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
@@ -46,7 +46,7 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that asked for it."""
+    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that requested it."""
 
     id: str
     number: int
@@ -60,7 +60,7 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupDone:
-    """What one commit of a table says about its snapshot: the chunks it held and their low mark L."""
+    """The snapshot facts of one commit of a table: the chunks that it contains and their low mark L."""
 
     chunks: tuple[int, ...]
     low: Lsn
@@ -77,7 +77,7 @@ class Reread:
 class Ended:
     """The table is read: stream from `position`, exclusive.
 
-    `gap`: the changes after P were cleaned up while the snapshot ran; its rows stand for them.
+    `gap`: the changes after P were cleaned up during the snapshot; its rows replace them.
     """
 
     position: Lsn
@@ -85,16 +85,16 @@ class Ended:
 
 
 def low_mark(captured: Lsn, start: Lsn) -> Lsn:
-    """L of a group: all that is captured, or the start of the table's capture instance when that is later.
+    """Return L of a group: the captured position, or the start of the table's capture instance if that is later.
 
-    Enabling CDC on a table excludes writers for a moment, so whoever sees the instance sees every transaction below
-    its `start`; without this a quiet database would never have a mark that its minimum LSN allows.
+    Enabling CDC on a table briefly excludes writers, so a reader that sees the instance sees every transaction below
+    its `start`. Without this rule, a quiet database would never have a mark that its minimum LSN allows.
     """
     return max(captured, start)
 
 
 def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -> tuple[Chunk, ...]:
-    """The chunks still to read; those whose low mark the source has cleaned up past count as unread."""
+    """Return the unread chunks; those whose low mark cleanup has passed count as unread."""
     read = {number for group in done if _reaches(group.low, min_lsn) for number in group.chunks}
     return tuple(chunk for chunk in plan.chunks if chunk.number not in read)
 
@@ -102,13 +102,13 @@ def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -
 def next_group(
     plan: SnapshotPlan, left: dict[TableId, tuple[Chunk, ...]], size: int
 ) -> tuple[tuple[TableId, Chunk], ...]:
-    """Up to `size` unread chunks, table after table, so that one table ends early and can stream."""
+    """Return up to `size` unread chunks, table by table, so that one table ends early and can stream."""
     wanted = [(t.table, chunk) for t in plan.tables for chunk in left.get(t.table, ())]
     return tuple(wanted[: max(size, 1)])
 
 
 def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) -> Reread | Ended:
-    """How the table's snapshot ends: chunks to read again, or the position to stream from (min of P and all L)."""
+    """Return how the table's snapshot ends: chunks to reread, or the position to stream from (min of P and all L)."""
     left = remaining(plan, done, min_lsn)
     if left:
         return Reread(tuple(chunk.number for chunk in left))
@@ -119,17 +119,17 @@ def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) ->
 
 
 def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:
-    """Whether every change after `low` is still there: L + 1 >= min_lsn (NULL or zero: nothing is)."""
+    """Whether every change after `low` still exists: L + 1 >= min_lsn (NULL or zero: none does)."""
     return bool(min_lsn) and min_lsn <= low.increment()
 
 
 def plan_text(plan: SnapshotPlan) -> str:
-    """The plan as the lake keeps it."""
+    """Serialize the plan for the lake."""
     return _plans().dump_json(plan).decode()
 
 
 def plan_of_text(text: str) -> SnapshotPlan:
-    """The plan of this text."""
+    """Parse a serialized plan."""
     return _plans().validate_json(text)
 
 

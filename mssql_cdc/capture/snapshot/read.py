@@ -1,4 +1,4 @@
-"""Reading a snapshot: groups of chunks, each one Spark job and a commit per table; keyless tables under a lock."""
+"""Reads a snapshot: groups of chunks, each with one Spark job and one commit per table; keyless tables under a lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mssql_cdc.spark.tasks import run_tasks
 
 
 def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
-    """Group after group until every table has ended or failed."""
+    """Read group after group until every table has ended or failed."""
     while True:
         minima = run.session.minima()
         left = {}
@@ -31,7 +31,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
             try:
                 minimum = run.session.require_minimum(instance, minima.get(instance))
             except SourceError as error:
-                # Without it every chunk would count as cleaned up, and be read again for ever.
+                # Without it, every chunk would count as cleaned up and be reread forever.
                 fail(run, table, error)
                 continue
             unread = remaining(table_plan, run.done[table], minimum)
@@ -92,13 +92,13 @@ def read_locked_tables(run: Run) -> None:
             continue
         (chunk,) = table_plan.chunks
         table, schema = table_plan.table, run.schemas[table_plan.table]
-        spark = run.database.spark()  # Before the lock: writers would wait for Spark to start.
+        spark = run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
                 task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
                 result = run_tasks(spark, [task], write)[0]
-                # A lost connection is a lost lock: what was read without it must not be committed.
+                # A lost connection is a lost lock: rows read without it must not be committed.
                 lock.require_held(f"making sure that {table} is still locked")
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:

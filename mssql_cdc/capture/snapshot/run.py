@@ -1,6 +1,6 @@
-"""One run at a snapshot: what was loaded, what has been done so far, how its steps report.
+"""One run of a snapshot: its loaded state, its progress, and the reports of its steps.
 
-What the steps do is in `begin`, `read` and `finish`.
+`begin`, `read` and `finish` implement the steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_cdc.source.protocol import SourceSession, TableLock
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """How far a snapshot has come with one table; `rows` are those of this run."""
+    """The progress of a snapshot for one table; `rows` are those of this run."""
 
     chunks_done: int
     chunks: int
@@ -36,7 +36,7 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a snapshot has come."""
+    """The progress of a snapshot."""
 
     tables: Mapping[TableId, TableProgress]
 
@@ -71,14 +71,14 @@ class Run:
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
-    """The table keeps the status `snapshot` and is tried again; the others go on."""
+    """Record a failure: the table keeps the status `snapshot` and is retried; the others continue."""
     run.failed[table] = error
     run.notifier.scanned(table.text, None)
     run.database.log(f"snapshot of {table} failed: {error}")
 
 
 def progress_of(run: Run) -> Progress:
-    """How far this run's tables have come."""
+    """Return the progress of this run's tables."""
     return Progress(
         {
             plan.table: TableProgress(

@@ -1,4 +1,4 @@
-"""Why a table that was captured is not shown any more: dropped, CDC switched off, or hidden from the login."""
+"""Why a previously captured table is no longer shown: dropped, CDC disabled, or hidden from the login."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Bulk reading: one connection, one transaction, raw Arrow batches (rule E26, architecture §8).
+"""Bulk reading: one connection, one transaction, raw Arrow batches (rule E26, architecture §7).
 
-Two ways deliver the same batches: arrow-odbc, and pyodbc for tables with columns that the first would cut. Both run
-the checks (`execute`) in the transaction of their reads.
+Two drivers deliver the same batches: arrow-odbc, and pyodbc for tables with columns that arrow-odbc would truncate.
+Both run the checks (`execute`) in the transaction of their reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
 
 class Bulk(Protocol):
-    """A connection in a transaction of its own. Every method raises the classes that `classify` chooses."""
+    """A connection in its own transaction. Every method raises the classes that `classify` selects."""
 
     def execute(self, sql: str, *, doing: str) -> None:
         """Runs a statement without rows; `doing` completes "while …" in the text of an error."""

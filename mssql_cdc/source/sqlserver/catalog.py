@@ -1,7 +1,7 @@
-"""Reads the catalog of one database: capture instances with their columns and keys, and the signal table among them.
+"""Reads the catalog of one database: capture instances with their columns and keys, including the signal table.
 
-Six short statements for the whole database, put together in Python. The rules about keys (B12) and doubtful
-columns (E27) are pure functions here; which instance serves a range is decided in `plan/`.
+Six short statements query the entire database; Python combines their results. The rules about keys (B12) and
+questionable columns (E27) are pure functions in this module; `plan/` decides which instance serves a range.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Facts:
 
 def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | None) -> CaptureInstance:
     live = {column.name: column for column in facts.source}
-    # A login without SELECT on the change table does not see its columns; then the source table's must do.
+    # A login without SELECT on the change table does not see its columns, so those of the source table are used.
     change = {column.name: column for column in facts.change} or live
     captured = [one for one in facts.captured if one.column_name in change]
     keys = usable_keys(facts.indexes, {one.column_name for one in captured}, facts.collation)
@@ -292,5 +292,5 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
 
 
 def by_age(instances: Sequence[CaptureInstance]) -> tuple[CaptureInstance, ...]:
-    """Oldest first; of several with one start the newest by creation counts last, and so wins (EVO-04)."""
+    """Sort oldest first; of instances with the same start, the one created last comes last, and so is used (EVO-04)."""
     return tuple(sorted(instances, key=lambda instance: (instance.start_lsn, instance.created, instance.object_id)))

@@ -1,4 +1,4 @@
-"""Reads the changes of one (table, sub-range] as neutral batches (STR-01 … STR-13; rules A2, A9, B11, C29).
+"""Reads the changes of one (table, sub-range] as neutral batches (STR-01 … STR-13; rules A2, A9, B11, E29).
 
 One connection, one transaction: what is checked holds for what is read. Runs inside Spark executors: the reader is
 a value that pickles, and secrets are resolved only when it reads.
@@ -39,7 +39,7 @@ _GONE_OR_NEW = pa.array(["c", "d"])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The raw row behind which the next page begins; `command_id` is None where the server has none."""
+    """The raw row after which the next page begins; `command_id` is None if the server has none."""
 
     start_lsn: Lsn
     command_id: int | None
@@ -171,7 +171,7 @@ class ChangeReader:
         return error
 
     def _require_held(self, bulk: Bulk) -> None:
-        """The minimum of rule A9, by a statement of its own."""
+        """Check the minimum of rule A9 with a separate statement."""
         name = self.instance.name
         rows = bulk.read(
             f"SELECT sys.fn_cdc_get_min_lsn({text(name)}) AS [m]", [pa.field("m", pa.binary(10))], doing=self._doing
@@ -279,7 +279,7 @@ def _with_command(instance: CaptureInstance) -> bool:
 
 
 class OrderGuard:
-    """Refuses what function mode cannot put in order (rule B11's second half).
+    """Rejects changes that function mode cannot order (second half of rule B11).
 
     The functions return no command id. When one transaction deletes and inserts the same key under different change
     LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown. The guard

@@ -1,7 +1,7 @@
-"""Cutting a table into chunks by its key, planned once by the server and kept as texts (rule C20, case B).
+"""Splits a table into chunks by its key, planned once by the server and stored as texts (rule C20, case B).
 
-The chunks cover every key value there is or may come, so rows that are inserted later fall into one of them. A bound
-travels as one ASCII text per key column, made by the server and given back to it as a parameter with
+The chunks cover every existing and future key value, so rows that are inserted later fall into one of them. A bound
+is one ASCII text per key column, which the server produces and gets back as a parameter with
 `CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
 """
 
@@ -109,7 +109,7 @@ def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> l
 def next_bound(
     control: Control, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
 ) -> Bound | None:
-    """The key that ends the next `rows` rows behind `last`; None when fewer are left.
+    """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
     A step through the key's index: however large the table, each statement reads the keys of one chunk. Rows that
     share a surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.

@@ -1,7 +1,7 @@
 """One table: SQL Server type -> select expressions -> raw Arrow types -> decoder (the fidelity rule).
 
-Whatever a driver could damage is cast in T-SQL, so that both ways of fetching (Arrow and row by row) deliver the
-same raw batches. How a type is stored is decided in `schema/types.py`; here only how it fetches.
+Values that a driver could corrupt are cast in T-SQL, so that both fetch methods (Arrow and row by row) deliver the same
+raw batches. `schema/types.py` decides how a type is stored; this module only fetches it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mssql_cdc.source.sqlserver.raw_values import MisfitError, decode_utf16, ins
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
-"""A column's values in its Arrow type, and the exact texts of those that it cannot carry (None: there are none)."""
+"""A column's values in its Arrow type, and the exact texts of values that it cannot represent (None: none)."""
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
 
@@ -184,7 +184,7 @@ def _joined(parts: Sequence[pa.Array], longest: int) -> Decoded:
 
 
 def _large(expression: str) -> Fetch:
-    """A value without a size limit, with its length, so that a cut one is noticed (rule E26)."""
+    """Fetch a value without a size limit together with its length, so that truncation is detected (rule E26)."""
     binary = f"CAST({expression} AS varbinary(max))"
     return Fetch(
         (binary, f"CAST(DATALENGTH({binary}) AS bigint)"),
@@ -199,10 +199,10 @@ def _large_text(expression: str) -> Fetch:
 
 
 def _whole(parts: Sequence[pa.Array]) -> pa.Array:
-    """The values, every one as long as the server said.
+    """Return the values after checking that each has the length that the server reported.
 
     Raises:
-        ValueError: a value was cut.
+        ValueError: a value was truncated.
     """
     values, lengths = parts
     arrived = numbers(pc.binary_length(values), null=-1)

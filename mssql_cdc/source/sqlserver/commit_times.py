@@ -1,6 +1,6 @@
 """Commit times: server-local `datetime` of the mapping table to instants (STR-13, rule B17).
 
-Order never depends on these times; LSN order helps them instead, when clocks go back.
+Order never depends on these times; instead, LSN order disambiguates them when clocks go back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WINDOW = "tran_end_time >= CAST(? AS datetime) AND tran_end_time < CAST(? AS da
 class CommitTimeLoader:
     """Commit times of the page at hand, read on the reader's own connection between two pages.
 
-    `zone` is the server's, an IANA name; None: its present offset from UTC, which is asked for once.
+    `zone` is the server's, an IANA name; None: its current offset from UTC, which is queried once.
     """
 
     def __init__(self, bulk: Bulk, zone: str | None) -> None:
@@ -149,7 +149,7 @@ def _assume(local: pa.Array, zone: str, ambiguous: Any) -> pa.Array:
 
 
 def _second_pass(local: Numbers, twice: Flags) -> Flags:
-    """Rows of a repeated hour behind the point where local time fell."""
+    """Rows of a repeated hour after the point where local time fell."""
     late = np.zeros(len(local), dtype=bool)
     starts = np.nonzero(twice & ~np.concatenate([[False], twice[:-1]]))[0]
     for start in starts:

@@ -1,6 +1,6 @@
-"""Connections: the one builder of ODBC strings, control connections, drivers found on this machine.
+"""Connections: the only builder of ODBC strings, control connections, and the installed drivers.
 
-Secrets are resolved here, at the last moment, and taken out of every error text. Bulk reading is in `bulk`.
+This module resolves secrets, as late as possible, and removes them from every error text. `bulk` reads rows.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Control:
             self.raw.rollback()
 
     def close(self) -> None:
-        """Rolls back and closes; a broken connection is closed without a word, since its error is already known."""
+        """Roll back and close; errors of a broken connection are ignored because they are already known."""
         try:
             if not self.raw.autocommit:
                 self.raw.rollback()

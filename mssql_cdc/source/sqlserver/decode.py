@@ -1,6 +1,6 @@
 """Raw batches of a change table to neutral batches: pairs of operations 3 and 4, positions, images.
 
-Pure: Arrow in, Arrow out, nothing read. `ChangeDecoder` carries an open operation 3 over the end of a batch.
+Pure: Arrow in, Arrow out, no reads. `ChangeDecoder` carries an open operation 3 across a batch boundary.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RAW_META = (
 """Raw fields in front of the columns' own."""
 
 TimeLookup = Callable[[Bytes], pa.Array]
-"""Gives the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
+"""Returns the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
 
 _OPERATION_LETTERS = np.frombuffer(b"?dc?u", dtype=np.uint8)
 
@@ -153,7 +153,7 @@ class ChangeDecoder:
 
 
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
-    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` makes the same of one.
+    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` does so for one row.
 
     Args:
         epoch: the same for all rows.

@@ -1,6 +1,6 @@
-"""Before and after images of rows: structs of decoded columns, exact texts, what is unavailable, what changed.
+"""Before and after images of rows: structs of decoded columns, exact texts, unavailable and changed columns.
 
-The rules about what CDC does not deliver live here (TYP-05 and rule B24's first half).
+This module contains the rules about values that CDC does not deliver (TYP-05 and the first half of rule D24).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def build_images(
     Args:
         columns: the captured columns.
         decoded: their values over all raw rows.
-        rows: the raw row of each neutral row; the one in front of an operation 4 is its 3.
+        rows: the raw row of each neutral row; the one before an operation 4 is its 3.
         operation: 1, 2 or 4 per neutral row.
         changed: `[i, j]` says whether the update mask of neutral row i names column j.
     """
@@ -53,7 +53,7 @@ def build_images(
     for number, (column, (values, exact)) in enumerate(zip(columns, decoded, strict=True)):
         source = before_row
         if column.type.before_image != "always":
-            # Untouched, it is NULL in the 3 and has its value in the 4: the before image is known all the same.
+            # If unchanged, it is NULL in the 3 and has its value in the 4, so the before image is still known.
             untouched = (operation == AFTER) & ~changed[:, number]
             source = np.where(untouched, rows, before_row)
         before.append(_take(values, source))

@@ -1,6 +1,6 @@
-"""The end of the transaction log, and whether capture has passed it (correctness, "Words": `logend`, `scanned`).
+"""The end of the transaction log, and whether capture has passed it (correctness, "Terms": `logend`, `scanned`).
 
-Needs VIEW DATABASE STATE; where that is missing, the error names the GRANT.
+It requires VIEW DATABASE STATE; if that is missing, the error names the GRANT.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def log_end(control: Control) -> Lsn:
 
 
 def mark(control: Control) -> LogMark:
-    """The end of the log now, to be asked for with `passed` later.
+    """Return the current end of the log, for a later call of `passed`.
 
     Raises:
         ConfigurationError: the login may not see the log's end or its scans; the message names the GRANT.
     """
     end = log_end(control)
-    found = scans(control)  # Read afterwards: whatever scan is not among them began behind this end.
+    found = scans(control)  # Read afterwards: any scan that is not among them began after this end.
     return LogMark(end, found[-1].session_id, found[-1].empty_scans) if found else LogMark(end)
 
 
@@ -85,11 +85,11 @@ def scans(control: Control) -> list[Scan]:
 def proven(known: LogMark, found: Sequence[Scan]) -> bool:
     """Whether these sessions prove that capture has passed the mark.
 
-    A session ends after `maxtrans` x `maxscans` transactions, wherever that is: its mere end proves nothing. It is
-    proof when it reached the mark itself, or when a scan that began after the mark was read found the log empty. Empty
-    scans share a row, and one of them may have been under way when the mark was read: two are needed. Sessions are
-    ordered by their numbers, never by their local, jumping times; numbers below the mark's come after it when the
-    mark's own session is gone, because then they began anew.
+    A session ends after `maxtrans` x `maxscans` transactions at any position, so its mere end proves nothing. It is
+    proof if it reached the mark itself, or if a scan that began after the mark was read found the log empty. Empty
+    scans share a row, and one of them may have been running when the mark was read, so two are needed. Sessions are
+    ordered by their numbers, never by their local times, which can jump; numbers below the mark's come after it if the
+    mark's own session is gone, because the numbering then restarted.
     """
     restarted = bool(found) and found[-1].session_id < known.session_id
     for scan in found:
@@ -105,7 +105,7 @@ def proven(known: LogMark, found: Sequence[Scan]) -> bool:
 
 
 def _scanned(text: str | None) -> Lsn | None:
-    """The LSN of a session's column; an empty scan shows zeros, with a NUL character behind them."""
+    """The LSN of a session's column; an empty scan shows zeros followed by a NUL character."""
     digits = (text or "").rstrip("\x00").strip()
     return (Lsn.parse(digits) or None) if digits else None
 

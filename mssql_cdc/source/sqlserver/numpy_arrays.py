@@ -1,6 +1,6 @@
 """Arrow arrays from numpy, without a Python loop per row: fixed-width texts, lists and maps of texts.
 
-Only building blocks; what the texts mean is decided in `images`, `decode` and `raw_values`.
+These are only building blocks; `images`, `decode` and `raw_values` interpret the texts.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def fixed_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def text_lists(chosen: Flags, names: Sequence[str], valid: Flags | None = None) -> pa.ListArray:
-    """Per row the list of its chosen names.
+    """Return the list of selected names of each row.
 
     Args:
         chosen: an (n, m) matrix; `[i, j]` says whether row i has name j.
@@ -107,7 +107,7 @@ def text_lists(chosen: Flags, names: Sequence[str], valid: Flags | None = None) 
 
 
 def text_maps(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.MapArray:
-    """Per row the map name -> text of the columns that are not NULL there; a NULL map where all are NULL."""
+    """Return each row's map from name to text for its non-NULL columns; a NULL map if all columns are NULL."""
     kind = pa.map_(pa.string(), pa.string())
     if not columns:
         return pa.nulls(rows, kind)

@@ -1,7 +1,6 @@
-"""Where the source stands: captured, scanned, log end, minima, witness (correctness, "Words"; A2, A7, A8, A9).
+"""The positions of the source: captured, scanned, log end, minima, witness (correctness, "Terms"; A2, A7, A8, A9).
 
-Each function is one or two short statements on a control connection. What follows from the answers is decided in
-`plan/`.
+Each function runs one or two short statements on a control connection. `plan/` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mssql_cdc.source.values import Standing, Witness
 
 
 def standing(control: Control) -> Standing:
-    """How far capture has come, by four short statements."""
+    """Return the progress of capture, with four short statements."""
     settled = control.value(
         f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < (SELECT MAX(start_lsn) FROM {MAPPING})",
         doing="reading the newest settled position",
@@ -66,7 +65,7 @@ def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
 
 
 def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-    """Checks that nothing behind `from_` was cleaned up (rule A9).
+    """Check that nothing after `from_` was cleaned up (rule A9).
 
     Args:
         instance: the capture instance's name.
@@ -75,7 +74,7 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
 
     Raises:
         SourceError: the instance is gone, or its minimum cannot be seen.
-        DataLostError: rows behind `from_` are gone.
+        DataLostError: rows after `from_` are gone.
     """
     minimum = require_minimum(instance, minimum)
     if minimum > from_.increment():
@@ -91,7 +90,7 @@ def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | 
 
     Args:
         control: a connection to the database.
-        after: counting begins behind this commit.
+        after: counting begins after this commit.
         count: at least 1.
         to: the last commit that counts.
 

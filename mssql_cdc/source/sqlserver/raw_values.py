@@ -1,6 +1,6 @@
-"""Values as T-SQL sends them, as text or bytes, to Arrow, and the exact texts of those that Arrow cannot carry.
+"""Converts the texts and bytes that T-SQL returns to Arrow, with exact texts for values that Arrow cannot represent.
 
-`datetime2(7)` and `datetimeoffset` travel as text of style 121, because every driver damages something of them: 100 ns,
+`datetime2(7)` and `datetimeoffset` are fetched as style-121 text because every driver corrupts part of them: 100 ns,
 the years 1 and 9999, the offset. Text travels as SQL Server keeps it, as UTF-16 little-endian bytes, so that no driver,
 locale or code page between the server and here can change a character, and a lone surrogate is found instead of being
 replaced or stopping the table (rule E26). Whole columns at a time; nothing goes through Python's values.
@@ -146,7 +146,7 @@ def _matrix(texts: pa.Array, blank: str) -> tuple[Flags, Bytes]:
 
 
 def _characters(texts: pa.Array) -> memoryview:
-    """The characters of all texts, one behind the other."""
+    """The concatenated characters of all texts."""
     start, end = texts.offset, texts.offset + len(texts)
     bounds = np.frombuffer(texts.buffers()[1], dtype=np.int32)
     return memoryview(texts.buffers()[2])[bounds[start] : bounds[end]]

@@ -35,8 +35,8 @@ Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SE
 UNDER_LOCK: Isolation = "READ UNCOMMITTED"
 """Only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
 
-A reader that asks for a lock of its own would queue behind the first writer, which waits for the holder, which waits
-for the reader: the server does not see that such a circle is one. Without that lock READ UNCOMMITTED is never used: it
+A reader that requests its own lock would queue behind the first writer, which waits for the holder, which waits for the
+reader: the server does not detect this cycle. Without that lock READ UNCOMMITTED is never used: it
 reads rows that no event ever corrects (rule C21).
 """
 
@@ -141,7 +141,7 @@ class ChunkReader:
         return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, first: int, rows: int) -> pa.Array:
-        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` makes the same of one."""
+        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` does so for one row."""
         commit = literal(self.position.raw.hex(), rows)
         place = literal(f"{self.snapshot_number:06x}{self.chunk.number:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)

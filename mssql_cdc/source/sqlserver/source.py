@@ -1,4 +1,4 @@
-"""SQL Server as a `Source`: each answer comes from the module named beside it."""
+"""SQL Server as a `Source`: each docstring names the module that implements the method."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SqlServerSource:
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
-        """A session on one database (autocommit; every statement stands alone)."""
+        """A session on one database (autocommit; every statement is separate)."""
         with control(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector)
 
@@ -119,7 +119,7 @@ class SqlServerLock:
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSession:
-    """Questions to one database, each one or two short statements."""
+    """Queries to one database, each of one or two short statements."""
 
     control: Control
     connector: Connector
@@ -180,7 +180,7 @@ class SqlServerSession:
         return positions.require_minimum(instance, minimum)
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-        """Raises DataLostError when rows behind `from_` were cleaned up (`positions`, rule A9)."""
+        """Raise DataLostError if rows after `from_` were cleaned up (`positions`, rule A9)."""
         positions.require_held(instance, minimum, from_)
 
     def require_visible(self, to: Lsn) -> None:
@@ -238,7 +238,7 @@ class SqlServerSession:
         return chunks.plan_chunks(self.control, schema, rows_per_chunk)
 
     def run_statement(self, statement: str, *, doing: str) -> None:
-        """Runs a statement of the user's; errors say what it was for."""
+        """Run a user-defined statement; errors name its purpose."""
         self.control.execute(statement, doing=doing)
 
 

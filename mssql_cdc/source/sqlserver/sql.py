@@ -1,4 +1,4 @@
-"""Names and literals of T-SQL, the one place where text becomes part of a statement, and checks of what is visible."""
+"""T-SQL names and literals (the only place where text becomes part of a statement), and visibility checks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How many change rows lie in a range, where to cut it, and how to split it for parallel readers.
+"""Counts the change rows of a range, limits the range, and splits it for parallel readers.
 
-A range has whole transactions, so every cut is a commit LSN.
+A range contains whole transactions, so it is always cut at a commit LSN.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]],
 
 
 def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-    """Adjoining sub-ranges with about as many rows each, cut at commit LSNs.
+    """Return adjacent sub-ranges with about as many rows each, cut at commit LSNs.
 
     Args:
         control: a connection to the database.

@@ -10,7 +10,7 @@ from mssql_cdc.config.record_settings import RecordKeys
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 NOTHING = (None, ..., "", (), PatternList(), RecordKeys())
-"""Defaults that stand for "not set"."""
+"""Defaults that mean "not set"."""
 
 # Debezium 3.3.1's names and defaults, recorded independently of the property table.
 DEBEZIUM = {

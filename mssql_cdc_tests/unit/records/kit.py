@@ -27,7 +27,7 @@ from mssql_cdc_tests.lake_kit import AT, Change, column, lsn, neutral
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "debezium_3_3_1.json").read_text(encoding="utf-8"))
-"""Columns, rows and a stream that the genuine Debezium 3.3.1.Final emitted; processing times and version masked."""
+"""Columns, rows and a stream recorded from the real Debezium 3.3.1.Final; processing times and version are masked."""
 DATABASE = "testDB1"
 
 
