@@ -39,8 +39,9 @@ test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 # Every schedule is new: hypothesis prints how to repeat one that fails. STORM_SHRINK=1 makes it shorter, which takes long.
+WORLD ?= model
 storm: $(ORACLE)  ## random schedules of source and connector (ARGS="STORM_EXAMPLES=2000 STORM_STEPS=30" by default)
-	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm
+	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm/test_$(WORLD).py
 
 # Tracing doubles the time of tests that work in Python alone, as those of the sandbox do.
 coverage: $(ORACLE)  ## run the test suite and list the lines that no test reaches

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, opened, warehouse_option
 from mssql_cdc.cli.output import Output
+
+if TYPE_CHECKING:
+    from mssql_cdc.capture.snapshot.run import Progress
 
 
 @click.command(
@@ -44,12 +48,20 @@ def run(
         raise click.UsageError("--until-caught-up and --seconds exclude each other")
     from mssql_cdc.run.loop import catch_up, run_for
 
-    with opened(output, config, warehouse, lasting=not until_caught_up) as databases:
+    with (
+        opened(output, config, warehouse, lasting=not until_caught_up) as databases,
+        output.progress() as show,
+    ):
+
+        def tell(progress: Progress) -> None:
+            total = progress.total
+            show(f"snapshot: {total.rows:,} rows", total.chunks_done, total.chunks)
+
         if until_caught_up:
-            catch_up(databases, timeout=timeout)
+            catch_up(databases, timeout=timeout, progress=tell)
             output.line("caught up")
         else:
-            run_for(databases, seconds=seconds)
+            run_for(databases, seconds=seconds, progress=tell)
 
 
 @click.command(

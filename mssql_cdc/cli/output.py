@@ -55,8 +55,10 @@ class Output:
         text = TextColumn("{task.description}", markup=False)
         columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console, transient=True) as bars:
-            bar = bars.add_task("", total=None)
-            yield lambda text, done, total: bars.update(bar, description=text, completed=done, total=total)
+            bar = bars.add_task("", total=None, visible=False)
+            yield lambda text, done, total: bars.update(
+                bar, description=text, completed=done, total=total, visible=done < total
+            )
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> None:
         """Print a result as a table.

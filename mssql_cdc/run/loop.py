@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.range import mark_status
+from mssql_cdc.capture.snapshot.run import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
@@ -33,6 +34,7 @@ from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
+ShowSnapshot = Callable[[Progress], None]
 LOOK_AGAIN = timedelta(seconds=60)
 """How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
 
@@ -44,6 +46,7 @@ class Follower:
     Attributes:
         snapshots: Take snapshots too; otherwise another run takes them.
         merge: Also update current tables.
+        progress: Receives the progress of snapshots.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
@@ -53,6 +56,7 @@ class Follower:
     cursor: Cursor = field(default_factory=Cursor)
     snapshots: bool = True
     merge: bool = True
+    progress: ShowSnapshot | None = None
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -130,7 +134,7 @@ class Follower:
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
-        done = execute(self.database, seen, decision, merge=self.merge)
+        done = execute(self.database, seen, decision, merge=self.merge, progress=self.progress)
         if isinstance(decision, Range | Snapshot):
             self._revived = True
             kept = {table: error for table, error in self.errors.items() if table not in decision.tables}
@@ -185,7 +189,7 @@ def show(database: Database, done: Done) -> None:
         database.log(done.decision.reason)
 
 
-def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
+def run_for(databases: Sequence[Database], *, seconds: float | None, progress: ShowSnapshot | None = None) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
     A database that cannot be followed does not stop the others; it is retried every minute.
@@ -193,6 +197,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
     Args:
         databases: The databases.
         seconds: How long; None: until interrupted.
+        progress: Receives the progress of snapshots.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
@@ -200,7 +205,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None) -> None:
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    followers = [Follower(database) for database in databases]
+    followers = [Follower(database, progress=progress) for database in databases]
     _start(followers, end)
     while end is None or time.monotonic() < end:
         idle = [_follow(follower) for follower in followers]
@@ -245,7 +250,7 @@ def _follow(follower: Follower) -> bool:
     return done is None or done.idle or bool(done.failed)
 
 
-def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
+def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
@@ -255,6 +260,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
     Args:
         databases: The databases.
         timeout: The time limit in seconds.
+        progress: Receives the progress of snapshots.
 
     Raises:
         SourceUnavailableError: The time ran out; the message says what was missing.
@@ -267,7 +273,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
     errors: list[MssqlCdcError] = []
     for database in databases:
         try:
-            _catch_up(database, end, timeout)
+            _catch_up(database, end, timeout, progress)
         except MssqlCdcError as error:
             errors.append(error)
             if len(databases) > 1:
@@ -276,9 +282,9 @@ def catch_up(databases: Sequence[Database], *, timeout: float) -> None:
         raise errors[0]
 
 
-def _catch_up(database: Database, end: float, timeout: float) -> None:
+def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None) -> None:
     look(database)
-    follower = Follower(database, merge=False, ready=True)
+    follower = Follower(database, merge=False, progress=progress, ready=True)
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None

@@ -33,6 +33,13 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_run_shows_how_far_a_snapshot_is(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.create_orders()
+    assert "snapshot: 2 rows (1 of 1 done)" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_check_of_a_lake_that_is_not_caught_up_ends_with_code_3(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("orders", "id int NOT NULL PRIMARY KEY")
     place.settle()
