@@ -233,7 +233,8 @@ def _start(followers: Sequence[Follower], end: float | None) -> None:
         except SourceUnavailableError as error:
             if end is not None and time.monotonic() > end:
                 raise
-            time.sleep(retries.wait_seconds(error, database.log))
+            wait = retries.wait_seconds(error, database.log)
+            time.sleep(wait if end is None else max(min(wait, end - time.monotonic()), 0))
         else:
             return
 

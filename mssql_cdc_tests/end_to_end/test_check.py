@@ -154,7 +154,7 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     spark.sql(f"UPDATE {table} SET name = 'wrong' WHERE id = 77").collect()
     spark.sql(f"DELETE FROM {table} WHERE id = 78").collect()
     spark.sql(
-        f"INSERT INTO {table} SELECT 5000, 'extra', '4:5000', _pos, _batch, _exact, _unavailable "
+        f"INSERT INTO {table} SELECT 1000000, 'extra', '7:1000000', _pos, _batch, _exact, _unavailable "
         f"FROM {table} WHERE id = 79"
     ).collect()
     before = len(orders.query("SELECT op FROM t", "orders", "changes"))
@@ -171,7 +171,7 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     assert [(row["op"], row["key"], row["mark"].split(":")[0]) for row in mended] == [
         ("r", "2:77", "repair"),
         ("r", "2:78", "repair"),
-        ("d", "4:5000", "sweep"),
+        ("d", "7:1000000", "sweep"),
     ]
     assert before > 200
     assert orders.command("check", "--repair") == 0
@@ -179,7 +179,7 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     output = orders.folder / "records.jsonl"
     assert orders.command("records", "--output", str(output)) == 0
     records = [json.loads(line)["value"] for line in output.read_text(encoding="utf-8").splitlines()]
-    assert not [value for value in records if value and (value.get("before") or {}).get("id") == 5000]
+    assert not [value for value in records if value and (value.get("before") or {}).get("id") == 1000000]
     again = [value for value in records if value and value.get("source", {}).get("snapshot") == "incremental"]
     assert sorted((value["op"], value["after"]["id"]) for value in again) == [("r", 77), ("r", 78)]
 

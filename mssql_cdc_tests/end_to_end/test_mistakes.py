@@ -82,7 +82,12 @@ MISTAKES: dict[str, Mistake] = {
         r"1 capture instance belongs to a table that the login cannot see: GRANT SELECT", properties=READER,
         statements=(*LOGIN, "GRANT SELECT ON SCHEMA::cdc TO [{reader}]", "GRANT VIEW DATABASE STATE TO [{reader}]"),
     ),
-    "login without rights": Mistake(r"Needed: GRANT SELECT ON", properties=READER, statements=LOGIN),
+    "login without rights": Mistake(r"GRANT VIEW DATABASE STATE TO", properties=READER, statements=LOGIN),
+    "login that cannot read the change tables": Mistake(
+        r"Needed: GRANT SELECT ON",
+        properties=READER,
+        statements=(*LOGIN, "GRANT VIEW DATABASE STATE TO [{reader}]"),
+    ),
     "signal table that does not exist": Mistake(
         r"The signal table {database}\.dbo\.signals does not exist.*CREATE TABLE \[dbo\]\.\[signals\]",
         properties={"signal_data_collection": "dbo.signals"},

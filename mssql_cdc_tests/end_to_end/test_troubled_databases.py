@@ -45,12 +45,12 @@ def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
 
 def test_a_first_connection_that_is_cut_is_made_again(orders: Place, capsys: pytest.CaptureFixture[str]):
     """Review, bug 24: a run gave up when its very first connection was cut."""
-    orders.configure(guardrail_collections_max="100")
+    orders.configure(guardrail_collections_max="100", retriable_restart_connector_wait_ms="200")
     orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
     orders.settle()
     orders.sql("EXEC sandbox.cut_connection @pattern = N'SET TEXTSIZE', @when = N'unanswered', @times = 2")
     assert orders.command("run", "--seconds", "8") == 0
-    assert "retrying" in capsys.readouterr().err
+    assert "retry 1 in 0.2 s" in capsys.readouterr().err
     assert orders.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 
