@@ -14,7 +14,8 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.loop import Follower, goal_behind
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loop import goal_behind
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 

@@ -13,8 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_vali
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
 from mssql_cdc.config.patterns import compile_java
-from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, plain, prop, section
+from mssql_cdc.config.property import Effect, GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.errors import MissingSecretError
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
-from mssql_cdc.config.property import GivenProperty, Report, either
+from mssql_cdc.config.property import GivenProperty, either
+from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, reveal
 
 _YES_NO = {"true": "yes", "false": "no", "yes": "yes", "no": "no"}

@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 from pydantic import ValidationInfo, model_validator
 
 from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, prop, regexes, section
+from mssql_cdc.config.property import Effect, GivenProperty, Group, prop, regexes, section
+from mssql_cdc.config.report import Report
 
 Names = tuple[str, ...]
 Family = tuple[GivenProperty, ...]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.property import GivenProperty, Report
+from mssql_cdc.config.property import GivenProperty
+from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret
 
 _TEXT_TYPES = frozenset(

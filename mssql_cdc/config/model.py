@@ -16,9 +16,10 @@ from pydantic import AfterValidator, ValidationInfo, field_validator
 from mssql_cdc.config.connection import Connection
 from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
-from mssql_cdc.config.property import GivenProperty, Group, Report, members, plain, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.config.snapshot_settings import (
     NotificationSettings,

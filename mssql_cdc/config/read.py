@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mssql_cdc.config.catalogue import ALL, canonical_name, find, nearest
 from mssql_cdc.config.model import Configuration, Connector
-from mssql_cdc.config.property import NO_MEANING, Effect, GivenProperty, Property, Report, shown_name, split
+from mssql_cdc.config.property import Effect, GivenProperty, Property, split
+from mssql_cdc.config.report import NO_MEANING, Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import ConfigurationError, MissingSecretError
 

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.filters import CollectionFilter, plain_name
-from mssql_cdc.config.property import Effect, GivenProperty, Group, Report, members, prop, section
+from mssql_cdc.config.property import Effect, GivenProperty, Group, members, prop, section
+from mssql_cdc.config.report import Report
 
 SnapshotMode = Literal[
     "always",

@@ -28,8 +28,8 @@ from mssql_cdc.plan.decisions import Lost, Merge, Range, Restored, Snapshot, Wai
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
+from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat
-from mssql_cdc.run.loop import LOOK_AGAIN
 from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId

@@ -16,7 +16,7 @@ from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Merge, Range, Snapshot
 from mssql_cdc.plan.facts import Member
 from mssql_cdc.run.execute import Done, execute
-from mssql_cdc.run.loop import Follower
+from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.requested import read_range
 from mssql_cdc.schema import TableId
 

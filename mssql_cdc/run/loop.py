@@ -6,187 +6,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.range import mark_status
-from mssql_cdc.capture.snapshot.run import Progress
-from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor, Outcome, Runs
-from mssql_cdc.plan.planner import next_cursor, plan
-from mssql_cdc.run.execute import Done, execute
-from mssql_cdc.run.heartbeat import beat
-from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.standing import standings
 from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
-
-ShowSnapshot = Callable[[Progress], None]
-LOOK_AGAIN = timedelta(seconds=60)
-"""How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
-
-
-@dataclass
-class Follower:
-    """One followed database: the planner's cursor and the result of the last step.
-
-    Attributes:
-        snapshots: Take snapshots too; otherwise another run takes them.
-        merge: Also update current tables.
-        progress: Receives the progress of snapshots.
-        failure: The last attempt's error if waiting may end it.
-        broken: The last attempt's error if an operator has to act.
-        ready: `preflight` has found no fault.
-    """
-
-    database: Database
-    cursor: Cursor = field(default_factory=Cursor)
-    snapshots: bool = True
-    merge: bool = True
-    progress: ShowSnapshot | None = None
-    decision: Decision = field(default_factory=lambda: Wait("not begun"))
-    seen: Survey | None = None
-    errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
-    failure: MssqlCdcError | None = None
-    broken: MssqlCdcError | None = None
-    ready: bool = False
-    _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    _revived: bool = False
-    _beaten: datetime | None = None
-    _known: set[int] = field(default_factory=set[int])
-    _retries: Retries | None = None
-    _due: float = 0.0
-    _alarmed: bool = False
-
-    def attempt(self) -> Done | None:
-        """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
-
-        The first attempt begins with `preflight`. Errors that a retry would meet again propagate, and so does the
-        error that exceeds `errors.max.retries`.
-        """
-        if time.monotonic() < self._due:
-            return None
-        retries = self._retries = self._retries or Retries(self.database.connector.streaming)
-        try:
-            if not self.ready:
-                look(self.database)
-                self.ready = True
-            done = self.step()
-            if done.error is not None:
-                raise done.error
-        except FencedError as error:
-            self.database.log(f"{error}; surveying again")
-            self.failure = error
-            return None
-        except SourceUnavailableError as error:
-            self._due = time.monotonic() + retries.wait_seconds(error, self.database.log)
-            self.failure = error
-            return None
-        retries.succeeded()
-        self.failure = self.broken = None
-        self._say_alarm()
-        return done
-
-    def postpone(self, seconds: float) -> None:
-        """Make no attempt for some time; the next one begins with `preflight` again."""
-        self._due, self.ready = time.monotonic() + seconds, False
-
-    def _say_alarm(self) -> None:
-        """Log once that the source's capture stands still, until it continues."""
-        alarm = isinstance(self.decision, Wait) and self.decision.alarm
-        if alarm and not self._alarmed:
-            self.database.log(f"{self.database.catalog}: {getattr(self.decision, 'reason', '')}")
-        self._alarmed = alarm
-
-    def step(self) -> Done:
-        """Survey, decide and execute; a quiet source is only asked whether it has captured anything.
-
-        The errors of `survey` and `execute` propagate; the result contains the errors of single tables.
-        """
-        now = datetime.now(UTC)
-        if self.seen is not None and self.seen.offsets.rows:
-            self._beaten = beat(self.database, self._beaten, now)
-        quiet = self._quiet(now)
-        if quiet is not None:
-            return quiet
-        seen = self.seen = survey(
-            self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
-        )
-        self._say_notices(seen)
-        facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes))
-        decision = plan(facts)
-        if isinstance(decision, Snapshot) and not self.snapshots:
-            decision = Wait(f"{decision.id} is taken by another run")
-        if isinstance(decision, Wait):
-            decision = decision.because_of(seen.stalled)
-        self.decision = decision
-        self.cursor = next_cursor(facts, decision)
-        done = execute(self.database, seen, decision, merge=self.merge, progress=self.progress)
-        if isinstance(decision, Range | Snapshot):
-            self._revived = True
-            kept = {table: error for table, error in self.errors.items() if table not in decision.tables}
-            self.errors = kept | done.failed
-        if isinstance(decision, Snapshot):
-            # What fails waits before it is read again; everything else goes on meanwhile.
-            failures = decision.attempt if done.failed else 0
-            self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
-        show(self.database, done)
-        return done
-
-    def _quiet(self, now: datetime) -> Done | None:
-        """Return a wait if the source has captured nothing since the last step decided to wait."""
-        seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
-        if seen is None or not waited or seen.facts.behind or now - seen.facts.now >= LOOK_AGAIN:
-            return None
-        wait, offsets = quiet_look(self.database)
-        if wait is None or offsets != seen.offsets:
-            return None
-        self.decision = wait
-        return Done(wait, seen, offsets)
-
-    def _say_notices(self, seen: Survey) -> None:
-        """Log notices once per capture instance because matching every column of every table is slow."""
-        for table in seen.tables.values():
-            if table.captured.newest.object_id not in self._known:
-                self._known.add(table.captured.newest.object_id)
-                for line in notices(self.database.connector, table.captured):
-                    self.database.log(line)
-
-    @property
-    def hopeless(self) -> dict[TableId, MssqlCdcError]:
-        """Tables whose last error would occur again on a retry."""
-        return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
-
-
-def show(database: Database, done: Done) -> None:
-    """Log what was done, one line per fact."""
-    if done.range is not None:
-        names = [f"{table.name} {outcome.rows}" for table, outcome in done.range.tables.items() if outcome.rows]
-        complete = done.range.row is not None and done.range.row.complete
-        rows = ", ".join(names) if names else "no rows"
-        database.log(f"{done.range.decision.key}: {rows}{'' if complete else ' (no cut)'}")
-        for table, error in done.range.failed.items():
-            database.log(f"{table} failed: {error}")
-    if done.snapshot is not None:
-        for table, note in done.snapshot.notes.items():
-            database.log(f"{table}: {note}")
-    for table, error in done.merged.errors.items():
-        database.log(f"{table}: the merge into the current table failed and will be retried: {error}")
-    if isinstance(done.decision, Lost):
-        database.log(done.decision.reason)
 
 
 def run_for(databases: Sequence[Database], *, seconds: float | None, progress: ShowSnapshot | None = None) -> None:

@@ -65,7 +65,8 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
     """Measure a tick over fifty changed tables on a warm session, split into its parts."""
     from mssql_cdc.config import load_connector
     from mssql_cdc.run.databases import open_databases
-    from mssql_cdc.run.loop import Follower, catch_up
+    from mssql_cdc.run.follower import Follower
+    from mssql_cdc.run.loop import catch_up
 
     create_database(server, "ticks", {f"t{i}": 0 for i in range(TICK_TABLES)})
     with server.connect("ticks") as connection:
@@ -93,11 +94,11 @@ def warm_tick(server: Server, folder: Path) -> Iterator[Figure]:
 def timed() -> Iterator[dict[str, float]]:
     """Accumulates the seconds spent in the parts of a tick."""
     import mssql_cdc.capture.range as capture
-    import mssql_cdc.run.loop as loop
+    import mssql_cdc.run.follower as follower
 
     spent: dict[str, float] = defaultdict(float)
     watched = [
-        (loop, "survey", "probe"),
+        (follower, "survey", "probe"),
         (capture, "run_tasks", "job"),
         (capture, "commit", "commits"),
         (capture, "append_offsets", "offsets"),

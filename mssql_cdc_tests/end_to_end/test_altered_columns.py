@@ -55,8 +55,8 @@ def test_a_column_that_is_widened_between_two_groups_of_chunks(narrow: Place, mo
     monkeypatch.setattr(capture, "GROUP_CHUNKS", 1)
     run_tasks = read.run_tasks
 
-    def alter_behind_the_first_group(*given: Any) -> Any:
-        done = run_tasks(*given)
+    def alter_behind_the_first_group(*given: Any, **more: Any) -> Any:
+        done = run_tasks(*given, **more)
         widen()
         return done
 

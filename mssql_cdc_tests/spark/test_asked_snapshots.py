@@ -10,7 +10,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.lake.steps import SnapshotEnded
-from mssql_cdc.run.loop import Follower
+from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 

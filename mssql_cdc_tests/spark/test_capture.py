@@ -17,7 +17,8 @@ from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, SourceError
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan
-from mssql_cdc.run.loop import Follower, catch_up
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loop import catch_up
 from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 

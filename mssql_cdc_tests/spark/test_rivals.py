@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from mssql_cdc.capture.range import capture_range
+from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import FencedError, TamperedTableError
+from mssql_cdc.errors import DataLostError, FencedError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.facts import Activity, Runs
 from mssql_cdc.plan.planner import plan, plan_partition
-from mssql_cdc.run.loop import Follower, catch_up
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loop import catch_up
 from mssql_cdc.run.maintain import maintain
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
@@ -95,8 +97,11 @@ def test_restored_change_log_is_rejected_by_name(database, source, spark):
     settled(database, source)
     uri = database.layout.root + "/dbo/orders/changes"
     spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1").collect()
-    with pytest.raises(TamperedTableError, match="RESTORE"):
+    with pytest.raises(DataLostError, match="orders: .* was changed by RESTORE"):
         catch_up([database], timeout=60)
+    ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
+    settled(database, source)
+    same(database, source)
 
 
 def test_requesting_an_old_partition_again_does_nothing(database, source):

@@ -25,7 +25,7 @@ from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.plan.decisions import Range, Restored, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
-from mssql_cdc.run.loop import Follower
+from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loss import go_on_after_restore
 from mssql_cdc.run.standing import standings
 from mssql_cdc_tests.storm.lake import Killed, change_log, current_rows, killed_at, rows_by_the_log

@@ -27,7 +27,8 @@ from mssql_cdc.capture.snapshot import read as snapshot_read
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
-from mssql_cdc.config.property import Effect, Property, shown_name
+from mssql_cdc.config.property import Effect, Property
+from mssql_cdc.config.report import shown_name
 from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup

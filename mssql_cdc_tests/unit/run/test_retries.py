@@ -13,7 +13,7 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.plan.decisions import Wait
-from mssql_cdc.run.loop import Follower
+from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 

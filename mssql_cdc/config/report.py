@@ -1,0 +1,64 @@
+"""What is found while a configuration is read: problems, notices, settings without which records would differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationInfo
+
+NO_MEANING = "Kafka and Java settings have no meaning here"
+"""What is said of all properties without meaning in the groups that belong to Kafka and Java."""
+_UNRENDERED = "records are not rendered with these settings; capture works"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is found while a configuration is read: problems make it fail, notices are shown.
+
+    `notices` are pairs of a property and what it does not do. `unrendered` names the properties without which records
+    would differ from those that consumers expect.
+    """
+
+    problems: list[str] = field(default_factory=list[str])
+    notices: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    unrendered: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, info: ValidationInfo) -> Report:
+        """The report of the configuration that is being read; a new one when values are made by code."""
+        return info.context if isinstance(info.context, Report) else cls()
+
+    def complain(self, name: str, problem: str) -> None:
+        """Note a problem with a property."""
+        self.problems.append(f"{shown_name(name)}: {problem}")
+
+    def notice(self, name: str, text: str) -> None:
+        """Note what a property does not do."""
+        self.notices.append((shown_name(name), text))
+
+    def refuse_records(self, name: str) -> None:
+        """Note a property that changes the records which consumers receive, in a way that is not built."""
+        if name not in self.unrendered:
+            self.unrendered.append(name)
+
+    def lines(self) -> tuple[str, ...]:
+        """The notices, a line for all properties of which the same is said."""
+        names: dict[str, list[str]] = {}
+        for name, text in self.notices:
+            names.setdefault(text, []).append(name)
+        if self.unrendered:
+            names[_UNRENDERED] = self.unrendered
+        return tuple(_line(text, listed) for text, listed in names.items())
+
+
+def _line(text: str, names: Sequence[str]) -> str:
+    if text == NO_MEANING:
+        return f"{len(names)} {NO_MEANING}: {', '.join(names)}" if len(names) > 1 else f"{names[0]} has no meaning here"
+    return f"{', '.join(names)}: {text}"
+
+
+def shown_name(name: str) -> str:
+    """A property's name as it may be shown: the salt of a mask is left out."""
+    return re.sub(r"(column\.mask\.hash\..*?\.with\.(?:salt\.)?).+", r"\1***", name)
