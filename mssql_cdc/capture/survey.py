@@ -201,10 +201,15 @@ def _behind(
 
 
 def _restored(session: SourceSession, offsets: Offsets) -> str | None:
-    if offsets.witness is None:
-        return None
     try:
-        session.require_witness(offsets.witness)
+        if offsets.witness is not None:
+            session.require_witness(offsets.witness)
+        cut = offsets.last_cut()
+        if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
+            session.require_complete(Lsn.parse(cut.to), cut.witness)
+        # A snapshot may have read what is not captured yet: no transaction that is known bears witness to it.
+        for mark in set(offsets.closed_tables.values()):
+            session.require_mark(mark)
     except SourceRestoredError as error:
         return str(error)
     return None

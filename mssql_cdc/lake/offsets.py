@@ -171,10 +171,14 @@ class Offsets:
 
     @cached_property
     def closed_tables(self) -> Mapping[str, LogMark]:
-        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
+        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18).
+
+        Marks of an earlier epoch belong to a log that is gone.
+        """
         complete = self._places(self._table.column("complete"))
         since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
-        ended = [row.facts for row in self.noted if row.number >= since and isinstance(row.facts, SnapshotEnded)]
+        rows = [row for row in self.noted if row.number >= since and row.epoch == self.epoch]
+        ended = [row.facts for row in rows if isinstance(row.facts, SnapshotEnded)]
         return {facts.table: facts.mark for facts in ended}
 
     def log_start(self, table: str) -> str:

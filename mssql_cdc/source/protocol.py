@@ -156,6 +156,14 @@ class SourceSession(Protocol):
         """The end of the log now."""
         ...
 
+    def require_complete(self, to: Lsn, known: Witness | None) -> None:
+        """Raise SourceRestoredError if a transaction newer than the witness has come below `to` (A7)."""
+        ...
+
+    def require_mark(self, known: LogMark) -> None:
+        """Raise SourceRestoredError when the source's log does not lead to a mark any more (A7)."""
+        ...
+
     def passed(self, known: LogMark) -> bool:
         """Whether capture has passed a mark."""
         ...

@@ -108,11 +108,15 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """An end of the log, with the newest scan session there was when it was read, and its empty scans."""
+    """An end of the log, with the newest scan session there was when it was read, and its empty scans.
+
+    `fork` identifies the history that the log belongs to; None where the source does not show it.
+    """
 
     lsn: Lsn
     session_id: int = 0
     empty_scans: int = 0
+    fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,26 @@ def test_the_witness_is_found_again(counted: Shop) -> None:
     positions.require_witness(counted.control, known)
 
 
+def test_a_transaction_that_has_come_below_a_position_is_another_history(counted: Shop) -> None:
+    first, second = insert(counted, 1, 2)
+    known = positions.witness(counted.control, first)
+
+    positions.require_complete(counted.control, second.decrement(), known)
+    with pytest.raises(SourceRestoredError, match="when it did not exist"):
+        positions.require_complete(counted.control, second, known)
+    with pytest.raises(SourceRestoredError, match="when it did not exist"):
+        positions.require_complete(counted.control, first, None)
+
+
+def test_a_mark_of_another_recovery_fork_is_another_history(counted: Shop) -> None:
+    known = log_end.mark(counted.control)
+
+    assert known.fork is not None
+    log_end.require_mark(counted.control, known)
+    with pytest.raises(SourceRestoredError, match="recovery fork"):
+        log_end.require_mark(counted.control, replace(known, fork="another"))
+
+
 @pytest.mark.parametrize("change", [{"tran_id": "0000000000aa"}, {"tran_end_time": "1999-01-01 00:00:00.000"}])
 def test_a_different_history_is_detected(counted: Shop, change: dict[str, str]) -> None:
     (at,) = insert(counted, 1)

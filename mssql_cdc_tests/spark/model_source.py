@@ -270,7 +270,16 @@ class ModelSession:
         return Standing(self.captured(), lsn(self.source.settled) if self.source.settled else None, self.captured())
 
     def mark(self) -> LogMark:
-        return LogMark(lsn(self.source.number), 1, self.source.scans)
+        return LogMark(lsn(self.source.number), 1, self.source.scans, str(self.source.restores))
+
+    def require_complete(self, to: Lsn, known: Witness | None) -> None:
+        found = self.witness(to)
+        if found is not None and (known is None or found.start_lsn > known.start_lsn):
+            raise SourceRestoredError(f"{found.start_lsn.text} has come below {to.text}")
+
+    def require_mark(self, known: LogMark) -> None:
+        if known.fork not in {None, str(self.source.restores)}:
+            raise SourceRestoredError(f"Restored behind {known.lsn.text}")
 
     def passed(self, known: LogMark) -> bool:
         done = number_of(known.lsn) <= self.source.captured

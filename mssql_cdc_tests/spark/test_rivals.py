@@ -97,7 +97,7 @@ def test_restored_change_log_is_rejected_by_name(database, source, spark):
     settled(database, source)
     uri = database.layout.root + "/dbo/orders/changes"
     spark.sql(f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF 1").collect()
-    with pytest.raises(DataLostError, match="orders: .* was changed by RESTORE"):
+    with pytest.raises(DataLostError, match=r"orders: .* was changed by RESTORE"):
         catch_up([database], timeout=60)
     ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
     settled(database, source)

@@ -73,11 +73,12 @@ def killed_at(target: str, call: int, *, after: bool) -> Iterator[None]:
 def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tuple[int, str]]:
     """The rows that the change log of a table amounts to, from its last snapshot on.
 
-    With a key the newest change of a key counts. Without one every change does, which is exact because such a table is
-    read under a lock; a change that removes what is not there fails.
+    With a key the newest change of a key counts. Without one every change from the last snapshot on does (C21), which
+    is exact because such a table is read under a lock; a change that removes what is not there fails.
     """
     offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name)
     snapshot, bound = _last_snapshot(offsets, table.text)
+    bound = bound if keyed else offsets.log_start(table.text)
     log = change_log(database, name)
     told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or c["_snapshot"] == snapshot)]
     if keyed:

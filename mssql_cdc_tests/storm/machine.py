@@ -235,7 +235,10 @@ def _tolerated(action: Callable[[], object]) -> None:
 
 
 def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
-    """Play schedules in worlds made by `make`; `STORM_EXAMPLES` and `STORM_STEPS` win over the arguments."""
+    """Play schedules in worlds made by `make`: the same ones each time, unless `STORM_EXAMPLES` asks for new ones.
+
+    `STORM_STEPS` wins over `steps`.
+    """
 
     class Played(Storm):
         def __init__(self) -> None:
@@ -248,6 +251,7 @@ def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
             stateful_step_count=int(os.environ.get("STORM_STEPS", steps)),
             deadline=None,
             print_blob=True,
+            derandomize="STORM_EXAMPLES" not in os.environ,
             phases=[Phase.reuse, Phase.generate, *([Phase.shrink] if "STORM_SHRINK" in os.environ else [])],
             suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much),
         ),

@@ -258,7 +258,7 @@ class ModelServerSession(ModelSession):
     def mark(self) -> LogMark:
         self.source.number += 1  # Asking writes to the log; what is committed later is beyond.
         newest = self.source.sessions[-1] if self.source.sessions else Scan(0, True, 0, None, None)
-        return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans)
+        return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans, str(self.source.restores))
 
     def passed(self, known: LogMark) -> bool:
         return proven(known, self.source.sessions)

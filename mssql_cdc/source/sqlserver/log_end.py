@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import SourceError, SourceRestoredError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.positions import standing
@@ -19,6 +19,7 @@ GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
 _SCANS = """
 SELECT session_id, scan_phase, error_count, empty_scan_count, end_lsn, last_commit_lsn
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
+_FORK = "SELECT CONVERT(nvarchar(36), recovery_fork_guid) FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,27 @@ def mark(control: Control) -> LogMark:
     """
     end = log_end(control)
     found = scans(control)  # Read afterwards: any scan that is not among them began after this end.
-    return LogMark(end, found[-1].session_id, found[-1].empty_scans) if found else LogMark(end)
+    fork = recovery_fork(control)
+    return LogMark(end, found[-1].session_id, found[-1].empty_scans, fork) if found else LogMark(end, fork=fork)
+
+
+def recovery_fork(control: Control) -> str | None:
+    """Return the recovery fork of the database, which a restore and a failover change; None if it is not visible."""
+    try:
+        found = control.value(_FORK, doing="reading the recovery fork")
+    except SourceError:
+        return None
+    return None if found is None else str(found)
+
+
+def require_mark(control: Control, known: LogMark) -> None:
+    """Raise SourceRestoredError if the log does not lead to a mark any more, whose rows may be in the lake (A7)."""
+    fork = recovery_fork(control)
+    if known.fork is not None and fork is not None and fork != known.fork:
+        raise SourceRestoredError(
+            f"The source was restored or failed over after a snapshot had read it up to {known.lsn}, before "
+            f"capture passed it: its recovery fork is {fork}, not {known.fork}"
+        )
 
 
 def passed(control: Control, known: LogMark) -> bool:

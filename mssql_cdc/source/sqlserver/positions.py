@@ -180,6 +180,28 @@ def require_witness(control: Control, known: Witness) -> None:
     )
 
 
+def require_complete(control: Control, to: Lsn, known: Witness | None) -> None:
+    """Checks that no transaction has come below a position that was read to its end.
+
+    Positions may stand behind the newest transaction, where nothing was captured. A restored log uses them again.
+
+    Args:
+        control: the connection.
+        to: the position.
+        known: the witness that was chosen together with it.
+
+    Raises:
+        SourceRestoredError: there is a newer transaction at or below `to`.
+    """
+    found = witness(control, to)
+    if found is not None and (known is None or found.start_lsn > known.start_lsn):
+        raise SourceRestoredError(
+            f"Transaction {found.start_lsn.text} of {found.tran_end_time} stands at or below {to.text}, which was read "
+            "when it did not exist: the database was restored or failed over with loss. A new epoch and a new snapshot "
+            "are needed"
+        )
+
+
 def _witness(row: Any) -> Witness:
     start = _lsn(row[0])
     assert start is not None

@@ -217,6 +217,14 @@ class SqlServerSession:
         """The end of the log now (`log_end`)."""
         return log_end.mark(self.control)
 
+    def require_complete(self, to: Lsn, known: Witness | None) -> None:
+        """Raises SourceRestoredError when a transaction has come below `to` (`positions`)."""
+        positions.require_complete(self.control, to, known)
+
+    def require_mark(self, known: LogMark) -> None:
+        """Raises SourceRestoredError when the log does not lead to a mark any more (`log_end`)."""
+        log_end.require_mark(self.control, known)
+
     def passed(self, known: LogMark) -> bool:
         """Whether capture has passed a mark (`log_end`)."""
         return log_end.passed(self.control, known)
