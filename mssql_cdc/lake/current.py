@@ -107,7 +107,7 @@ def _apply(
     if not newest.key_columns:
         raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
     state = _prepare(session, home, versions, deletion_vectors, storage)
-    app_id = f"{state.table_id}:{newest.key_id}"
+    app_id = _progress_id(state.table_id, newest)
     applied = state.table.transaction_version(app_id) or 0
     if applied >= up_to:
         return CurrentResult(state.delta_version, applied, 0)
@@ -140,7 +140,16 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
         return None
-    return table.transaction_version(f"{table.metadata().id}:{newest.key_id}") or 0
+    return progress(table, newest)
+
+
+def progress(table: DeltaTable, newest: TableSchema) -> int:
+    """Return the `_batch` that an open current table has reached; it begins anew with another key."""
+    return table.transaction_version(_progress_id(table.metadata().id, newest)) or 0
+
+
+def _progress_id(table_id: object, newest: TableSchema) -> str:
+    return f"{table_id}:{newest.key_id}"
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:

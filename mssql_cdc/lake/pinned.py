@@ -16,6 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.current import progress
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -97,7 +98,7 @@ def pin_current(
         table = DeltaTable(home.current, storage_options=storage.resolved())
     except TableNotFoundError:
         return None
-    batch = table.transaction_version(f"{table.metadata().id}:{newest.key_fingerprint}") or 0
+    batch = progress(table, newest)
     rows = pc.sum(pa.table(table.get_add_actions(flatten=True)).column("num_records")).as_py() or 0
     columns = frozenset(field.name for field in table.schema().fields)
     return PinnedTable(home.current, table.version(), batch, rows, columns, table, spark)

@@ -9,7 +9,7 @@ import pytest
 
 from mssql_cdc.capture.snapshot import capture, read
 from mssql_cdc.plan.decisions import Range
-from mssql_cdc.run import loop
+from mssql_cdc.run import follower
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -68,14 +68,14 @@ def test_a_column_that_is_widened_between_the_look_and_the_range(narrow: Place, 
     """Review, bug 4: the range was read with the lengths of the look before it."""
     assert narrow.catch_up() == 0
     widen = once(lambda: [narrow.sql(*WIDEN), narrow.settle()])
-    execute = loop.execute
+    execute = follower.execute
 
     def alter_before_a_range(database: Any, seen: Any, decision: Any, **more: Any) -> Any:
         if isinstance(decision, Range) and decision.slices:
             widen()
         return execute(database, seen, decision, **more)
 
-    monkeypatch.setattr(loop, "execute", alter_before_a_range)
+    monkeypatch.setattr(follower, "execute", alter_before_a_range)
     narrow.sql("UPDATE dbo.orders SET name = N'drei' WHERE id = 2")
     narrow.settle()
     assert_nothing_is_cut(narrow)
