@@ -30,7 +30,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
         return None, offsets
     with database.session() as session:
         captured = session.captured()
+        if captured is None or captured.text > (cut.to or ""):
+            return None, offsets
         problem = session.stalled()
-    if captured is None or captured.text > (cut.to or ""):
-        return None, offsets
     return Wait(f"no changes since {cut.to}").because_of(problem), offsets

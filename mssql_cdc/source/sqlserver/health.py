@@ -7,7 +7,7 @@ message: what is captured is decided by positions alone (`positions`, `log_end`)
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import MssqlCdcError
@@ -48,7 +48,7 @@ def stalled(control: Control, connection: Connection) -> str | None:
     if since is None:
         return None
     at, patience = since
-    job = _capture_job(control)
+    job = cdc_job(control, "capture")
     if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > patience):
         return None
     begun = f"capture has not scanned since {_clock(at)}" if at else "capture has not scanned the log yet"
@@ -103,15 +103,15 @@ def _overdue(row: Any, patience: timedelta) -> tuple[datetime, timedelta] | None
     return (row.at, ago) if ago > patience else None
 
 
-def _capture_job(control: Control) -> Any:
-    """The capture job's row of `sp_cdc_help_jobs`; None when the login may not see the jobs."""
+def cdc_job(control: Control, kind: Literal["capture", "cleanup"]) -> Any:
+    """A job's row of `sp_cdc_help_jobs`; None when the login may not see the jobs (db_owner may), or there is none."""
     try:
-        rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing="reading the capture job")
+        rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing=f"reading the {kind} job")
     except MssqlCdcError as error:
         if error.retriable:
             raise
         return None
-    return next((row for row in rows if row.job_type.strip().lower() == "capture"), None)
+    return next((row for row in rows if row.job_type.strip().lower() == kind), None)
 
 
 def _clock(at: datetime) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceRestoredError
+from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.health import cdc_job
 from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, lsn
 from mssql_cdc.source.values import Standing, Witness
 
@@ -120,15 +121,9 @@ def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn |
 
 
 def retention(control: Control) -> timedelta | None:
-    """The retention of the cleanup job; None when the login may not see the jobs (db_owner may), or there is none."""
-    try:
-        rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing="reading the cleanup job's retention")
-    except MssqlCdcError as error:
-        if error.retriable:
-            raise
-        return None
-    minutes = [row.retention for row in rows if row.job_type.strip().lower() == "cleanup"]
-    return timedelta(minutes=int(minutes[0])) if minutes and minutes[0] else None
+    """The retention of the cleanup job; None when there is none to be seen (`health.cdc_job`)."""
+    job = cdc_job(control, "cleanup")
+    return timedelta(minutes=int(job.retention)) if job is not None and job.retention else None
 
 
 def server_time(control: Control) -> datetime:
