@@ -83,14 +83,20 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
 
 
 def create(
-    uri: str, change: Change, *, app_id: str, batch: int, facts: Mapping[str, Any], storage: Storage = LOCAL
+    uri: str,
+    change: Change,
+    *,
+    facts: Mapping[str, Any],
+    app_id: str | None = None,
+    batch: int = 0,
+    storage: Storage = LOCAL,
 ) -> TableLog:
     """Create the table and its first rows in one commit.
 
     Args:
         uri: the table's folder.
         change: its protocol, metadata and files.
-        app_id: the writer of the rows.
+        app_id: the writer of the rows; None: there are none.
         batch: the progress of the writer.
         facts: the commit's userMetadata.
         storage: how to reach the folder.
@@ -140,7 +146,7 @@ def _is_old(log: TableLog) -> bool:
 
 
 def _entries(
-    version: int | None, change: Change, *, app_id: str, batch: int, facts: Mapping[str, Any], mark: str
+    version: int | None, change: Change, *, app_id: str | None, batch: int, facts: Mapping[str, Any], mark: str
 ) -> list[dict[str, Any]]:
     now = datetime.now(UTC)
     stamp = int(now.timestamp() * 1000)
@@ -165,7 +171,8 @@ def _entries(
         found.append({"protocol": change.protocol})
     if change.metadata is not None:
         found.append({"metaData": change.metadata})
-    found.append({"txn": {"appId": app_id, "version": batch, "lastUpdated": stamp}})
+    if app_id is not None:
+        found.append({"txn": {"appId": app_id, "version": batch, "lastUpdated": stamp}})
     found += [file.remove(now) for file in change.removed]
     return [*found, *(dict(action) for action in change.adds)]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake import current
+from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit
 from mssql_cdc.schema import change_log_schema
@@ -57,7 +58,14 @@ def test_current_protocol_requires_only_the_reader_features_in_use(spark: SparkS
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     current.apply(spark, home, [schema], up_to=state.batch)
-    assert set(DeltaTable(home.current).protocol().reader_features or ()) == {"deletionVectors", "timestampNtz"}
+    assert DeltaTable(home.current).protocol().min_reader_version == 1
+    timed = orders(*schema.columns, column("at", "datetime"))
+    wanted: list[tuple[Vectors, set[str]]] = [("auto", {"timestampNtz"}), ("true", {"deletionVectors", "timestampNtz"})]
+    for vectors, expected in wanted:
+        other = home_in(tmp_path / vectors)
+        state = append(change_log(other, timed), timed, Change(1, "c", after=row(1)))
+        current.apply(spark, other, [timed], up_to=state.batch, vectors=vectors)
+        assert set(DeltaTable(other.current).protocol().reader_features or ()) == expected
 
 
 def test_current_applying_again_makes_no_commit(spark: SparkSession, tmp_path: Path):
@@ -210,7 +218,7 @@ def test_current_new_key_definition_replaces_the_rows_in_one_commit(spark: Spark
         current.apply(spark, home, versions, up_to=state.batch)
         assert set(rows_of(spark, home.current)) == {"2:x2" if at == 2 else "1:3"}
         done = [entry["operation"] for entry in DeltaTable(home.current).history()][: -before - 1]
-        assert done == ["WRITE", "SET TBLPROPERTIES"]
+        assert done == ["WRITE"]
 
 
 def test_current_without_key_is_rejected(spark: SparkSession, tmp_path: Path):
@@ -226,16 +234,17 @@ def test_current_merge_that_another_run_has_already_made_is_fenced(
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     current.apply(spark, home, [schema], up_to=state.batch)
     state = append(state, schema, Change(2, "c", after=row(2)))
-    scan = current.scan
-    raced = []
+    run_tasks = current.run_tasks
+    raced: list[bool] = []
 
     def other_run_is_faster(*arguments: Any, **more: Any) -> Any:
-        yield from scan(*arguments, **more)
+        found = run_tasks(*arguments, **more)
         if not raced:
             raced.append(True)
             current.apply(spark, home, [schema], up_to=state.batch, run_id="other")
+        return found
 
-    monkeypatch.setattr(current, "scan", other_run_is_faster)
+    monkeypatch.setattr(current, "run_tasks", other_run_is_faster)
     with pytest.raises(FencedError):
         current.apply(spark, home, [schema], up_to=state.batch, run_id="mine")
     assert set(rows_of(spark, home.current)) == {"1:1", "1:2"}
