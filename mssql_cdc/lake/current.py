@@ -1,8 +1,8 @@
 """Current tables: kept equal to the source by applying the change log section by section (correctness D).
 
-One Spark job folds the sections of all tables that are due, one commit each makes them count. What only Spark can write
-goes to `lake/merge.py`. Progress is the txn version of the current table itself, in `_batch` numbers of the change log.
-The callers decide when a table may be updated (complete cut, no open snapshot).
+One Spark job folds the sections of all tables that are due (a little work needs no job), one commit each makes them
+count. What only Spark can write goes to `lake/merge.py`. Progress is the txn version of the current table itself, in
+`_batch` numbers of the change log. The callers decide when a table may be updated (complete cut, no open snapshot).
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create, current_log
 from mssql_cdc.lake.table_log import VECTORS, TableLog
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.tasks import run_tasks, side_by_side
+from mssql_cdc.spark.tasks import run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ATTEMPTS = 2
+_FEW = 8
+_LITTLE = 4 * 1024 * 1024
+"""So many tables, with so many bytes to read, are applied in this process: a Spark job costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +233,14 @@ class CurrentTables:
     def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | _Handed]:
         if not planned:
             return {}
-        session = self._session()
         order = sorted(planned, key=lambda number: -planned[number].work)
         tasks = [planned[number].task for number in order]
-        # A partition costs Spark more than a small table.
-        found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
+        if len(tasks) <= _FEW and sum(plan.work for plan in planned.values()) <= _LITTLE:
+            found = run_here(tasks, apply_task)
+        else:
+            session = self._session()
+            # A partition costs Spark more than a small table.
+            found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
         outcomes: dict[int, CurrentResult | MssqlCdcError | _Handed] = {}
         for number, result in zip(order, found, strict=True):
             plan = planned[number]

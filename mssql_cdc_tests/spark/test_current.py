@@ -234,17 +234,17 @@ def test_current_merge_that_another_run_has_already_made_is_fenced(
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     current.apply(spark, home, [schema], up_to=state.batch)
     state = append(state, schema, Change(2, "c", after=row(2)))
-    run_tasks = current.run_tasks
+    run_here = current.run_here
     raced: list[bool] = []
 
     def other_run_is_faster(*arguments: Any, **more: Any) -> Any:
-        found = run_tasks(*arguments, **more)
+        found = run_here(*arguments, **more)
         if not raced:
             raced.append(True)
             current.apply(spark, home, [schema], up_to=state.batch, run_id="other")
         return found
 
-    monkeypatch.setattr(current, "run_tasks", other_run_is_faster)
+    monkeypatch.setattr(current, "run_here", other_run_is_faster)
     with pytest.raises(FencedError):
         current.apply(spark, home, [schema], up_to=state.batch, run_id="mine")
     assert set(rows_of(spark, home.current)) == {"1:1", "1:2"}
