@@ -43,7 +43,7 @@ class Survey:
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
     stalled: str | None = None
-    counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict)
+    counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict[tuple[int, LsnRange], int])
 
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
@@ -108,7 +108,7 @@ def survey(
         scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
         idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
         cut = offsets.last_cut()
-        behind = _behind(database, offsets, history, tables, cursor) if currents else {}
+        behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
             members=tuple(members),
@@ -158,7 +158,7 @@ def _absent(
     Tables that the filters now exclude, and renamed tables, do not count.
     """
     present = {table.captured.object_id for table in tables.values()}
-    missing = {}
+    missing: dict[TableId, int | None] = {}
     for name, entry in offsets.entries.items():
         versions = history.versions.get(name)
         if entry.status == "excluded" or not versions or versions[-1].object_id in present:
@@ -168,7 +168,7 @@ def _absent(
             missing[table] = versions[-1].object_id
     if not missing:
         return ()
-    found = []
+    found: list[Absent] = []
     for table, absence in session.absences(missing).items():
         entry = offsets.entries[table.text]
         position = Lsn.parse(entry.to) if entry.to else None
@@ -299,7 +299,7 @@ def _bounded(
     ]
     if captured is None or not behind:
         return facts, {}
-    parts = []
+    parts: list[tuple[CaptureInstance, LsnRange]] = []
     for member in behind:
         assert member.position is not None  # chosen so above
         instance = member.instance_at(member.position)

@@ -124,7 +124,8 @@ class Offsets:
             return None
         columns = self._table.select(["epoch", "to", "_batch"]).take(pa.array(places))
         order = pc.sort_indices(columns, sort_keys=[(name, "ascending") for name in columns.column_names])
-        return self.rows[places[order[-1].as_py()]]
+        newest: int = order[-1].as_py()
+        return self.rows[places[newest]]
 
     def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
         """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mssql_cdc.capture.snapshot.plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.run import Run
 from mssql_cdc.lake.gaps import Gap, record_gaps
@@ -39,7 +41,8 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
     member, state = run.tables[table], run.states[table]
-    entry = member.new_entry(
+    entry = replace(
+        member.new_entry(),
         status="streaming",
         to=ended.position.text,
         epoch=run.epoch,

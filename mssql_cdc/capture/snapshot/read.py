@@ -22,7 +22,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
     """Read group after group until every table has ended or failed."""
     while True:
         minima = run.session.minima()
-        left = {}
+        left: dict[TableId, tuple[Chunk, ...]] = {}
         for table_plan in run.plan.tables:
             table = table_plan.table
             if table in run.failed or table not in run.tables:

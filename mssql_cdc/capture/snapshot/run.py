@@ -66,7 +66,7 @@ class Run:
     notifier: Notifier
     rows: dict[TableId, int]
     read_at: dict[TableId, datetime]
-    failed: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    failed: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     lock: TableLock | None = None
 
 

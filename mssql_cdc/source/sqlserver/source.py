@@ -159,7 +159,7 @@ class SqlServerSession:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
 
-    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+    def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
         return absences(self.control, tables)
 
