@@ -186,7 +186,7 @@ def chunk_reader(connector: Connector) -> Any:
         read_at=AT, statement=statement,
     )  # fmt: skip
     reader = SqlServerSource(connector).chunk_reader("shop", wanted)
-    sql = snapshot_reader.select_statement(reader, RowPlan.of(THINGS.columns), Piece(""))
+    sql = snapshot_reader.select_statement(reader.wanted, RowPlan.of(THINGS.columns), Piece(""))
     return reader.isolation, reader.fetch_rows, sql
 
 
