@@ -11,7 +11,6 @@ import re
 from typing import Any
 
 import pyarrow as pa
-from deltalake import Schema
 
 from mssql_cdc.errors import SchemaError
 
@@ -32,11 +31,6 @@ def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
         _NEEDS_MAPPING.search(field.name) or (pa.types.is_struct(field.type) and needs_mapping(field.type))
         for field in schema
     )
-
-
-def delta_json(schema: pa.Schema) -> str:
-    """The Delta schema text of an Arrow schema."""
-    return Schema.from_arrow(schema).to_json()
 
 
 def arrow_of(schema_json: str) -> pa.Schema:
