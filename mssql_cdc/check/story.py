@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot.plan import plan_of_text
+from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.check.change_log import Story, compared_columns
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets

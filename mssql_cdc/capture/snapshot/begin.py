@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
-from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
+from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mssql_cdc.capture.snapshot.plan import Ended, Reread, TablePlan, conclude
-from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
+from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended

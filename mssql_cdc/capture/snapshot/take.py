@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
-from mssql_cdc.capture.snapshot.plan import low_mark
-from mssql_cdc.capture.snapshot.read import locked_if_exclusive, read_groups, read_locked_tables
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
+from mssql_cdc.capture.snapshot.chunk_plan import low_mark
+from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.offsets import append_offsets
