@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
+from deltalake import Schema
 
-from mssql_cdc.lake.delta_schema import delta_json, needs_mapping
+from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, PHYSICAL_NAME, RENAMED, STATS, STRUCTURE
 from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
@@ -60,7 +61,7 @@ def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[d
     if vectors == "true":
         features.append("deletionVectors")
         configuration[VECTORS] = "true"
-    text = delta_json(schema)
+    text = Schema.from_arrow(schema).to_json()
     if needs_mapping(schema):
         features.append("columnMapping")
         text = _mapped(text)
