@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
@@ -22,6 +23,7 @@ from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.fold import plan_fold
+from mssql_cdc.lake.key_index import INDEXED_ROWS, find
 from mssql_cdc.lake.read import Window
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_log import LiveFile
@@ -34,6 +36,8 @@ SMALL_ROWS = 30_000
 """Up to so many rows are rewritten rather than given a deletion vector, which fewer readers understand."""
 _ABSORB = 2.0
 _LARGE_ROWS = 500_000
+_DENSE = 4
+"""With more than one key for so many rows of a file, reading its keys is cheaper than an index."""
 _WRITTEN_ROWS = 250_000
 
 Numbers = NDArray[np.int64]
@@ -123,7 +127,7 @@ def apply_task(task: ApplyTask) -> dict[str, Any]:
     )
     folded = fold_rows(window, plan)
     system = file_system(task.target.uri, task.target.storage)
-    found = _find(task, folded, [DataFile(file, task.target.schema_json or "", system) for file in task.live])
+    found = _find(task, folded, system)
     try:
         return _apply(task, folded, found)
     finally:
@@ -160,9 +164,10 @@ def _window(task: ApplyTask) -> pa.RecordBatch | None:
     return pa.concat_batches(batches) if batches else None
 
 
-def _find(task: ApplyTask, folded: Folded, files: list[DataFile]) -> _Found:
+def _find(task: ApplyTask, folded: Folded, system: pa_fs.FileSystem) -> _Found:
     """Find the old rows of the keys; each key has at most one live row in the table."""
     found, schema_json = _Found(), task.target.schema_json or ""
+    files = [DataFile(file, schema_json, system) for file in task.live]
     schema = arrow_of(schema_json)
     names = {name: file_schema(schema_json, pa.schema([schema.field(name)])).field(0).name for name in ("_key", "_pos")}
     stale: list[Numbers] = []
@@ -172,7 +177,11 @@ def _find(task: ApplyTask, folded: Folded, files: list[DataFile]) -> _Found:
         keys = _candidates(folded.keys, *bounds(file.file, names["_key"]))
         if not len(keys):
             continue
-        rows, matched = _matches(file, folded.keys, keys)
+        if task.vectors and file.rows >= INDEXED_ROWS and len(keys) * _DENSE < file.rows:
+            rows, matched = find(file, folded.keys.take(pa.array(keys)), task.target.uri, system)
+            matched = keys[matched]
+        else:
+            rows, matched = _matches(file, folded.keys, keys)
         alive = ~np.fromiter((row in file.dead for row in rows.tolist()), bool, len(rows)) if file.dead else slice(None)
         rows, matched = rows[alive], matched[alive]
         if len(rows) and not is_older(file.file, names["_pos"], folded.positions):

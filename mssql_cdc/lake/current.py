@@ -195,7 +195,7 @@ class CurrentTables:
         if wanted:
             change_structure(self._session(), home, newest, wanted, self._storage)
             log = self._newest(home) or log
-        applied = log.txn(_progress_id(log.table_id, newest))
+        applied = log.txn(progress_id(log.table_id, newest))
         if applied >= request.up_to:
             return CurrentResult(log.version, applied, 0)
         because = log.writable()
@@ -259,7 +259,7 @@ class CurrentTables:
 
     def _commit(self, plan: _Planned, applied: Applied) -> CurrentResult:
         request, log = plan.request, plan.log
-        app_id = _progress_id(plan.table_id, request.versions[-1])
+        app_id = progress_id(plan.table_id, request.versions[-1])
         facts = self._facts(request, applied.rows)
         uri, up_to = request.home.current, request.up_to
         if log is None:
@@ -293,7 +293,7 @@ class CurrentTables:
         newest, log = request.versions[-1], self._newest(request.home)
         if log is None:
             raise StorageError(f"The Delta table {request.home.current} is gone")
-        app_id = _progress_id(log.table_id, newest)
+        app_id = progress_id(log.table_id, newest)
         result = merge(
             self._session(),
             request.home,
@@ -365,7 +365,7 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:
     """Return the `_batch` that an open current table has reached; it begins anew with another key."""
-    return table.transaction_version(_progress_id(table.metadata().id, newest)) or 0
+    return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
@@ -378,7 +378,8 @@ def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
     return datetime.fromtimestamp(newest[0].get("timestamp", 0) / 1000, UTC) if newest else None
 
 
-def _progress_id(table_id: object, newest: TableSchema) -> str:
+def progress_id(table_id: object, newest: TableSchema) -> str:
+    """The name of a current table's progress among its txns."""
     return f"{table_id}:{newest.key_id}"
 
 

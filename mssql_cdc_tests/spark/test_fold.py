@@ -113,7 +113,7 @@ def _merge(spark: SparkSession, home: TableHome, versions: list[TableSchema], up
         current.change_structure(spark, home, versions[-1], wanted)
         log = load_log(home.current)
         assert log is not None
-    app_id = current._progress_id(log.table_id, versions[-1])
+    app_id = current.progress_id(log.table_id, versions[-1])
     merge(spark, home, versions, log, app_id=app_id, up_to=up_to, because="it is the oracle")
 
 
