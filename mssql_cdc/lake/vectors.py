@@ -17,7 +17,6 @@ from pyroaring import BitMap64
 
 from mssql_cdc.errors import StorageError
 
-INLINE_BYTES = 512
 _MAGIC = 1681511377
 _VERSION = b"\x01"
 _UUID_TEXT = 20
@@ -109,19 +108,18 @@ def read_vector(vector: Vector | None, system: pa_fs.FileSystem) -> BitMap64:
 
 
 def write_vectors(bitmaps: Sequence[BitMap64], system: pa_fs.FileSystem) -> list[Vector]:
-    """The vectors of these bitmaps: small ones inline, the others together in one new file."""
-    bodies = [_body(bitmap) for bitmap in bitmaps]
+    """The vectors of these bitmaps, together in one new file.
+
+    Small ones may stand in the commit, but then Spark's VACUUM fails with a MatchError (Delta 4.4.0).
+    """
     identity = uuid.uuid4()
     place, content = z85_encode(identity.bytes), bytearray(_VERSION)
-    found = []
-    for bitmap, body in zip(bitmaps, bodies, strict=True):
-        if len(body) <= INLINE_BYTES:
-            padded = body + bytes(-len(body) % 4)
-            found.append(Vector("i", z85_encode(padded), len(body), len(bitmap)))
-            continue
+    found: list[Vector] = []
+    for bitmap in bitmaps:
+        body = _body(bitmap)
         found.append(Vector("u", place, len(body), len(bitmap), len(content)))
         content += struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
-    if len(content) > len(_VERSION):
+    if found:
         with system.open_output_stream(f"deletion_vector_{identity}.bin") as sink:
             sink.write(bytes(content))
     return found

@@ -31,7 +31,7 @@ Rows = list[tuple[int, str]]
 
 
 def filled(home: TableHome, vectors: Vectors, *, checkpointed: bool = False) -> Rows:
-    """A table of several files, some with an inline vector and some with one in a file; its rows."""
+    """A table of several files, some with a deletion vector; its rows."""
     state, model = change_log(home, SCHEMA), dict[int, str]()
     steps = [(range(4000), "a"), (range(4000, 5000), "b"), (range(0, 4000, 8), "c"), (range(4000, 4003), "d")]
     for at, (keys, name) in enumerate(steps, start=1):
@@ -95,8 +95,8 @@ def test_readers_that_know_vectors_see_the_rows(tmp_path: Path, reader: Any, *, 
     expected = filled(home, "true", checkpointed=checkpointed)
     log = load_log(home.current)
     assert log is not None
-    kinds = {file.vector.kind for file in log.files.values() if file.vector}
-    assert kinds == {"i", "u"}
+    # Spark's VACUUM fails on vectors in the commit itself.
+    assert [file.vector.kind for file in log.files.values() if file.vector] == ["u", "u"]
     assert told(reader(home)) == expected
 
 

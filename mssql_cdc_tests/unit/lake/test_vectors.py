@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.storage import file_system
-from mssql_cdc.lake.vectors import INLINE_BYTES, Vector, read_vector, write_vectors, z85_decode, z85_encode
+from mssql_cdc.lake.vectors import Vector, read_vector, write_vectors, z85_decode, z85_encode
 
 
 @pytest.fixture
@@ -41,16 +41,19 @@ def test_the_vector_of_the_protocols_example_is_read(folder: pa_fs.FileSystem):
     assert list(read_vector(found, folder)) == [3, 4, 7, 11, 18, 29]
 
 
-def test_small_vectors_stay_in_the_commit_and_large_ones_share_a_file(folder: pa_fs.FileSystem, tmp_path: Path):
+def test_the_vectors_of_a_commit_share_a_file(folder: pa_fs.FileSystem, tmp_path: Path):
     bitmaps = [BitMap64([1, 5, 2**33]), BitMap64(range(0, 200_000, 7)), BitMap64(range(1, 90_000, 3)), BitMap64([0])]
     vectors = write_vectors(bitmaps, folder)
-    assert [vector.kind for vector in vectors] == ["i", "u", "u", "i"]
-    assert [path.name for path in tmp_path.iterdir()] == [vectors[1].path]
-    assert vectors[1].path == vectors[2].path
-    assert all(vector.size <= INLINE_BYTES for vector in vectors if vector.kind == "i")
+    assert [path.name for path in tmp_path.iterdir()] == [vectors[0].path]
+    assert len({vector.path for vector in vectors}) == 1
     assert [vector.cardinality for vector in vectors] == [len(bitmap) for bitmap in bitmaps]
     assert [read_vector(Vector.from_action(vector.to_action()), folder) for vector in vectors] == bitmaps
     assert len({vector.identity for vector in vectors}) == 4
+
+
+def test_no_vectors_make_no_file(folder: pa_fs.FileSystem, tmp_path: Path):
+    assert write_vectors([], folder) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_without_a_vector_has_no_deleted_rows(folder: pa_fs.FileSystem):
