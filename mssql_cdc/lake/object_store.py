@@ -6,11 +6,13 @@ Data files go through `lake/storage.py`'s file systems, which cannot put if abse
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotFoundError
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, UnknownConfigurationKeyError
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.storage import LOCAL, Storage, local_path
 
 _CLIENT_OPTIONS = {
@@ -35,31 +37,42 @@ class Folder:
     """One folder; paths are relative to it."""
 
     def __init__(self, uri: str, storage: Storage = LOCAL) -> None:
-        self._store = _store(uri, storage)
+        self._uri = uri
+        with _failures(uri):
+            self._store = _store(uri, storage)
 
-    def names(self, folder: str) -> Iterator[str]:
+    def names(self, folder: str) -> list[str]:
         """The paths of all objects below `folder`."""
-        for page in obstore.list(self._store, prefix=folder):
-            yield from (found["path"] for found in page)
+        with _failures(self._uri):
+            return [found["path"] for page in obstore.list(self._store, prefix=folder) for found in page]
 
     def read(self, path: str) -> bytes | None:
         """The content of an object; None when there is none."""
-        try:
-            return bytes(obstore.get(self._store, path).bytes())
-        except (NotFoundError, FileNotFoundError):
-            return None
+        with _failures(self._uri):
+            try:
+                return bytes(obstore.get(self._store, path).bytes())
+            except (NotFoundError, FileNotFoundError):
+                return None
 
     def put_new(self, path: str, content: bytes) -> bool:
         """Create the object with this content, atomically; False when it exists already."""
-        try:
-            obstore.put(self._store, path, content, mode="create")
-        except AlreadyExistsError:
-            return False
-        return True
+        with _failures(self._uri):
+            try:
+                obstore.put(self._store, path, content, mode="create")
+            except AlreadyExistsError:
+                return False
+            return True
 
-    def delete(self, paths: list[str]) -> None:
-        """Delete these objects."""
-        obstore.delete(self._store, paths)
+
+@contextmanager
+def _failures(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except UnknownConfigurationKeyError as error:
+        said = str(error).partition("\n")[0]
+        raise StorageError(f"delta.storage has an option that the store of {uri} does not know: {said}") from error
+    except (BaseError, OSError) as error:
+        raise StorageError(f"{uri} cannot be reached: {str(error).partition(chr(10))[0]}") from error
 
 
 def _store(uri: str, storage: Storage) -> ObjectStore:

@@ -19,7 +19,7 @@ from mssql_cdc import __version__
 from mssql_cdc.errors import FencedError, OvertakenError
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lake.table_log import LOG, LiveFile, TableLog, commit_facts, load_log, refresh_log
+from mssql_cdc.lake.table_log import LOG, LiveFile, TableLog, commit_facts, commit_time, load_log, refresh_log
 
 CHECKPOINT_INTERVAL = 50
 Action = Mapping[str, Any]
@@ -135,10 +135,9 @@ def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> T
     """
     if known is None or known.unreadable or _is_old(known):
         return load_log(uri, storage)
-    folder = Folder(uri, storage)
-    if folder.read(f"{LOG}/{known.version:020}.json") is None:
-        return load_log(uri, storage)
-    return refresh_log(known)
+    stamp = commit_facts(Folder(uri, storage), known.version).get("timestamp")
+    same = stamp is not None and known.committed == commit_time(stamp)
+    return refresh_log(known) if same else load_log(uri, storage)
 
 
 def _is_old(log: TableLog) -> bool:

@@ -258,6 +258,11 @@ def commit_facts(folder: Folder, version: int) -> Mapping[str, Any]:
     return found[0] if found else {}
 
 
+def commit_time(stamp: float) -> datetime:
+    """The time of a commit from its `timestamp`."""
+    return datetime.fromtimestamp(stamp / 1000, UTC)
+
+
 def _commit_path(version: int) -> str:
     return f"{LOG}/{version:020}.json"
 
@@ -343,7 +348,7 @@ class _Replay:
         for action in actions:
             stamp = action.get("commitInfo", {}).get("timestamp")
             if stamp is not None:
-                self._committed = datetime.fromtimestamp(stamp / 1000, UTC)
+                self._committed = commit_time(stamp)
 
     def _apply(self, name: str, value: Mapping[str, Any]) -> None:
         match name:
