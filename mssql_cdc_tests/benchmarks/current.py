@@ -33,7 +33,7 @@ from mssql_cdc_tests.lake_kit import AT, change_log, column, lsn, orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROUNDS = 4
+ROUNDS = 3
 _TEXTS = [f"text{number}" for number in range(6)]
 _NUMBERS = [f"number{number}" for number in range(5)]
 

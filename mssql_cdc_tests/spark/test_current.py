@@ -1,7 +1,8 @@
-"""Current tables: MERGE of the folded change log, by real Spark on real Delta tables (correctness B12-B15, D)."""
+"""Current tables: the folded change log on real Delta tables, read by real Spark (correctness B12-B15, D)."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake import current
 from mssql_cdc.lake.current_table import Vectors
-from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.evolution import evolve, spark_identifier
 from mssql_cdc.lake.log import commit
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
@@ -323,3 +324,45 @@ def test_fold_is_independent_of_commits_without_rows(spark: SparkSession, tmp_pa
     state = commit(state, [], {"to": "y"})
     assert current.apply(spark, home, [schema], up_to=state.batch).batch == 3
     assert set(rows_of(spark, home.current)) == {"1:1"}
+
+
+def test_current_table_with_a_feature_of_sparks_is_merged_and_says_why(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
+    table = spark_identifier(home.current)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    state = append(state, schema, Change(2, "u", row(1), row(1, "b")))
+    merged = current.apply(spark, home, [schema], up_to=state.batch)
+    assert merged.because == "the table has a change data feed"
+    facts = json.loads(DeltaTable(home.current).history(1)[0]["userMetadata"])
+    assert (facts["merged_by_spark"], facts["batch"], facts["rows"]) == (merged.because, 2, 1)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    state = append(state, schema, Change(3, "c", after=row(2)))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
+    assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:1": "b", "1:2": "a"}
+
+
+def test_current_section_that_is_too_large_for_a_worker_is_merged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2)))
+    monkeypatch.setattr(current, "MOST_ROWS", 1)
+    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    state = append(state, schema, Change(2, "d", row(1)), Change(2, "c", after=row(3), sequence=2))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    assert set(rows_of(spark, home.current)) == {"1:2", "1:3"}
+
+
+def test_current_tables_of_a_large_step_are_folded_in_one_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    homes, schema = [home_in(tmp_path / str(number)) for number in range(3)], orders()
+    for home in homes:
+        append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    monkeypatch.setattr(current, "_FEW", 1)
+    tables = current.CurrentTables(lambda: spark)
+    results = tables.apply_all([current.CurrentRequest(home, [schema], 1) for home in homes])
+    assert [result.rows for result in results if isinstance(result, current.CurrentResult)] == [1, 1, 1]
+    assert all(set(rows_of(spark, home.current)) == {"1:1"} for home in homes)

@@ -161,6 +161,7 @@ def test_files_have_statistics_of_the_sources_columns_and_of_ours(tmp_path: Path
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_path: Path):
     """OPTIMIZE, DELETE, REORG, VACUUM and RESTORE of the user's; our folds go on after each."""
     home = home_in(tmp_path)
@@ -178,8 +179,6 @@ def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_
         f"DELETE FROM {table} WHERE id = 17",
         f"REORG TABLE {table} APPLY (PURGE)",
         f"VACUUM {table}",
-        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '3')",
-        f"OPTIMIZE {table} ZORDER BY (id)",
     ]
     for statement in statements:
         spark.sql(statement).collect()
