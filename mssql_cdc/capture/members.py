@@ -25,7 +25,7 @@ from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 STREAM = ""
 SNAPSHOT = "snapshot"
-GONE_ADVICE = "Put the folder back, or take a new snapshot of the table"
+GONE_ADVICE = "Restore the folder, or take a new snapshot of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,8 @@ def load_tables(
         entry = _entry_of(table, offsets, known)
         if entry is not None and entry.schema is not None and not history.holds(table.table_id, entry.schema):
             raise StorageError(
-                f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, under which rows of "
-                "its change log were written. Put the folder back as it was, or remove the connector's whole folder "
-                "and start afresh"
+                f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, which rows of its "
+                "change log need. Restore the folder, or delete the connector's folder and start again"
             )
         incarnation = entry.incarnation if entry else 1
         recreated = bool(entry and known and known.object_id != table.object_id and known.incarnation == incarnation)

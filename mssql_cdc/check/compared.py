@@ -127,7 +127,7 @@ def _key_differences(table: SourceTable, lake: TableSchema) -> Sequence[str]:
     unique = {frozenset(names) for names in table.unique}
     key = frozenset(lake.key_columns)
     if key and key not in unique:
-        return [f"the key ({', '.join(lake.key_columns)}) is not unique at the source any more"]
+        return [f"the key ({', '.join(lake.key_columns)}) is no longer unique at the source"]
     if not key and unique:
         first = ", ".join(table.unique[0])
         return [f"the source has the key ({first}), which the lake does not use"]

@@ -33,7 +33,7 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
     try:
         metrics = table.optimize.compact()
     except CommitFailedError as error:
-        raise FencedError(f"Another run has changed {uri} at the same time; nothing was joined ({error})") from error
+        raise FencedError(f"Another run has changed {uri} at the same time; nothing was compacted ({error})") from error
     table.vacuum(retention_hours=retain_hours, dry_run=False)
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 

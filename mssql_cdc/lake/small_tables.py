@@ -51,7 +51,7 @@ class SmallTable:
             )
             state = load_state(self.uri, owner=self.owner, storage=self.storage)
         if state is None:
-            raise StorageError(f"{self.uri} was created and is not there")
+            raise StorageError(f"{self.uri} was created but cannot be opened")
         return state
 
     def append(self, state: TableState, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> TableState:

@@ -38,12 +38,12 @@ def verify_untouched(state: TableState, *, table_id: str | None, delta_version: 
     if table_id is not None and table_id != state.table_id:
         raise TamperedTableError(
             f"{state.uri} was replaced: its Delta table id is {state.table_id}, expected {table_id}. "
-            "Put the old folder back, or take a new snapshot of the table"
+            "Restore the previous folder, or take a new snapshot of the table"
         )
     if delta_version is not None and state.delta_version < delta_version:
         raise TamperedTableError(
             f"{state.uri} went back from Delta version {delta_version} to {state.delta_version}. "
-            "Put the missing log files back, or take a new snapshot of the table"
+            "Restore the missing log files, or take a new snapshot of the table"
         )
     since = -1 if delta_version is None else delta_version
     if state.delta_version <= since:
@@ -56,7 +56,7 @@ def verify_untouched(state: TableState, *, table_id: str | None, delta_version: 
         if not ours and not operation.startswith(_HARMLESS):
             raise TamperedTableError(
                 f"{state.uri} was changed by {operation} in Delta version {entry.get('version')}: rows of the log "
-                "may be missing or doubled. Take a new snapshot of the table, which sweeps what is wrong"
+                "may be missing or duplicated. Take a new snapshot of the table; it corrects them"
             )
 
 

@@ -35,5 +35,5 @@ def policy_of(mode: str, *, data: bool = False, stream: bool = False, on_data_er
     if mode == "configuration_based":
         return SnapshotPolicy(mode, data, stream, on_data_error)
     if mode not in _MODES:
-        raise ConfigurationError(f"snapshot.mode={mode!r} is not known here; use one of {', '.join(sorted(_MODES))}")
+        raise ConfigurationError(f"snapshot.mode={mode!r} is unknown; use one of {', '.join(sorted(_MODES))}")
     return SnapshotPolicy(mode, *_MODES[mode])

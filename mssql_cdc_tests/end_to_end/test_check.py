@@ -197,7 +197,7 @@ def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(place: Place,
     assert place.catch_up() == 0
     found = result(place, capsys, "orders", code=5)
     assert found["differences"] == []
-    assert "has no key any more" in found["change_log"][0]
+    assert "no longer has a key" in found["change_log"][0]
 
 
 def test_nothing_is_called_a_difference_while_capture_stands_still(

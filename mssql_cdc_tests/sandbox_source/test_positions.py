@@ -70,9 +70,9 @@ def test_a_transaction_that_has_come_below_a_position_is_another_history(counted
     known = positions.witness(counted.control, first)
 
     positions.require_complete(counted.control, second.decrement(), known)
-    with pytest.raises(SourceRestoredError, match="when it did not exist"):
+    with pytest.raises(SourceRestoredError, match="before the transaction existed"):
         positions.require_complete(counted.control, second, known)
-    with pytest.raises(SourceRestoredError, match="when it did not exist"):
+    with pytest.raises(SourceRestoredError, match="before the transaction existed"):
         positions.require_complete(counted.control, first, None)
 
 

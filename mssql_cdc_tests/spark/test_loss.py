@@ -186,4 +186,4 @@ def test_cleanup_of_changes_during_a_snapshot_is_recorded_in_the_ledger(database
     same(database, source)
     (gap,) = load_gaps(database.layout)
     assert (gap.from_, gap.status) == (lsn(20).text, "open")
-    assert "rows stand for them" in gap.reason
+    assert "its rows replace them" in gap.reason

@@ -33,7 +33,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost."""
     if not ended.gap or table_plan.held is None:
         return
-    reason = f"changes were cleaned up while {run.plan.id} was running; its rows stand for them"
+    reason = f"CDC cleanup removed changes while {run.plan.id} was running; its rows replace them"
     gap = Gap(table_plan.table.text, run.epoch, table_plan.held.text, ended.position.text, reason)
     record_gaps(run.database.layout, [gap], run_id=run.database.run_id, storage=run.database.storage)
     run.database.log(gap.text)

@@ -312,7 +312,7 @@ class OrderGuard:
             operations[op] = change
             if len(operations) == 2 and operations["c"] != operations["d"]:
                 raise SourceError(
-                    f"{self._schema.table_id}: transaction {commit} deletes and inserts one key, and without SELECT "
-                    f"on the change table of {self._schema.instance!r} their order is unknown. "
+                    f"{self._schema.table_id}: transaction {commit} deletes and inserts the same key; without SELECT "
+                    f"on the change table of {self._schema.instance!r} the order is unknown. "
                     "GRANT SELECT ON SCHEMA::cdc TO the login's user"
                 )
