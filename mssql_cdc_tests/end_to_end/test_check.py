@@ -207,7 +207,7 @@ def test_nothing_is_called_a_difference_while_capture_stands_still(
     orders.sql("EXEC sandbox.capture_pause", "INSERT INTO dbo.orders VALUES (3, N'three')")
     found = result(orders, capsys, "orders", code=3)
     assert (found["result"], found["differences"]) == ("error", [])
-    assert "is the capture job running?" in found["error"]
+    assert "check that the capture job is running" in found["error"]
     orders.sql("EXEC sandbox.capture_resume")
     assert result(orders, capsys, "orders", code=0)["result"] == "equal"
 

@@ -51,7 +51,7 @@ class Mistake:
 
 MISTAKES: dict[str, Mistake] = {
     "unknown host": Mistake(
-        r"The host 'no-such-host\.invalid' is not known \(.*database\.hostname", 3,
+        r"Cannot resolve the host 'no-such-host\.invalid' \(.*database\.hostname", 3,
         properties={"database_hostname": "no-such-host.invalid"},
     ),
     "closed port": Mistake(
@@ -70,7 +70,7 @@ MISTAKES: dict[str, Mistake] = {
         r"CDC is not enabled in database '{database}': run EXEC sys\.sp_cdc_enable_db",
         statements=("EXEC sys.sp_cdc_disable_db",),
     ),
-    "no table under CDC": Mistake(
+    "no table enabled for CDC": Mistake(
         r"Database '{database}' has no table enabled for CDC: run EXEC sys\.sp_cdc_enable_table",
         statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
     ),

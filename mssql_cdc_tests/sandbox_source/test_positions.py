@@ -100,7 +100,7 @@ def test_a_witness_that_never_existed_is_reported_missing(counted: Shop) -> None
     known = positions.witness(counted.control, at)
     assert known is not None
 
-    with pytest.raises(SourceRestoredError, match="does not exist"):
+    with pytest.raises(SourceRestoredError, match="no longer exists"):
         positions.require_witness(counted.control, replace(known, start_lsn=at.increment()))
 
 

@@ -42,7 +42,7 @@ def test_lost_changes_are_in_the_ledger_until_they_are_acknowledged(database, so
             catch_up([database], timeout=60)
     (gap,) = load_gaps(database.layout)
     assert (gap.table, gap.from_, gap.to) == ("shop.dbo.orders", lsn(20).text, lsn(23).text)
-    assert "cleaned up" in gap.reason
+    assert "CDC cleanup removed" in gap.reason
     source.put("orders", 2, "two")
     ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
     settled(database, source)
