@@ -23,7 +23,7 @@ from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import Witness
-from mssql_cdc.spark.tasks import TaskResult, run_tasks
+from mssql_cdc.spark.tasks import TaskResult, described, run_tasks
 
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
@@ -220,7 +220,7 @@ def _commit(
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:
-        return TableOutcome(part, error=TaskError(f"{type(error).__name__}: {error}"))
+        return TableOutcome(part, error=TaskError(described(error)))
     return TableOutcome(part, written.rows, written.operations, after, written.first, written.last)
 
 
