@@ -102,6 +102,13 @@ def load_tables(
 ) -> dict[TableId, LakeTable]:
     """Load the captured tables with their homes and, if requested, the states of their change logs.
 
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: All offsets of the database.
+        history: The schema history.
+        states: Whether to load the states of the change logs.
+
     Raises:
         StorageError: `_schema_history` lacks what was in it.
     """
@@ -184,7 +191,13 @@ def _under_former_key(table: CapturedTable, known: TableSchema | None) -> Captur
 def versioned(
     database: Database, wanted: Mapping[TableId, TableSchema], history: SchemaHistory
 ) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
-    """These structures (`LakeTable.structure`) under their versions, new ones recorded."""
+    """These structures (`LakeTable.structure`) under their versions, new ones recorded.
+
+    Args:
+        database: The database.
+        wanted: The structure of each table to read.
+        history: The schema history, to which new structures are added.
+    """
     found, history = record_versions(
         database.layout, list(wanted.values()), known=history, at=datetime.now(UTC), storage=database.storage
     )
@@ -193,6 +206,12 @@ def versioned(
 
 def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:
     """Return the change log's state for this writer; create or evolve the table for the schema's rows.
+
+    Args:
+        database: The database.
+        member: The table.
+        schema: The structure of the rows to come.
+        writer: `STREAM` or `SNAPSHOT`.
 
     Raises:
         SchemaError: the table cannot take the schema.

@@ -140,6 +140,11 @@ def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
 def cast_values(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     """The values of a column as the type `wanted`.
 
+    Args:
+        values: The values.
+        wanted: The type of the Delta column.
+        path: The path of the column, for errors.
+
     Raises:
         SchemaError: a value does not fit; the message does not show it because it belongs to a row.
     """

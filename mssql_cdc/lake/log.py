@@ -183,6 +183,15 @@ def create_table(
 ) -> None:
     """Create the table with exactly this schema and these properties, unless it exists.
 
+    Args:
+        uri: The folder of the table.
+        schema: The columns.
+        owner: The app id of the connector that owns the table.
+        properties: The table properties.
+        stats_columns: The columns with statistics; empty: Delta's default.
+        storage: The options of the object store.
+        spark: Starts Spark, for columns that need column mapping.
+
     Raises:
         StorageError: a column name needs column mapping, and no Spark was given to create such a table.
     """

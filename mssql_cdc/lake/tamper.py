@@ -30,7 +30,10 @@ _OURS = ("WRITE", "MERGE", "CREATE TABLE")
 def verify_untouched(state: TableState, *, table_id: str | None, delta_version: int | None) -> None:
     """Check that every commit since this Delta version is the connector's own or leaves the rows unchanged.
 
-    `table_id` and `delta_version` are the table's values in `_offsets`; None if it has none.
+    Args:
+        state: The state of the change log.
+        table_id: The Delta table id of the last commit; None: not known.
+        delta_version: The Delta version of the last commit; None: not known.
 
     Raises:
         TamperedTableError: names the version, the operation, and what to do.

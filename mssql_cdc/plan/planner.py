@@ -43,6 +43,22 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
 
     Every table reads `(its own position, wanted.to]`, so requesting an old range again reads nothing (rule F30), and
     requesting only some tables makes no cut (rule A1).
+
+    Args:
+        facts: The facts of the survey.
+        wanted: The range of the partition key.
+        tables: The selected tables; None: all.
+
+    Args:
+        facts: The facts of the survey.
+        wanted: The range of the partition key.
+        tables: The selected tables; None: all.
+
+    Raises:
+        StaleReaderError: The source has not captured the end of the range yet.
+
+    Raises:
+        StaleReaderError: The source has not captured the end of the range yet.
     """
     seen_to = _seen(facts)
     if seen_to is None or seen_to < wanted.to:

@@ -101,7 +101,13 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
 
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
-    """The gaps of tables whose place another one has taken: what the former ones captured last was never read."""
+    """The gaps of tables whose place another one has taken: what the former ones captured last was never read.
+
+    Args:
+        database: The database.
+        tables: The tables whose snapshot begins.
+        epoch: The current epoch.
+    """
     gaps: list[Gap] = []
     for member in tables:
         reached = member.reached(epoch) if member.recreated else None

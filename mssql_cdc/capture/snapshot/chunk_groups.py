@@ -19,7 +19,13 @@ from mssql_cdc.spark.tasks import run_tasks
 
 
 def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
-    """Read group after group until every table has ended or failed."""
+    """Read group after group until every table has ended or failed.
+
+    Args:
+        run: The run of the snapshot.
+        group_chunks: The number of chunks per group.
+        progress: Called after each group.
+    """
     while True:
         minima = run.session.minima()
         left: dict[TableId, tuple[Chunk, ...]] = {}

@@ -15,7 +15,13 @@ from mssql_cdc.source.values import LogMark
 
 
 def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
-    """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed."""
+    """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed.
+
+    Args:
+        run: The run of the snapshot.
+        table_plan: The plan of the table, whose chunks are all read.
+        minimum: The minimum LSN of the capture instance; None if it has none.
+    """
     table = table_plan.table
     outcome = conclude(table_plan, run.done[table], minimum)
     if isinstance(outcome, Reread):
