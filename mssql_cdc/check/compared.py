@@ -51,7 +51,13 @@ class Compared:
         return tuple(named[name] for name in self.schema.key_columns)
 
     def known(self, texts: Texts, key: Texts, unknown: Unknown) -> Texts:
-        """The row's texts without the cells that CDC never delivered."""
+        """The row's texts without the cells that CDC never delivered.
+
+        Args:
+            texts: The row's canonical texts.
+            key: The row's key.
+            unknown: The cells that CDC never delivered, by key.
+        """
         blank = unknown.get(key)
         if not blank:
             return texts
