@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import duckdb_extension_delta
@@ -14,7 +14,6 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaProtocolError
 
-from mssql_cdc.lake import current
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
@@ -22,9 +21,6 @@ from mssql_cdc.lake.read import query
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = orders()
 Rows = list[tuple[int, str]]
@@ -41,11 +37,11 @@ def filled(home: TableHome, vectors: Vectors, *, checkpointed: bool = False) -> 
             found.append(Change(at, "u" if key in model else "c", row, row, sequence=number))
             model[key] = name
         state = append(state, SCHEMA, *found)
-        _apply(home, state.batch, vectors)
+        apply_without_spark(home, state.batch, vectors)
     for key in (1, 4999):
         del model[key]
     state = append(state, SCHEMA, *(Change(9, "d", {"id": key}, sequence=key) for key in (1, 4999)))
-    _apply(home, state.batch, vectors)
+    apply_without_spark(home, state.batch, vectors)
     if checkpointed:
         log = load_log(home.current)
         assert log is not None
@@ -53,7 +49,7 @@ def filled(home: TableHome, vectors: Vectors, *, checkpointed: bool = False) -> 
     return sorted(model.items())
 
 
-def _apply(home: TableHome, up_to: int, vectors: Vectors) -> None:
+def apply_without_spark(home: TableHome, up_to: int, vectors: Vectors) -> None:
     (result,) = CurrentTables(lambda: pytest.fail("Spark was started")).apply_all(
         [CurrentRequest(home, [SCHEMA], up_to, vectors)]
     )
@@ -158,50 +154,3 @@ def test_files_have_statistics_of_the_sources_columns_and_of_ours(tmp_path: Path
         assert actions.column(f"null_count.{name}").null_count == 0
     assert min(actions.column("min.id").to_pylist()) == 0
     assert max(actions.column("max.id").to_pylist()) == 4998
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_path: Path):
-    """OPTIMIZE, DELETE, REORG, VACUUM and RESTORE of the user's; our folds go on after each."""
-    home = home_in(tmp_path)
-    expected = dict(filled(home, "true", checkpointed=True))
-    table = f"delta.`{home.current}`"
-    state = change_log(home, SCHEMA)
-
-    def seen() -> dict[int, str]:
-        return {row["id"]: row["name"] for row in spark.sql(f"SELECT id, name FROM {table}").collect()}
-
-    assert seen() == expected
-    at = 10
-    statements = [
-        f"OPTIMIZE {table}",
-        f"DELETE FROM {table} WHERE id = 17",
-        f"REORG TABLE {table} APPLY (PURGE)",
-        f"VACUUM {table}",
-    ]
-    for statement in statements:
-        spark.sql(statement).collect()
-        if "DELETE" in statement:
-            del expected[17]
-        state = append(state, SCHEMA, *_updates(expected, at))
-        at += 1
-        _apply(home, state.batch, "true")
-        assert seen() == expected
-        assert told(by_query(home)) == sorted(expected.items())
-    version = DeltaTable(home.current).version()
-    state = append(state, SCHEMA, *_updates(expected, at))
-    _apply(home, state.batch, "true")
-    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}").collect()
-    # The restored table still says that the section was applied: Delta keeps txns over a restore.
-    assert current.applied_batch(home, SCHEMA) == state.batch
-    assert len(seen()) == len(expected)
-
-
-def _updates(expected: dict[int, str], at: int) -> list[Change]:
-    found: list[Change] = []
-    for number, key in enumerate(sorted(expected)[at::700], start=1):
-        row = {"id": key, "name": f"v{at}", "note": None}
-        expected[key] = f"v{at}"
-        found.append(Change(at, "u", row, row, sequence=number))
-    return found

@@ -90,7 +90,7 @@ def mutate(random_: random.Random, model: Model, at: int, count: int) -> list[Ch
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), modes=st.lists(st.sampled_from(["auto", "true", "false"]), min_size=1, max_size=12))
 def test_any_history_in_any_sections_is_the_model(
     tmp_path_factory: pytest.TempPathFactory, seed: int, modes: list[Vectors]
