@@ -41,7 +41,7 @@ class Offsets:
         self._batches: dict[int, dict[str, int]] = {}
 
     def __eq__(self, other: object) -> bool:
-        return self.rows == other.rows if isinstance(other, Offsets) else NotImplemented
+        return self._table.equals(other._table) if isinstance(other, Offsets) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -146,7 +146,7 @@ class Offsets:
     @cached_property
     def snapshot_rows(self) -> tuple[OffsetRow, ...]:
         """The rows of snapshot steps, in order; there are few compared with those of ranges."""
-        return tuple(self.rows[place] for place in self._places(pc.equal(self._table.column("kind"), "snapshot")))
+        return self.rows.at(self._places(pc.equal(self._table.column("kind"), "snapshot")))
 
     @cached_property
     def begun_snapshots(self) -> Mapping[str, str]:
@@ -161,7 +161,7 @@ class Offsets:
     @cached_property
     def noted(self) -> tuple[OffsetRow, ...]:
         """The rows with facts, in order."""
-        return tuple(self.rows[place] for place in self._places(pc.is_valid(self._table.column("facts"))))
+        return self.rows.at(self._places(pc.is_valid(self._table.column("facts"))))
 
     @cached_property
     def answered_signals(self) -> frozenset[str]:

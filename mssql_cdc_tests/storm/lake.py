@@ -11,12 +11,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.read import exists, query, scan
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
@@ -102,7 +101,10 @@ def change_log(database: Database, name: str) -> list[dict[str, Any]]:
     """The rows of a table's change log in the order of their positions."""
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
-    return _read(database.layout.home(table, folder=entry.folder if entry else None).changes)
+    uri = database.layout.home(table, folder=entry.folder if entry else None).changes
+    if not exists(uri, database.storage):
+        return []
+    return _rows(scan(uri, storage=database.storage))
 
 
 def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
@@ -110,7 +112,9 @@ def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
     uri = database.layout.home(table, folder=entry.folder if entry else None).current
-    return Counter((row["id"], row["name"]) for row in _read(uri))
+    if not exists(uri, database.storage):
+        return Counter()
+    return Counter((row["id"], row["name"]) for row in _rows(query(uri, "SELECT * FROM t", database.storage)))
 
 
 def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
@@ -124,11 +128,6 @@ def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def _read(uri: str) -> list[dict[str, Any]]:
-    try:
-        table = DeltaTable(uri)
-    except TableNotFoundError:
-        return []
-    found: Any = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
-    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    rows = [row for batch in batches for row in batch.to_pylist()]
     return sorted(rows, key=lambda row: row["_pos"])

@@ -7,7 +7,6 @@ do. The world decides how whole it is: `model.py` or `whole.py`.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -234,12 +234,18 @@ def _tolerated(action: Callable[[], object]) -> None:
         action()
 
 
-def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
-    """Play schedules in worlds made by `make`: the same ones each time, unless `STORM_EXAMPLES` asks for new ones.
+def storm(make: Callable[[Path], World], *, schedules: int, steps: int, seed: int, shrink: bool = False) -> None:
+    """Play the schedules of a seed, each of at most so many steps.
 
-    `STORM_STEPS` wins over `steps`.
+    Args:
+        make: Makes a world in a folder of its own.
+        schedules: How many schedules.
+        steps: The most rules that one schedule plays.
+        seed: The same seed plays the same schedules.
+        shrink: Look for the shortest schedule that fails, which takes long.
     """
 
+    @seeded(seed)
     class Played(Storm):
         def __init__(self) -> None:
             super().__init__(make)
@@ -247,12 +253,12 @@ def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
     run_state_machine_as_test(
         Played,
         settings=settings(
-            max_examples=int(os.environ.get("STORM_EXAMPLES", examples)),
-            stateful_step_count=int(os.environ.get("STORM_STEPS", steps)),
+            max_examples=schedules,
+            stateful_step_count=steps,
             deadline=None,
-            print_blob=True,
-            derandomize="STORM_EXAMPLES" not in os.environ,
-            phases=[Phase.reuse, Phase.generate, *([Phase.shrink] if "STORM_SHRINK" in os.environ else [])],
+            database=None,
+            report_multiple_bugs=False,
+            phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
             suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much),
         ),
     )

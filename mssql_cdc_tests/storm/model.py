@@ -1,4 +1,4 @@
-"""The storm as a model: a modelled server, and the connector's own code on real Delta tables with no Spark.
+"""The storm as a model: a modelled server and a modelled lake, and the connector's own code between them.
 
 Tasks run in this process. Current tables are left out, because only Spark merges; a change log that amounts to the
 source's rows is the proof here.
@@ -18,6 +18,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
+from mssql_cdc_tests.storm.model_lake import ModelLake
 from mssql_cdc_tests.storm.model_server import ModelServer
 from mssql_cdc_tests.storm.worlds import KEYED, KEYLESS, Change, Interruption
 
@@ -30,6 +31,7 @@ class ModelWorld:
 
     def __init__(self, folder: Path) -> None:
         self.server = ModelServer(*KEYED, keyless=KEYLESS)
+        self.lake = ModelLake()
         self.interruption = Interruption(cast("Source", self.server))
         session: Any = None
         self.database = Database.of(
@@ -72,6 +74,7 @@ class ModelWorld:
     @contextmanager
     def open(self) -> Iterator[None]:
         with (
+            self.lake.opened(),
             patch("mssql_cdc.capture.range.run_tasks", _here),
             patch("mssql_cdc.capture.snapshot.read.run_tasks", _here),
         ):

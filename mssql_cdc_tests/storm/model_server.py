@@ -162,11 +162,12 @@ class ModelServer(ModelSource):
 
     def back_up(self) -> None:
         """A full backup."""
-        self._backup = copy.deepcopy((self.tables, self.log, self.history, self.number, self.captured))
+        self._backup = copy.deepcopy(self.tables), [*self.log], {**self.history}, self.number, self.captured
 
     def bring_back(self) -> None:
         """The backup takes the database's place: the same log positions are used again for other transactions."""
-        self.tables, self.log, self.history, self.number, self.captured = copy.deepcopy(self._backup)
+        tables, log, history, self.number, self.captured = self._backup
+        self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.restores += 1
         self.restart()
 
