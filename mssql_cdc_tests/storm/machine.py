@@ -145,6 +145,10 @@ class Storm(RuleBasedStateMachine):
             except Killed:
                 self.follower = self._follower()
 
+    def write(self, name: str) -> int:
+        """The number of the write for `killed_step`, by a part of its name."""
+        return next(number for number, target in enumerate(self.world.writes) if name in target)
+
     @rule(changes=CHANGES)
     def late_rival(self, changes: list[Change]) -> None:
         """A second run looks, the first one works on, and the second carries out what it had decided."""

@@ -142,7 +142,8 @@ def _told(state: TableState | None) -> object:
     history = [
         (entry["version"], entry["operation"], (facts_of(entry) or {}).get("batch")) for entry in state.table.history()
     ]
-    told = (state.delta_version, state.batch, state.own_batch, own, json.loads(state.schema_json), sorted(state.properties.items()))
+    schema, properties = json.loads(state.schema_json), sorted(state.properties.items())
+    told = (state.delta_version, state.batch, state.own_batch, own, schema, properties)
     return told, history
 
 
