@@ -33,6 +33,7 @@ _ENTRY = pa.struct(
         pa.field("object_id", pa.int64()),
     ]
 )
+_ENTRY_NAMES = tuple(field.name for field in _ENTRY)
 OFFSETS_SCHEMA = pa.schema(
     [
         pa.field("_batch", pa.int64()),
@@ -64,7 +65,7 @@ def encode(row: OffsetRow) -> dict[str, Any]:
         "witness": witness_text(row.witness),
         "failed": list(row.failed),
         "tables": [
-            (name, {one: getattr(entry, one) for one in _ENTRY.names}) for name, entry in sorted(row.tables.items())
+            (name, {one: getattr(entry, one) for one in _ENTRY_NAMES}) for name, entry in sorted(row.tables.items())
         ],
     }
 

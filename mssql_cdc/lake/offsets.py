@@ -159,6 +159,15 @@ class Offsets:
         return found
 
     @cached_property
+    def begun_marks(self) -> frozenset[LogMark]:
+        """The log marks at which the tables that are in a snapshot of this epoch began it (A7)."""
+        found: dict[str, LogMark | None] = {}
+        for row in self.noted if self.begun_snapshots else ():
+            if isinstance(row.facts, SnapshotBegun) and row.epoch == self.epoch:
+                found |= dict.fromkeys(row.tables, row.facts.mark)
+        return frozenset(mark for name, mark in found.items() if mark is not None and name in self.begun_snapshots)
+
+    @cached_property
     def noted(self) -> tuple[OffsetRow, ...]:
         """The rows with facts, in order."""
         return self.rows.at(self._places(pc.is_valid(self._table.column("facts"))))

@@ -194,6 +194,13 @@ class ModelTable:
             raise CommitFailedError("Failed to commit transaction: Metadata changed since last commit.")
         return found
 
+    def restore(self, version: int) -> None:
+        """The files of an earlier version; txns stay."""
+        newest = self._log[-1]
+        entry = _entry("RESTORE", None)
+        self._log.append(replace(newest, adds=self._log[version].adds, entry=entry, wrote=frozenset(), metadata=True))
+        self.update_incremental()
+
     @property
     def alter(self) -> _Alter:
         """Schema changes."""

@@ -28,3 +28,22 @@ def test_table_without_a_key_is_read_again_when_its_instance_was_replaced(storm:
     storm.transaction([("notes", 0, "a"), ("notes", 1, "b")])
     storm.killed_step(storm.write("snapshot.finish"), 1, after=False)
     storm.disable_change_enable("notes", [("notes", 1, None)])
+
+
+def restored_later(storm: Storm) -> None:
+    """A cut, a backup, and rows that are read by a snapshot before they are captured: no transaction knows of them."""
+    storm.come_to_rest()
+    storm.back_up()
+    storm.transaction([("orders", 0, "a"), ("orders", 1, "b"), ("orders", 2, "c"), ("orders", 3, "d")])
+    storm.snapshot_is_asked_for("orders")
+
+
+def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
+    restored_later(storm)
+    storm.killed_step(storm.write("snapshot.read"), 1, after=True)
+    storm.restore()
+
+
+def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
+    restored_later(storm)
+    storm.step_while_it_is_restored(3)  # Between its two groups.

@@ -19,6 +19,8 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
     if isinstance(outcome, Reread):
         return
     mark = run.session.mark()
+    for begun in run.offsets.begun_marks:
+        run.session.require_mark(begun)  # Groups of another history would stay among the others.
     _record_gap(run, table_plan, outcome)
     run.offsets = _write_end(run, table, outcome, mark)
     run.notifier.scanned(table.text, run.rows[table])
