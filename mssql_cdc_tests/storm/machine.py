@@ -23,7 +23,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
@@ -264,7 +264,7 @@ class Storm(RuleBasedStateMachine):
         """The tables of which the connector says that changes may be missing; each has a gap in the ledger."""
         seen = survey(self.database, currents=False)
         named = {text.rpartition(".")[2] for text in standings(seen).missing}
-        ledger = {text.rpartition(".")[2] for text in open_gaps(self.database.layout, self.database.storage)}
+        ledger = {gap.table.rpartition(".")[2] for gap in load_gaps(self.database.layout, self.database.storage)}
         assert named <= ledger, f"{named - ledger} lost changes, and no gap says so"
         return named
 

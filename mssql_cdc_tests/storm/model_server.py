@@ -213,7 +213,7 @@ class ModelServer(ModelSource):
         low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
         found = [
             Change(
-                number_of(wanted.position), "r", None, _image(key, value), sequence=place,
+                number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
                 snapshot=wanted.snapshot_number, epoch=wanted.epoch,
             )
             for place, (key, value) in enumerate(sorted(table.rows.items()))
