@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
@@ -300,7 +300,15 @@ def _tolerated(action: Callable[[], object]) -> None:
         action()
 
 
-def storm(make: Callable[[Path], World], *, schedules: int, steps: int, seed: int, shrink: bool = False) -> None:
+def storm(
+    make: Callable[[Path], World],
+    *,
+    schedules: int,
+    steps: int,
+    seed: int,
+    shrink: bool = False,
+    numbers: Iterator[int] | None = None,
+) -> None:
     """Play the schedules of a seed, each of at most so many steps.
 
     Args:
@@ -309,12 +317,15 @@ def storm(make: Callable[[Path], World], *, schedules: int, steps: int, seed: in
         steps: The most rules that one schedule plays.
         seed: The same seed plays the same schedules.
         shrink: Look for the shortest schedule that fails, which takes long.
+        numbers: Advances with every schedule.
     """
 
     @seeded(seed)
     class Played(Storm):
         def __init__(self) -> None:
             super().__init__(make)
+            if numbers is not None:
+                next(numbers)
 
     run_state_machine_as_test(
         Played,
