@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from mssql_cdc.capture.snapshot.capture import SnapshotResult
-from mssql_cdc.check.lake import judge
+from mssql_cdc.capture.snapshot.take import SnapshotResult
+from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.report import Reporter, StepEvent, losses
 from mssql_cdc.defs.setup import Setup

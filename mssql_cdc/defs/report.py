@@ -12,9 +12,9 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.range import TableOutcome
-from mssql_cdc.capture.snapshot.capture import SnapshotResult
-from mssql_cdc.capture.snapshot.run import Progress
-from mssql_cdc.check.lake import Verdict
+from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.take import SnapshotResult
+from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.background import PROGRESS_TAG
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.runs import ATTEMPT_TAG

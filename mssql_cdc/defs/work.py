@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import TableOutcome
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup

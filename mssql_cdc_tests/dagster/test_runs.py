@@ -126,7 +126,7 @@ def test_loop_mode_materializes_each_further_range_as_its_own_partition(streamin
     assert rows(location, "orders") == 2
 
 
-@pytest.mark.feature("SIG-01", "BLK-01")
+@pytest.mark.feature("BLK-01")
 def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(streaming):
     shop = streaming.shop
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")

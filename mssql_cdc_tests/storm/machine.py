@@ -64,7 +64,7 @@ class Storm(RuleBasedStateMachine):
         self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.stack.enter_context(self.world.open())
         for name, value in (("CHUNK_ROWS", 2), ("GROUP_CHUNKS", 1)):
-            self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.capture.{name}", value))
+            self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.take.{name}", value))
         self.follower = self._follower()
         self.repairs = 0
         self.rivals: list[tuple[Database, Survey, Decision]] = []

@@ -87,7 +87,7 @@ class ModelWorld:
         with (
             self.lake.opened(),
             patch("mssql_cdc.capture.range.run_tasks", _here),
-            patch("mssql_cdc.capture.snapshot.read.run_tasks", _here),
+            patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", _here),
         ):
             yield
 

@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "15", "a second snapshot of a table without a key doubles its rows",
-        "lake.offsets:Offsets.log_start", "facts := ended[-1].facts", "facts := ended[0].facts",
+        "lake.offsets:Offsets.log_start", "reversed(self.noted)", "self.noted",
     ),
     Mutant(
         "A1", "a table's position is the one of the cut, not its own",
@@ -171,7 +171,7 @@ MUTANTS = (
     ),
     Mutant(
         "A9", "chunks whose changes were cleaned up count as read",
-        "capture.snapshot.plan:remaining", "if _reaches(group.low, min_lsn)", "if True",
+        "capture.snapshot.chunk_plan:remaining", "if _reaches(group.low, min_lsn)", "if True",
     ),
     Mutant(
         "B14", "a slice goes on past the start of the next instance",
@@ -193,11 +193,11 @@ MUTANTS = (
     ),
     Mutant(
         "C18", "the stream begins at the largest low mark of a snapshot",
-        "capture.snapshot.plan:conclude", "min(group.low for", "max(group.low for",
+        "capture.snapshot.chunk_plan:conclude", "min(group.low for", "max(group.low for",
     ),
     Mutant(
         "C18", "the stream begins at the snapshot, though it stood before",
-        "capture.snapshot.plan:conclude", "if plan.held is None or plan.held >= low:", "if True:",
+        "capture.snapshot.chunk_plan:conclude", "if plan.held is None or plan.held >= low:", "if True:",
     ),
     Mutant(
         "C18", "changes that were cleaned up during a snapshot are no gap",
@@ -209,7 +209,7 @@ MUTANTS = (
     ),
     Mutant(
         "C21", "a table without a key is not read again",
-        "capture.snapshot.read:read_locked_tables",
+        "capture.snapshot.chunk_groups:read_locked_tables",
         "if minimum is None or not remaining(table_plan, run.done[table], minimum):",
         "if minimum is None or not table_plan.locked or run.done[table]:",
     ),

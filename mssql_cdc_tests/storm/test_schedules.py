@@ -40,7 +40,7 @@ def restored_later(storm: Storm) -> None:
 
 def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
     restored_later(storm)
-    storm.killed_step(storm.write("snapshot.read"), 1, after=True)
+    storm.killed_step(storm.write("chunk_groups"), 1, after=True)
     storm.restore()
 
 
