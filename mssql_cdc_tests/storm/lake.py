@@ -126,6 +126,12 @@ def is_known(database: Database, name: str) -> bool:
     )
 
 
+def has_streamed(database: Database, name: str) -> bool:
+    """Whether the table has ever had a position."""
+    entry = load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text)
+    return entry is not None and entry.to is not None
+
+
 def missing_events(
     database: Database, name: str, log: list[dict[str, Any]], captured: Counter[str] | None
 ) -> Counter[str]:
