@@ -47,3 +47,10 @@ def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
 def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
     restored_later(storm)
     storm.step_while_it_is_restored(3)  # Between its two groups.
+
+
+def test_closed_table_makes_no_ranges_without_effect(storm: Storm):
+    """The others have come beyond the newest cut, and capture has not passed the end of the snapshot."""
+    storm.transaction([("orders", 0, "a")])
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags("notes", "orders", 5, 1, early=False)
