@@ -169,6 +169,19 @@ class Offsets:
         return frozenset(mark for name, mark in found.items() if mark is not None and name in self.begun_snapshots)
 
     @cached_property
+    def unwitnessed_marks(self) -> frozenset[LogMark]:
+        """The marks of this epoch's snapshots behind which no captured transaction is known (A7).
+
+        A snapshot reads what was never captured, too. Only a witness behind its end would be lost in every restore to
+        a moment before it.
+        """
+        rows = (row for row in self.noted if row.epoch == self.epoch)
+        ended = {row.facts.table: row.facts.mark for row in rows if isinstance(row.facts, SnapshotEnded)}
+        known = self.witness
+        later = (mark for mark in ended.values() if known is None or known.start_lsn < mark.lsn)
+        return self.begun_marks.union(later)
+
+    @cached_property
     def noted(self) -> tuple[OffsetRow, ...]:
         """The rows with facts, in order."""
         return self.rows.at(self._places(pc.is_valid(self._table.column("facts"))))

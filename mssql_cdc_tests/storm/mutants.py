@@ -136,11 +136,11 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "a restore behind a snapshot's end is not noticed",
-        "capture.survey:_restored", "offsets.begun_marks.union(offsets.closed_tables.values())", "offsets.begun_marks",
+        "capture.survey:_restored", "offsets.unwitnessed_marks", "offsets.begun_marks",
     ),
     Mutant(
         "A7", "a restore during a snapshot is not noticed when it is resumed",
-        "capture.survey:_restored", "offsets.begun_marks.union(offsets.closed_tables.values())",
+        "capture.survey:_restored", "offsets.unwitnessed_marks",
         "set(offsets.closed_tables.values())",
     ),
     Mutant(

@@ -49,6 +49,15 @@ def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
     storm.step_while_it_is_restored(3)  # Between its two groups.
 
 
+def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured(storm: Storm):
+    """What was changed while nothing captured it is in the snapshot only, which capture has passed."""
+    storm.back_up()
+    storm.come_to_rest()
+    storm.disable_change_enable("people", [("people", 0, "a")])
+    storm.come_to_rest()
+    storm.restore()
+
+
 def test_closed_table_makes_no_ranges_without_effect(storm: Storm):
     """The others have come beyond the newest cut, and capture has not passed the end of the snapshot."""
     storm.transaction([("orders", 0, "a")])
