@@ -65,7 +65,7 @@ def test_a_manually_added_snapshot_partition_reads_the_table_once(streaming):
     assert done.success, failures(done)
     assert metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/reads"] == 1
     assert streaming.materialize(streaming.key("orders"), partition=key).success
-    assert "has been taken" in metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/note"]
+    assert "is complete" in metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/note"]
     assert rows(streaming, "orders") == 1
     run = streaming.instance.get_run_by_id(done.run_id)
     assert run.tags["mssql_cdc/progress"].startswith("100%")

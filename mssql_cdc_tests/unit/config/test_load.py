@@ -51,7 +51,7 @@ def test_debezium_example_loads_unchanged(tmp_path: Path) -> None:
         "2 Kafka and Java settings have no meaning here: schema.history.internal.kafka.bootstrap.servers, "
         "schema.history.internal.kafka.topic"
     )
-    assert java.startswith("database.ssl.truststore, database.ssl.truststore.password: no effect here, it belongs to")
+    assert java.startswith("database.ssl.truststore, database.ssl.truststore.password: no effect: it belongs to")
 
 
 def test_debezium_example_shows_no_secret(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_inner_and_outer_name_must_match(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("{", "no valid JSON at line 1"),
+        ("{", "invalid JSON at line 1"),
         ("[]", "expected a JSON object"),
-        ('{"name": "a", "config": 1}', "is no JSON object"),
-        ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix stands beside"),
+        ('{"name": "a", "config": 1}', "is not a JSON object"),
+        ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix is next to"),
         ('{"topic.prefix": "a", "topic.prefix": "b"}', "topic.prefix twice; keep one"),
     ],
 )
@@ -116,7 +116,7 @@ def test_loading_a_folder_returns_its_connectors_and_ignores_table_lists(tmp_pat
 def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:
     write(tmp_path, "a.json", MINIMAL)
     write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "SERVER1"})
-    with pytest.raises(ConfigurationError, match="is taken by"):
+    with pytest.raises(ConfigurationError, match="is already used by"):
         load_connectors(tmp_path)
 
 
