@@ -177,7 +177,7 @@ def _entries(
 
 
 def _lines(entries: Sequence[Action]) -> bytes:
-    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries).encode()
+    return "".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries).encode()
 
 
 def _fenced(log: TableLog, app_id: str, batch: int) -> FencedError:
