@@ -161,11 +161,29 @@ def test_a_location_without_connectors_is_empty(tmp_path, monkeypatch, folder):
     assert names(location.defs()) == set()
 
 
-def test_a_missing_table_list_names_the_command_that_creates_it(tmp_path, monkeypatch):
+def test_a_connector_without_a_table_list_is_shown_with_the_command_that_creates_it(tmp_path, monkeypatch):
     monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
     path = write_connector(tmp_path, "one")
-    with pytest.raises(ConfigurationError, match=f"mssql-cdc discover --config {path}"):
-        location.defs()
+    write_connector(tmp_path, "two", table("orders"))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert f"mssql-cdc discover --config {path}" in str(spec(found, "not_loaded", "one").description)
+    assert "two/shop/dbo/orders" in names(found)
+
+
+def test_a_broken_connector_is_shown_with_its_error_beside_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    (tmp_path / "broken.json").write_text('{"topic.prefix": ')
+    write_connector(tmp_path, "crowded", table("orders"), table("people"))
+    crowded = json.loads((tmp_path / "crowded.json").read_text())
+    limits = {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"}
+    (tmp_path / "crowded.json").write_text(json.dumps(crowded | limits))
+    write_connector(tmp_path, "two", table("orders"))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert "no valid JSON at line 1" in str(spec(found, "not_loaded", "broken").description)
+    assert "2 captured tables" in str(spec(found, "not_loaded", "crowded").description)
+    assert "two/shop/dbo/orders" in names(found)
 
 
 def test_connectors_in_a_folder_load_without_a_database_and_without_their_secrets(tmp_path, monkeypatch):
