@@ -12,7 +12,7 @@ from mssql_cdc.config import Connector, load_connectors
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import encode
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.run.discover import read_table_list
+from mssql_cdc.run.discover import read_since, read_table_list
 
 FOLDER_VARIABLE = "MSSQL_CDC_CONNECTORS"
 DEFAULT_FOLDER = "connectors"
@@ -32,7 +32,7 @@ def defs() -> dg.Definitions:
 def _connector(path: Path, connector: Connector) -> dg.Definitions:
     try:
         tables = [table for listed in read_table_list(path).values() for table in listed]
-        return build_definitions(connector, tables=tables)
+        return build_definitions(connector, tables=tables, since=read_since(path))
     except ConfigurationError as error:
         return _not_loaded(path, error)
 
