@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test storm coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test storm certify coverage bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -42,6 +42,12 @@ test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
 WORLD ?= model
 storm: $(ORACLE)  ## random schedules of source and connector (ARGS="STORM_EXAMPLES=2000 STORM_STEPS=30" by default)
 	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm/test_$(WORLD).py
+
+# The connection string contains a password: it travels in the environment, never on a command line of ours.
+certify: export MSSQL_TEST_URL := $(or $(URL),$(MSSQL_TEST_URL))
+certify: $(ORACLE)  ## rule tests, end-to-end tests and statement plans on a real server (MSSQL_TEST_URL, or URL="…")
+	@cd sandbox && ../$(PYTHON) -m pytest -c pyproject.toml tests/cdc $(ARGS)
+	@$(PYTHON) -m pytest mssql_cdc_tests/certify mssql_cdc_tests/end_to_end $(ARGS)
 
 # Tracing doubles the time of tests that work in Python alone, as those of the sandbox do.
 coverage: $(ORACLE)  ## run the test suite and list the lines that no test reaches

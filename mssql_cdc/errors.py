@@ -61,13 +61,6 @@ class NotCaughtUpError(MssqlCdcError):
     exit_code = 3
 
 
-class InterruptedRunError(MssqlCdcError):
-    """The run was told to stop; committed rows stay, the rest is requested again."""
-
-    exit_code = 3
-    retriable = True
-
-
 # -- A retry does not help -------------------------------------------------------------------------
 
 

@@ -140,11 +140,6 @@ class Position:
         """The `_pos` text; texts sort like positions."""
         return _position(self.epoch, self.commit_lsn, self.command_id, self.change, self.operation)
 
-    @property
-    def is_snapshot(self) -> bool:
-        """Whether a snapshot wrote the row."""
-        return self.command_id == _SNAPSHOT_COMMAND
-
 
 def position_text(epoch: int, commit: Lsn, command_id: int | None, change: Lsn, operation: int) -> str:
     """Return `_pos` of a streamed change; a NULL command id (builds before the column existed) counts as 0."""

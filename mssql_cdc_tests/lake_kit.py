@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from deltalake import Schema
 
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.files import write_files
@@ -110,6 +111,11 @@ class Change:
 def neutral(schema: TableSchema, *changes: Change) -> pa.RecordBatch:
     """A neutral batch of these changes."""
     return pa.RecordBatch.from_pylist([c.row(schema) for c in changes], schema=neutral_schema(schema))
+
+
+def delta_schema_text(schema: pa.Schema) -> str:
+    """The schema as a Delta log has it."""
+    return Schema.from_arrow(schema).to_json()
 
 
 def home_in(folder: Any) -> TableHome:

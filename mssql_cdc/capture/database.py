@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mssql_cdc.config import Connector, reveal
+from mssql_cdc.config import Connector
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -59,8 +59,7 @@ class Database:
             run_id: Part of every commit; random by default.
             log: Receives progress lines.
         """
-        # Options stay unresolved until a worker needs them; `reveal` resolves them there.
-        storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
+        storage = Storage(dict(connector.delta.storage))
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, catalog)
         source, redact = source or open_source(connector), connector.redact
 

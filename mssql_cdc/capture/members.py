@@ -80,12 +80,16 @@ class LakeTable:
         begins = max(instance.start_lsn, position.increment()) if position is not None else instance.start_lsn
         return replace(instance.schema, incarnation=self.incarnation, from_lsn=begins.text)
 
-    def new_entry(self, **changes: object) -> Entry:
-        """Build an entry with the table's fixed values and these new ones."""
-        base = self.entry or Entry("streaming")
-        fixed = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
-        fixed |= {"reason": None, "rows": 0}
-        return replace(base, **{**fixed, **changes})  # type: ignore[arg-type]
+    def new_entry(self) -> Entry:
+        """The table's newest entry for a new row: of this incarnation, without the rows and the reason of the last."""
+        return replace(
+            self.entry or Entry("streaming"),
+            folder=self.folder,
+            incarnation=self.incarnation,
+            object_id=self.captured.object_id,
+            reason=None,
+            rows=0,
+        )
 
 
 def load_tables(
@@ -104,7 +108,7 @@ def load_tables(
     tables = list(tables)
     history = history.identified({table.table_id: table.object_id for table in tables})
     folders = database.layout.folders({table.table_id: table.object_id for table in tables})
-    members = {}
+    members: dict[TableId, LakeTable] = {}
     for table in tables:
         name, known = table.table_id.text, history.newest(table.table_id)
         entry = _entry_of(table, offsets, known)

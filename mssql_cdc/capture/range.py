@@ -18,12 +18,12 @@ from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, Status, range_done, status_changed
-from mssql_cdc.lsn import LsnRange
+from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import Witness
-from mssql_cdc.spark.tasks import TaskResult, run_tasks
+from mssql_cdc.spark.tasks import TaskResult, described, run_tasks
 
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
@@ -35,7 +35,7 @@ class TableOutcome:
 
     slice: Slice
     rows: int = 0
-    operations: Mapping[str, int] = field(default_factory=dict)
+    operations: Mapping[str, int] = field(default_factory=dict[str, int])
     state: TableState | None = None
     first: str | None = None
     last: str | None = None
@@ -101,7 +101,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
     """Record the status (lost, failed) of these tables with its reason; they keep their positions."""
-    entries = {}
+    entries: dict[str, Entry] = {}
     for table, reason in reasons.items():
         known = survey.tables.get(table)
         entry = known.new_entry() if known is not None else survey.offsets.entries[table.text]
@@ -220,14 +220,14 @@ def _commit(
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:
-        return TableOutcome(part, error=TaskError(f"{type(error).__name__}: {error}"))
+        return TableOutcome(part, error=TaskError(described(error)))
     return TableOutcome(part, written.rows, written.operations, after, written.first, written.last)
 
 
 def _check_quiet(session: SourceSession, outcomes: dict[TableId, TableOutcome], counts: Mapping[TableId, int]) -> None:
     """The after-check of rule A9 for tables that had no rows to read; readers check their own."""
     quiet = [o.slice for o in outcomes.values() if o.error is None and not counts[o.slice.table]]
-    minima = session.minima() if quiet else {}
+    minima: Mapping[str, Lsn | None] = session.minima() if quiet else {}
     for part in quiet:
         try:
             session.require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
@@ -261,7 +261,8 @@ def _offset_row(
                 entries[member.table.text] = _entry(survey, member.table, state, to.text, epoch, 0)
     for table in decision.give_up:
         position = survey.position(table)
-        entries[table.text] = survey.tables[table].new_entry(
+        entries[table.text] = replace(
+            survey.tables[table].new_entry(),
             status="failed",
             to=position.text if position else None,
             epoch=epoch,
@@ -284,7 +285,8 @@ def _offset_row(
 
 
 def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int) -> Entry:
-    return survey.tables[table].new_entry(
+    return replace(
+        survey.tables[table].new_entry(),
         status="streaming",
         to=to,
         epoch=epoch,

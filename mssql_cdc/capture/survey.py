@@ -21,7 +21,7 @@ from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits,
 from mssql_cdc.plan.policy import SnapshotPolicy, policy_of
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import CapturedTable, CaptureInstance
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing
 
 RETENTION_SHARE = 8
 DEFAULT_RETENTION = timedelta(days=3)
@@ -33,8 +33,9 @@ LEAST_IDLE = timedelta(minutes=1)
 class Survey:
     """The facts and their inputs; a step commits from these states only.
 
-    `requests` are the snapshots that were asked for and have not begun; `stalled` is what is wrong with the source's
-    capture; `counted` the change rows that were counted, by the instance's object id and range.
+    `requests` are the snapshots that were requested and have not begun. `stalled` says what is wrong with the source's
+    capture; it is asked only if there is nothing to read. `counted` holds the counted change rows by the instance's
+    object id and range.
     """
 
     facts: Facts
@@ -43,7 +44,7 @@ class Survey:
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
     stalled: str | None = None
-    counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict)
+    counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict[tuple[int, LsnRange], int])
 
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
@@ -81,57 +82,78 @@ def survey(
     Raises:
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
     """
-    now = now or datetime.now(UTC)
-    cursor = cursor or Cursor()
+    now, cursor = now or datetime.now(UTC), cursor or Cursor()
     offsets = load_offsets(database.layout, database.storage)
     history = load_history(database.layout, database.storage)
     requests = open_requests(database, offsets)
+    idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
+    cut = offsets.last_cut()
     with database.session() as session:
         session.require_ready()
-        restored = _restored(session, offsets)
-        passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
-        # Before the schemas: a row that is already captured was never written under a newer schema.
-        standing = session.standing()
-        captured_tables = session.tables()
-        history = history.identified({table.table_id: table.object_id for table in captured_tables})
-        minima = session.minima()
-        loaded = load_tables(
-            database, captured_tables, offsets, history, states=not (quick and _settled(offsets, cursor))
-        )
+        source = _source(session, offsets, idle_for)
+        history = history.identified({table.table_id: table.object_id for table in source.tables})
+        states = not (quick and _settled(offsets, cursor))
+        loaded = load_tables(database, source.tables, offsets, history, states=states)
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
-        problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(session.unreadable())
-        before = _before(session, captured_tables)
-        members = [
-            _rekeyed(_member(table, offsets, minima, before, retry_failed=retry_failed), table, history)
-            for table in tables.values()
-        ]
-        scanned = max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None)
-        idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
-        cut = offsets.last_cut()
-        behind = _behind(database, offsets, history, tables, cursor) if currents else {}
+        problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
+        behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
-            members=tuple(members),
-            captured=standing.captured,
+            members=tuple(_members(tables.values(), source, offsets, history, retry_failed=retry_failed)),
+            captured=source.standing.captured,
             absent=(*_absent(session, database, offsets, history, loaded, problems), *_unfit(offsets, problems)),
-            scanned=scanned,
-            settled=standing.settled,
+            scanned=source.scanned,
+            settled=source.standing.settled,
             cut=_cut(offsets),
             cut_number=cut.number if cut is not None else 0,
             epoch=offsets.epoch,
             idle_for=idle_for,
-            restored=restored,
-            asked=tuple(_asked(one, captured_tables) for one in requests),
+            restored=source.restored,
+            asked=tuple(_asked(one, source.tables) for one in requests),
             snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),
             behind=tuple(behind),
             due=tuple(table for table, is_due in behind.items() if is_due),
             policy=policy(database),
-            limits=_limits(database, session.retention() if idle_for >= LEAST_IDLE else None),
+            limits=_limits(database, source.retention),
             cursor=cursor,
         )
-        facts, counted = _bounded(session, database, facts, tables)
-        stalled = session.stalled()
-    return Survey(facts, offsets, history, tables, requests, stalled, counted)
+        unread = _unread(facts)
+        if unread:
+            facts, counted = _bounded(session, database, facts, unread, tables)
+            return Survey(facts, offsets, history, tables, requests, counted=counted)
+        return Survey(facts, offsets, history, tables, requests, session.stalled())
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The source's answers; `scanned` is the newest position that capture is known to have scanned."""
+
+    restored: str | None
+    standing: Standing
+    scanned: Lsn | None
+    tables: Sequence[CapturedTable]
+    unreadable: Mapping[TableId, str]
+    minima: Mapping[str, Lsn | None]
+    before: Mapping[Lsn, Lsn | None]
+    retention: timedelta | None
+
+
+def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _Source:
+    restored = _restored(session, offsets)
+    passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
+    # Before the schemas: a row that is already captured was never written under a newer schema.
+    standing = session.standing()
+    tables = session.tables()
+    return _Source(
+        restored=restored,
+        standing=standing,
+        scanned=max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None),
+        tables=tables,
+        unreadable=session.unreadable(),
+        minima=session.minima(),
+        before=_before(session, tables),
+        retention=session.retention() if idle_for >= LEAST_IDLE else None,
+    )
 
 
 def policy(database: Database) -> SnapshotPolicy:
@@ -158,7 +180,7 @@ def _absent(
     Tables that the filters now exclude, and renamed tables, do not count.
     """
     present = {table.captured.object_id for table in tables.values()}
-    missing = {}
+    missing: dict[TableId, int | None] = {}
     for name, entry in offsets.entries.items():
         versions = history.versions.get(name)
         if entry.status == "excluded" or not versions or versions[-1].object_id in present:
@@ -168,7 +190,7 @@ def _absent(
             missing[table] = versions[-1].object_id
     if not missing:
         return ()
-    found = []
+    found: list[Absent] = []
     for table, absence in session.absences(missing).items():
         entry = offsets.entries[table.text]
         position = Lsn.parse(entry.to) if entry.to else None
@@ -221,17 +243,19 @@ def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn
     return dict(session.newest_before(sorted(starts)))
 
 
-def _member(
-    lake: LakeTable,
-    offsets: Offsets,
-    minima: Mapping[str, Lsn | None],
-    before: Mapping[Lsn, Lsn | None],
-    *,
-    retry_failed: bool,
-) -> Member:
+def _members(
+    tables: Iterable[LakeTable], source: _Source, offsets: Offsets, history: SchemaHistory, *, retry_failed: bool
+) -> Iterator[Member]:
+    for lake in tables:
+        yield _rekeyed(_member(lake, source, offsets, retry_failed=retry_failed), lake, history)
+
+
+def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed: bool) -> Member:
     name = lake.table.text
     instances = tuple(
-        Instance(i.object_id, i.name, i.start_lsn, minima.get(i.name), before.get(i.start_lsn), i.identity)
+        Instance(
+            i.object_id, i.name, i.start_lsn, source.minima.get(i.name), source.before.get(i.start_lsn), i.identity
+        )
         for i in lake.captured.instances
     )
     known = lake.entry is not None and lake.entry.status != "excluded" and lake.entry.epoch == offsets.epoch
@@ -287,26 +311,31 @@ def _limits(database: Database, retention: timedelta | None) -> Limits:
     )
 
 
+def _unread(facts: Facts) -> list[tuple[Member, Lsn]]:
+    """The streaming tables with changes to read, each with its position."""
+    if facts.captured is None:
+        return []
+    streaming = ((m, m.position) for m in facts.members if m.status == "streaming" and m.position is not None)
+    return [(member, position) for member, position in streaming if position < facts.captured]
+
+
 def _bounded(
-    session: SourceSession, database: Database, facts: Facts, lake: Mapping[TableId, LakeTable]
+    session: SourceSession,
+    database: Database,
+    facts: Facts,
+    unread: Sequence[tuple[Member, Lsn]],
+    lake: Mapping[TableId, LakeTable],
 ) -> tuple[Facts, Mapping[tuple[int, LsnRange], int]]:
     """The facts with the bounds of a range: rows counted first, transactions only when asked for; and the counts."""
     captured = facts.captured
-    behind = [
-        m
-        for m in facts.members
-        if captured is not None and m.status == "streaming" and m.position is not None and m.position < captured
-    ]
-    if captured is None or not behind:
-        return facts, {}
-    parts = []
-    for member in behind:
-        assert member.position is not None  # chosen so above
-        instance = member.instance_at(member.position)
+    assert captured is not None  # there are changes to read
+    parts: list[tuple[CaptureInstance, LsnRange]] = []
+    for member, position in unread:
+        instance = member.instance_at(position)
         if instance is not None:
             chosen = next(i for i in lake[member.table].captured.instances if i.object_id == instance.object_id)
-            parts.append((chosen, LsnRange(member.position, captured, facts.epoch)))
-    lowest = min(m.position for m in behind if m.position is not None)
+            parts.append((chosen, LsnRange(position, captured, facts.epoch)))
+    lowest = min(position for _, position in unread)
     most = database.connector.streaming.max_transactions
     volume = session.measure(parts, captured)
     facts = replace(

@@ -50,8 +50,8 @@ class Story:
 class Findings:
     """What was found, each with its number of keys and the first of them."""
 
-    keys: dict[str, list[str]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, what: str, keys: Iterable[str | None]) -> None:
         """Add keys to a finding."""

@@ -72,7 +72,7 @@ def _added(buckets: Sequence[int], data: Sequence[bytes]) -> Sums:
     digests = b"".join(hashlib.sha256(one).digest()[:16] for one in data)
     lanes = np.frombuffer(digests, dtype=">i8").astype(np.int64).reshape(-1, 2)
     numbers, places = np.unique(np.array(buckets, dtype=np.int64), return_inverse=True)
-    sums = []
+    sums: list[list[int]] = []
     for lane in (0, 1):
         # Two halves of 32 bits, whose sums cannot overflow.
         high, low = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)

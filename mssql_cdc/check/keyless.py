@@ -23,7 +23,7 @@ from mssql_cdc.lsn import cut_text
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import Texts
 
-_COLUMNS = ["_pos", "op", "before", "after", "_snapshot", "_exact"]
+_COLUMNS = ["_pos", "before", "after", "_exact"]
 
 
 def compare_keyless(
@@ -32,27 +32,29 @@ def compare_keyless(
     *,
     fence: Fence,
     home: TableHome,
+    start: str,
     epoch: int,
     storage: Storage,
     fetched: Fetched,
 ) -> Comparison:
-    """Compare the multiset of rows; a second time under a lock when they seem to differ.
+    """Compare the multisets of rows; if they differ, compare again with the table locked.
 
     Args:
-        session: reads the source.
-        compared: which columns.
-        fence: brings the change log behind ends of the source's log.
-        home: the table's folders.
-        epoch: the present epoch.
-        storage: how to reach them.
-        fetched: counts the rows that the source sends.
+        session: Reads the source.
+        compared: The columns to compare.
+        fence: Waits until the change log has passed an end of the source's log.
+        home: The table's folders.
+        start: The smallest `_pos` of the change log that counts (`Offsets.log_start`).
+        epoch: The current epoch.
+        storage: The options of the object store.
+        fetched: Counts the rows that the source sends.
 
     Raises:
-        SourceUnavailableError: the lock was not granted, or the lake did not come behind the fence in time.
+        SourceUnavailableError: The lock was not granted, or the lake did not pass the fence in time.
     """
 
     def log(bound: str | None = None) -> Iterator[Row]:
-        return log_rows(home.changes, compared, storage, bound)
+        return log_rows(home.changes, compared, storage, start=start, bound=bound)
 
     schema = compared.schema
     first = compare(lambda: map(_row, fetched.counted(session.rows(schema))), log, compared.names)
@@ -66,41 +68,22 @@ def compare_keyless(
     return compare(lambda: kept, lambda: log(cut_text(epoch, mark.lsn)), compared.names)
 
 
-def log_rows(uri: str, compared: Compared, storage: Storage, bound: str | None = None) -> Iterator[Row]:
-    """The rows that the log adds up to since its last snapshot, images before counting -1.
+def log_rows(uri: str, compared: Compared, storage: Storage, *, start: str, bound: str | None = None) -> Iterator[Row]:
+    """Yield the rows that the log adds up to; a before image counts -1.
 
     Args:
-        uri: the change log.
-        compared: which columns.
-        storage: how to reach it.
-        bound: rows at later positions do not count.
+        uri: The change log.
+        compared: The columns to compare.
+        storage: The options of the object store.
+        start: The smallest `_pos` that counts (`Offsets.log_start`).
+        bound: The largest `_pos` that counts; None: no limit.
     """
-    number, start = last_snapshot(uri, storage)
     for batch in scan(uri, columns=_COLUMNS, storage=storage):
         positions = batch.column("_pos")
-        # The snapshot was read under a lock: what the stream brought up to its position is in its rows.
-        wanted = pc.greater(positions, start)
-        if number is not None:
-            read = pc.equal(batch.column("op"), "r")
-            mine = pc.fill_null(pc.equal(batch.column("_snapshot"), number), fill_value=False)
-            wanted = pc.if_else(read, mine, wanted)
+        wanted = pc.greater_equal(positions, start)
         if bound is not None:
             wanted = pc.and_(wanted, pc.less_equal(positions, bound))
         yield from _counted(batch.filter(wanted), compared)
-
-
-def last_snapshot(uri: str, storage: Storage) -> tuple[str | None, str]:
-    """The number of the last snapshot in a change log and the position of its first row; (None, "") without any."""
-    number, start = None, ""
-    for batch in scan(uri, columns=["_pos", "op", "_snapshot"], storage=storage):
-        read = batch.filter(pc.equal(batch.column("op"), "r"))
-        for one in pc.unique(read.column("_snapshot")).to_pylist():
-            if number is not None and int(one) < int(number):
-                continue
-            first = pc.min(read.filter(pc.equal(read.column("_snapshot"), one)).column("_pos")).as_py()
-            start = first if one != number else min(start, first)
-            number = one
-    return number, start
 
 
 def _counted(batch: pa.RecordBatch, compared: Compared) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.result import Status
-from mssql_cdc.check.story import Plans, load_plans
+from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
@@ -33,7 +33,7 @@ class Looked:
     structures: Mapping[int, SourceTable]
     statuses: Mapping[str, tuple[Status, str]]
     gaps: Mapping[str, Sequence[Gap]]
-    plans: Plans
+    whole_reads: WholeReads
     notes: tuple[str, ...] = ()
     fence: Fence = field(init=False)
 
@@ -77,7 +77,7 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         {one.object_id: one for one in session.tables()},
         _statuses(seen, offsets),
         open_gaps(database.layout, database.storage),
-        load_plans(database),
+        load_whole_reads(database),
         tuple(notes),
     )
 

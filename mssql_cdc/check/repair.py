@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
-from mssql_cdc.capture.snapshot.plan import SnapshotPlan, TablePlan, plan_text
+from mssql_cdc.capture.snapshot.chunk_plan import SnapshotPlan, TablePlan, plan_text
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.looked import Looked

@@ -79,7 +79,7 @@ def settle(
     _, _, last = held[-1]
     fence.wait(last, table.compared.schema.table_id)
     changes = changes_of(home.changes, table.compared, touched, after=table.pinned.batch, storage=storage)
-    found = []
+    found: list[Difference] = []
     for keys, rows, mark in held:
         bound = cut_text(epoch, mark.lsn)
         for key in keys:

@@ -1,12 +1,11 @@
-"""What `_offsets` and the plans of snapshots say of a change log: where its last whole snapshot begins and ends."""
+"""Reads from `_offsets` where the last whole snapshot of a change log begins and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot.plan import plan_of_text
+from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.check.change_log import Story, compared_columns
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
@@ -15,39 +14,28 @@ from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.schema import TableSchema
 
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """Where a table's part of a snapshot began; `filtered`: a statement stood for the table."""
-
-    low: Lsn
-    filtered: bool
+WholeReads = frozenset[tuple[int, str]]
+"""The number of a snapshot, and the name of a table that it read without a filter."""
 
 
-Plans = dict[tuple[int, str], Begun]
-
-
-def load_plans(database: Database) -> Plans:
-    """The tables of every snapshot, by its number and their name."""
-    found: Plans = {}
-    for row in small_table(database.layout, "snapshots", database.storage).rows():
-        plan = plan_of_text(row["plan"])
-        for table in plan.tables:
-            found[plan.number, table.table.text] = Begun(table.begun, table.select is not None)
-    return found
+def load_whole_reads(database: Database) -> WholeReads:
+    """Load which tables each snapshot read whole; the others were read by a statement (SNP-23, BLK-04)."""
+    rows = small_table(database.layout, "snapshots", database.storage).rows()
+    plans = [plan_of_text(row["plan"]) for row in rows]
+    return frozenset((plan.number, table.table.text) for plan in plans for table in plan.tables if table.select is None)
 
 
 def story_of(
-    recorded: TableSchema, *, offsets: Offsets, history: SchemaHistory, plans: Plans, hidden: Collection[str]
+    recorded: TableSchema, *, offsets: Offsets, history: SchemaHistory, whole_reads: WholeReads, hidden: Collection[str]
 ) -> Story:
-    """What the change log of a table is to tell.
+    """What the change log of a table must contain.
 
     Args:
-        recorded: the table's newest structure.
-        offsets: which snapshots have ended.
-        history: the table's structures, under every name that it had.
-        plans: where they began.
-        hidden: columns with a mask.
+        recorded: The table's newest structure.
+        offsets: The offsets, which say when snapshots ended.
+        history: The table's structures under every name that it has had.
+        whole_reads: The tables that a snapshot read without a filter.
+        hidden: The masked columns.
     """
     names = {
         name
@@ -60,8 +48,7 @@ def story_of(
         if not isinstance(facts, SnapshotEnded) or facts.table not in names:
             continue
         judged = max(judged, cut_text(row.epoch, facts.mark.lsn))
-        begun = plans.get((facts.number, facts.table))
-        if begun is not None and not begun.filtered:
-            low, whole = snapshot_position_text(row.epoch, begun.low, number=facts.number), True
+        if (facts.number, facts.table) in whole_reads:
+            low, whole = snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number), True
     versions = history.versions.get(recorded.table_id.text, (recorded,))
     return Story(versions, compared_columns(versions, hidden), low, judged, whole)

@@ -64,7 +64,7 @@ class FirstLook:
 
     result: Comparison
     unknown: Unknown
-    positions: dict[Texts, str] = field(default_factory=dict)
+    positions: dict[Texts, str] = field(default_factory=dict[Texts, str])
 
 
 def first_look(table: KeyedTable) -> FirstLook:

@@ -11,7 +11,7 @@ from mssql_cdc.cli.options import config_option, debug_option, epilog, load, ope
 from mssql_cdc.cli.output import Output
 
 if TYPE_CHECKING:
-    from mssql_cdc.capture.snapshot.run import Progress
+    from mssql_cdc.capture.snapshot.progress import Progress
 
 
 @click.command(

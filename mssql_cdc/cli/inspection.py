@@ -60,8 +60,8 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
     Compares every cell of every captured table, and every change log, by a path of its own. The source may change
     meanwhile: rows that seem to differ are read again behind a fence in its log.
     """
+    from mssql_cdc.check.check_tables import check_databases
     from mssql_cdc.check.result import TableCheck, raise_findings
-    from mssql_cdc.check.run import check_databases
     from mssql_cdc.errors import MssqlCdcError
     from mssql_cdc.run.execute import refresh_current
     from mssql_cdc.run.start import look

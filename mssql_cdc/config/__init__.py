@@ -10,7 +10,7 @@ from mssql_cdc.config.filters import Filters
 from mssql_cdc.config.load import load_connector, load_connectors
 from mssql_cdc.config.masks import MaskRule
 from mssql_cdc.config.model import Connector, SparkConf
-from mssql_cdc.config.read import connector_from_mapping
+from mssql_cdc.config.read_properties import connector_from_mapping
 from mssql_cdc.config.record_settings import NameAdjustment, RecordSettings
 from mssql_cdc.config.secret import Secret, reveal
 

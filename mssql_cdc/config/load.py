@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from mssql_cdc.config.model import Connector
-from mssql_cdc.config.read import connector_from_mapping
+from mssql_cdc.config.read_properties import connector_from_mapping
 from mssql_cdc.errors import ConfigurationError
 
 

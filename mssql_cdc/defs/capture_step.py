@@ -12,7 +12,7 @@ from threading import Thread
 
 import dagster as dg
 
-from mssql_cdc.check.lake import judge
+from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.failures import Failures

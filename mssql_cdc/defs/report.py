@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.check.lake import Verdict
+from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK

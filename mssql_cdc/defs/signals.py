@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, note_signal
-from mssql_cdc.check.lake import judge
+from mssql_cdc.check.verdict import judge
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation

@@ -11,8 +11,8 @@ from functools import partial
 import dagster as dg
 from pydantic import Field
 
-from mssql_cdc.capture.snapshot.capture import SnapshotResult
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.defs.background import PROGRESS_TAG, Background
 from mssql_cdc.defs.failures import Failures

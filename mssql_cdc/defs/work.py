@@ -9,7 +9,7 @@ from datetime import datetime
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup

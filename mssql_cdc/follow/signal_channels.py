@@ -55,7 +55,7 @@ class SourceTable:
         if up_to is None or up_to <= taken:
             return None
         home = tables[captured.table_id].home
-        found = []
+        found: list[tuple[SignalRow, str]] = []
         columns = ["_pos", "op", "after"]
         for batch in scan(home.changes, batches=BatchSlice(taken, up_to), columns=columns, storage=database.storage):
             for row in batch.to_pylist():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
@@ -22,7 +23,7 @@ from mssql_cdc.config.signals import (
     parse_signal,
 )
 from mssql_cdc.errors import FencedError
-from mssql_cdc.follow.signal_channels import CHANNELS
+from mssql_cdc.follow.signal_channels import CHANNELS, Arrived
 from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
@@ -38,7 +39,7 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     store = small_table(database.layout, "signals", database.storage)
     state = store.state()
     bookmarks = bookmarks_of(state)
-    arrived = {}
+    arrived: dict[str, Arrived] = {}
     for name in database.connector.signals.channels:
         found = CHANNELS[name].read(database, tables, offsets, bookmarks.get(name)) if name in CHANNELS else None
         if found is not None:
@@ -47,7 +48,7 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
         return []
     cut = offsets.last_cut()
     names = [table.parts for table in tables if not database.connector.filters.tables.is_signal_table(*table.parts)]
-    rows = []
+    rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
     for channel, found in arrived.items():
         for signal, place in found.signals:
@@ -78,7 +79,7 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
     """Return the result of a blocking snapshot request; names without a match are reported, also as a notification."""
     found, missing = expand_collections(action.collections, tables)
-    said = []
+    said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
         notifier = Notifier(database, action.signal_id, missing)

@@ -83,6 +83,8 @@ def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterato
                 newest[name] = Due(by_name[name], bound.number, Lsn.parse(bound.low), row.epoch, row.at)
             case Swept(table=name, number=number) if name in newest and newest[name].number == number:
                 del newest[name]
+            case _:
+                pass
     for name, due in newest.items():
         entry = offsets.entry(name)
         if name not in offsets.closed_tables and entry is not None and entry.status == "streaming":

@@ -11,7 +11,6 @@ import re
 from typing import Any
 
 import pyarrow as pa
-from deltalake import Schema
 
 from mssql_cdc.errors import SchemaError
 
@@ -32,11 +31,6 @@ def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
         _NEEDS_MAPPING.search(field.name) or (pa.types.is_struct(field.type) and needs_mapping(field.type))
         for field in schema
     )
-
-
-def delta_json(schema: pa.Schema) -> str:
-    """The Delta schema text of an Arrow schema."""
-    return Schema.from_arrow(schema).to_json()
 
 
 def arrow_of(schema_json: str) -> pa.Schema:
@@ -81,7 +75,7 @@ def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str, *, physical:
     if found is None:
         raise SchemaError(f"The Delta table has no column {path!r} yet; its schema must be changed first")
     if pa.types.is_struct(wanted.type) and isinstance(found["type"], dict):
-        inner = {field["name"]: field for field in found["type"]["fields"]}
+        inner = _inner(found)
         children = [
             _fit(inner.get(child.name), child, f"{path}.{child.name}", physical=physical) for child in wanted.type
         ]
@@ -95,12 +89,17 @@ def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str, *, physical:
     return _named(found, has, physical=physical)
 
 
+def _inner(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The fields of a struct column by name."""
+    return {field["name"]: field for field in found["type"]["fields"]}
+
+
 def _field(found: dict[str, Any], *, physical: bool) -> pa.Field:
     return _named(found, _type(found["type"], physical=physical), physical=physical)
 
 
 def _named(found: dict[str, Any], data_type: pa.DataType, *, physical: bool) -> pa.Field:
-    metadata = found.get("metadata") or {}
+    metadata: dict[str, Any] = found.get("metadata") or {}
     if not physical or _PHYSICAL not in metadata:
         return pa.field(found["name"], data_type, found["nullable"])
     return pa.field(metadata[_PHYSICAL], data_type, found["nullable"], {"PARQUET:field_id": str(metadata[_ID])})

@@ -123,7 +123,7 @@ def _compare(found: pa.StructType, wanted: pa.StructType, path: Path) -> Iterato
 
 def _add_columns(state: TableState, change: SchemaChange) -> None:
     grouped: dict[str, list[pa.Field]] = {}
-    top = []
+    top: list[pa.Field] = []
     for path, kind in change.added:
         if len(path) == 1:
             top.append(pa.field(path[0], kind))
@@ -157,8 +157,10 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
 
 
 def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool) -> None:
+    from mssql_cdc.spark.session import run_sql
+
     table = spark_identifier(state.uri)
-    properties = []
+    properties: list[str] = []
     if change.widened and state.properties.get(WIDENING) != "true":
         properties.append(f"'{WIDENING}' = 'true'")
     if map_names:
@@ -166,12 +168,12 @@ def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, ma
     if any(kind == pa.timestamp("us") for _, kind in (*change.added, *change.widened)):
         properties.append(f"'{TIMESTAMP_NTZ}' = 'supported'")
     if properties:
-        session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
+        run_sql(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
     if change.added:
         columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
-        session.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+        run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({columns})")
     for path, kind in change.widened:
-        session.sql(f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+        run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
 
 
 def _facts(state: TableState) -> dict[str, object]:

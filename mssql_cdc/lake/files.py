@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import conform, file_schema
 from mssql_cdc.lake.statistics import Statistics
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
@@ -63,7 +64,21 @@ def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[D
 
     Memory is bounded by one row group. If the batches raise an error, it propagates, and the files written so far
     remain as garbage for VACUUM.
+
+    Raises:
+        StorageError: the folder cannot be written to: it is read-only, the disk is full, a quota is reached.
     """
+    try:
+        return _write_files(batches, target)
+    except OSError as error:
+        said = (error.strerror or str(error)).rpartition("] ")[2]
+        raise StorageError(
+            f"{target.uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of "
+            "the folder, and run again"
+        ) from error
+
+
+def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
     files: list[DataFile] = []
     pending = _merged(batches, target.row_group_rows)
     batch = next(pending, None)

@@ -14,7 +14,7 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.evolution import spark_identifier
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -
     """
     confs = {"spark.databricks.delta.optimize.maxFileSize": str(file_bytes)}
     with conflicts_fenced(uri), private_session(session, confs) as private:
-        rows = interruptible(private, lambda: private.sql(f"OPTIMIZE {spark_identifier(uri)}").collect())
+        rows = interruptible(private, lambda: run_sql(private, f"OPTIMIZE {spark_identifier(uri)}").collect())
     metrics = rows[0]["metrics"]
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
@@ -55,4 +55,4 @@ def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
     """Remove files that no version of the last `retain_hours` needs: garbage of failed runs, and compacted files."""
     with private_session(session) as private:
         statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"
-        interruptible(private, lambda: private.sql(statement).collect())
+        interruptible(private, lambda: run_sql(private, statement).collect())

@@ -28,7 +28,9 @@ class Entries:
 
     def of(self, name: str) -> pa.Table:
         """All entries of one table, oldest first."""
-        mine = np.flatnonzero(self._codes == self._names.index(name)) if name in self._names else []
+        if name not in self._names:
+            return pa.Table.from_struct_array(self.items.slice(0, 0))
+        mine = np.flatnonzero(self._codes == self._names.index(name))
         return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
 
     def newest_of(self, object_id: int) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, get_args, overload
+from typing import Any, cast, get_args, overload
 
 import pyarrow as pa
 
@@ -96,7 +96,9 @@ class Rows(Sequence[OffsetRow]):
             yield from self[start : start + _BLOCK]
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return tuple(self) == tuple(cast("Sequence[object]", other))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -124,7 +124,8 @@ class Offsets:
             return None
         columns = self._table.select(["epoch", "to", "_batch"]).take(pa.array(places))
         order = pc.sort_indices(columns, sort_keys=[(name, "ascending") for name in columns.column_names])
-        return self.rows[places[order[-1].as_py()]]
+        newest: int = order[-1].as_py()
+        return self.rows[places[newest]]
 
     def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
         """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""
@@ -187,10 +188,12 @@ class Offsets:
         Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name
         the rows that are gone (C21). Empty: it was never read.
         """
-        ended = [row for row in self.noted if isinstance(row.facts, SnapshotEnded) and row.facts.table == table]
-        if not ended or not isinstance(facts := ended[-1].facts, SnapshotEnded):
-            return ""
-        return snapshot_position_text(ended[-1].epoch, Lsn.parse(facts.low), number=facts.number)
+        entry = self.entry(table)
+        for row in reversed(self.noted):
+            facts = row.facts
+            if isinstance(facts, SnapshotEnded) and _is_of(entry, table, row.tables[facts.table], facts.table):
+                return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number)
+        return ""
 
     @cached_property
     def witness(self) -> Witness | None:
@@ -219,6 +222,13 @@ class Offsets:
     def with_row(self, row: OffsetRow, number: int) -> Offsets:
         """Return these rows and another one."""
         return Offsets(pa.concat_tables([self._table, numbered(row, number)]))
+
+
+def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
+    """Whether an earlier entry belongs to the same source table, which may have been renamed since (B15)."""
+    if entry is None or entry.object_id is None or other.object_id is None:
+        return name == table
+    return other.object_id == entry.object_id
 
 
 def cut_of(

@@ -194,7 +194,7 @@ def _file(
 
 def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
     """Convert a file's batch to the table's schema: columns added later are NULL, widened types are wide."""
-    arrays = []
+    arrays: list[pa.Array] = []
     for stored, field in zip(physical, logical, strict=True):
         index = batch.schema.get_field_index(stored.name)
         if index < 0:
@@ -209,7 +209,7 @@ def _lift_values(values: pa.Array, stored: pa.DataType, wanted: pa.DataType, pat
         return values
     if not (isinstance(values, pa.StructArray) and pa.types.is_struct(stored) and pa.types.is_struct(wanted)):
         return cast_values(values, wanted, path)
-    children = []
+    children: list[pa.Array] = []
     for i in range(wanted.num_fields):
         field, index = wanted.field(i), values.type.get_field_index(stored.field(i).name)
         if index < 0:

@@ -7,7 +7,7 @@ readers must then support. `lake/evolution.py` changes schemas.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @contextmanager
-def conflicts_fenced(uri: str) -> Iterator[None]:
+def conflicts_fenced(uri: str) -> Generator[None]:
     """Convert Delta's conflicts with other commits to FencedError (rule A3)."""
     from delta import exceptions as conflicts
 

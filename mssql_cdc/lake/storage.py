@@ -1,35 +1,32 @@
 """Access to a folder of the warehouse, local or remote: options, file systems, existence.
 
-Secrets stay references until they are used; the creator of a `Storage` passes the function that resolves them.
+Secrets stay references until they are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow.fs as pa_fs
 
-
-def _as_is(text: str) -> str:
-    return text
+from mssql_cdc.config import Secret, reveal
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Options of the object store, values possibly `${env:...}`; `resolve` must be a module-level function.
+    """Options of the object store.
 
-    Instances travel to Spark workers, where `resolve` runs again: no secret is ever part of a plan.
+    Instances travel to Spark workers, which resolve the secrets there: no secret is ever part of a plan.
     """
 
-    options: Mapping[str, str] = field(default_factory=dict)
-    resolve: Callable[[str], str] = _as_is
+    options: Mapping[str, str | Secret] = field(default_factory=dict[str, str | Secret])
 
     def resolved(self) -> dict[str, str] | None:
         """The options as `deltalake` takes them."""
-        return {name: self.resolve(value) for name, value in self.options.items()} or None
+        return {name: reveal(value) for name, value in self.options.items()} or None
 
 
 LOCAL = Storage()

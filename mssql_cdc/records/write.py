@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from mssql_cdc.config import Connector, reveal
+from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -67,7 +67,7 @@ def database_records(connector: Connector, database: str, *, warehouse: str | No
         database: One of the connector's databases.
         warehouse: Overrides `delta.warehouse`.
     """
-    storage = Storage(dict(connector.delta.storage), reveal)  # type: ignore[arg-type]
+    storage = Storage(dict(connector.delta.storage))
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
     offsets = load_offsets(layout, storage)
     cut = offsets.last_cut()

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import RangeResult, capture_range
-from mssql_cdc.capture.snapshot.capture import SnapshotResult, capture_snapshot
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.take import SnapshotResult, capture_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.current import Merged, merge_due, merge_now

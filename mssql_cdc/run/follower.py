@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notices import notices
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait

@@ -112,7 +112,7 @@ class SourceSession(Protocol):
         """What to say when capture stands still; None when it works, or that cannot be told."""
         ...
 
-    def absences(self, tables: Mapping[TableId, int]) -> Mapping[TableId, Absence]:
+    def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:
         """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...
 

@@ -33,8 +33,6 @@ class CaptureInstance:
         ordinals: the place of each captured column in the update mask.
         has_command_id: whether its rows carry a command id.
         role: the gating role, if any.
-        supports_net_changes: whether net changes were enabled.
-        drop_pending: whether the instance is about to be dropped.
         warnings: one line per column whose change rows cannot be trusted (E27).
         keys: every key that identifies its rows (B12), the best one first.
     """
@@ -49,8 +47,6 @@ class CaptureInstance:
     ordinals: tuple[int, ...]
     has_command_id: bool = True
     role: str | None = None
-    supports_net_changes: bool = False
-    drop_pending: bool = False
     warnings: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
 

@@ -14,12 +14,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mssql_cdc.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DELTA_VERSION = "4.4.0"
 DELTA_PACKAGES = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION},io.delta:delta-storage:{DELTA_VERSION}"
@@ -183,6 +183,19 @@ def verify_session(session: SparkSession) -> None:
                 f"The running Spark session has {name}={found!r}; start it with {wanted!r} in it, "
                 "or let the connector start its own"
             )
+
+
+class SqlSession(Protocol):
+    """The part of a session that takes a statement; pyspark leaves the type of its other parameters open."""
+
+    def sql(self, sqlQuery: str) -> DataFrame:  # noqa: N803 (pyspark's name)
+        """Run the statement."""
+        ...
+
+
+def run_sql(session: SqlSession, statement: str) -> DataFrame:
+    """The result of one statement without parameters."""
+    return session.sql(statement)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def run_tasks(
     except MssqlCdcError:
         raise
     except Exception as error:
-        raise TaskError(f"The Spark job over {len(listed)} tasks failed: {_short(error)}") from error
+        raise TaskError(f"The Spark job over {len(listed)} tasks failed: {described(error)}") from error
     by_number = {row["task"]: row for row in rows}
     return [_result(by_number[number].asDict()) for number in range(len(listed))]
 
@@ -163,10 +163,10 @@ def _row(number: int, task: T, function: Callable[[T], Mapping[str, Any]]) -> di
     except MssqlCdcError as error:
         return {"task": number, "value": None, "error": type(error).__name__, "message": str(error)}
     except Exception as error:  # noqa: BLE001 - a task's failure is its result
-        return {"task": number, "value": None, "error": TaskError.__name__, "message": _short(error)}
+        return {"task": number, "value": None, "error": TaskError.__name__, "message": described(error)}
 
 
-def _short(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Format type, message and the innermost location, without local values, which might be secrets.
 
     Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted.

@@ -25,7 +25,6 @@ def lose_changes(location: Location) -> None:
         shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_{name}', 0x{end}, 100")
 
 
-@pytest.mark.feature("STR-17")
 def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     lose_changes(streaming)
     result = streaming.tick()

@@ -187,7 +187,7 @@ def test_a_database_without_changes_is_reported_in_every_window(streaming):
         assert status.get_status(key).value != "STALE"
 
 
-@pytest.mark.feature("SIG-01", "BLK-01")
+@pytest.mark.feature("BLK-01")
 def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(streaming):
     shop = streaming.shop
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")

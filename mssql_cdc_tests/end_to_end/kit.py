@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
-from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
 from mssql_cdc.source.sqlserver import log_end
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc_tests.servers import Server
 
 
 @dataclass(frozen=True)
 class Place:
     """Everything of one test."""
 
-    server: SandboxProcess
+    server: Server
     folder: Path
     database: str
     control: Control
@@ -46,7 +46,7 @@ class Place:
             "database.user": self.server.user,
             "database.password": self.server.password,
             "database.names": self.database,
-            "driver.encrypt": "false",
+            **self.server.properties,
             "delta.current.interval": "0",
             **{name.replace("_", "."): value for name, value in properties.items()},
         }
@@ -81,7 +81,7 @@ class Place:
     def settle(self) -> None:
         """Wait until capture has passed everything that was written, so that a snapshot needs no further event."""
         mark = log_end.mark(self.control)
-        end = time.monotonic() + 30
+        end = time.monotonic() + self.server.settle_seconds
         while not log_end.passed(self.control, mark):
             assert time.monotonic() < end, "the capture job makes no progress"
             time.sleep(0.05)
@@ -107,15 +107,23 @@ class Place:
 
 
 @contextmanager
-def open_place(server: SandboxProcess, folder: Path, database: str, *, collation: str | None = None) -> Iterator[Place]:
+def open_place(server: Server, folder: Path, database: str, *, collation: str | None = None) -> Iterator[Place]:
+    """A database of its own under CDC, which is dropped when the block ends."""
     first = Place(server, folder, "master", None)  # type: ignore[arg-type]
     first.configure()
     connection = load_connector(first.config).connection
     with control(connection, "master") as master:
         collated = f" COLLATE {collation}" if collation else ""
         master.execute(f"CREATE DATABASE {database}{collated}", doing="preparing a test")
-    with control(connection, database) as opened:
-        opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
-        place = Place(server, folder, database, opened)
-        place.configure()
-        yield place
+        try:
+            with control(connection, database) as opened:
+                opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
+                place = Place(server, folder, database, opened)
+                place.configure()
+                yield place
+        finally:
+            if not server.is_sandbox:
+                master.execute(
+                    f"ALTER DATABASE {database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE", doing="tidying a test"
+                )
+                master.execute(f"DROP DATABASE {database}", doing="tidying a test")

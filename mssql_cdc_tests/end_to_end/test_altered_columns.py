@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.capture.snapshot import capture, read
+from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.run import follower
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -51,16 +51,16 @@ def narrow(place: Place) -> Place:
 def test_a_column_that_is_widened_between_two_groups_of_chunks(narrow: Place, monkeypatch: pytest.MonkeyPatch):
     """Review, bug 3: the rows of later groups were cut to the old length, for ever."""
     widen = once(lambda: narrow.sql(*WIDEN))
-    monkeypatch.setattr(capture, "CHUNK_ROWS", 1)
-    monkeypatch.setattr(capture, "GROUP_CHUNKS", 1)
-    run_tasks = read.run_tasks
+    monkeypatch.setattr(take, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(take, "GROUP_CHUNKS", 1)
+    run_tasks = chunk_groups.run_tasks
 
     def alter_behind_the_first_group(*given: Any, **more: Any) -> Any:
         done = run_tasks(*given, **more)
         widen()
         return done
 
-    monkeypatch.setattr(read, "run_tasks", alter_behind_the_first_group)
+    monkeypatch.setattr(chunk_groups, "run_tasks", alter_behind_the_first_group)
     assert_nothing_is_cut(narrow)
 
 

@@ -200,6 +200,7 @@ def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(place: Place,
     assert "has no key any more" in found["change_log"][0]
 
 
+@pytest.mark.sandbox
 def test_nothing_is_called_a_difference_while_capture_stands_still(
     orders: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -38,6 +38,7 @@ def test_run_shows_how_far_a_snapshot_is(place: Place, capsys: pytest.CaptureFix
     assert "snapshot: 2 rows (1 of 1 done)" in capsys.readouterr().err
 
 
+@pytest.mark.sandbox
 @pytest.mark.spark
 @pytest.mark.slow
 def test_check_of_a_lake_that_is_not_caught_up_ends_with_code_3(place: Place, capsys: pytest.CaptureFixture[str]):

@@ -111,6 +111,7 @@ def test_second_capture_instance_while_streaming(place: Place):
     assert place.check() == 0
 
 
+@pytest.mark.sandbox
 def test_a_deadlock_victim_retries_without_failing_its_table(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create("t", "id int PRIMARY KEY, note nvarchar(max)")
     place.sql("INSERT dbo.t VALUES (1, N'one'), (2, N'two')")

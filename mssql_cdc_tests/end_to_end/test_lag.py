@@ -23,6 +23,7 @@ def scan_slowly(place: Place, done: threading.Event) -> None:
             own.execute(SCAN, doing="playing the capture job")
 
 
+@pytest.mark.sandbox
 @pytest.mark.feature("STR-02")
 def test_a_backlog_of_many_sessions_is_read_to_its_end_during_the_snapshot_of_a_keyless_table(orders: Place):
     """Review, bug 1: the mere end of a session was treated as proof that the end of the log had been captured."""

@@ -32,6 +32,7 @@ def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(orders: Place, caps
     assert place.check() == 0
 
 
+@pytest.mark.sandbox
 def test_a_restored_source_stops_with_code_4_until_capture_is_resumed(
     orders: Place, capsys: pytest.CaptureFixture[str]
 ):

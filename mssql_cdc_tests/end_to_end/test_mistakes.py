@@ -14,7 +14,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from mssql_sandbox.process import SandboxProcess, sandbox_process
 
 from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
@@ -24,6 +23,7 @@ from mssql_cdc.run.discover import read_table_list, table_list_path
 from mssql_cdc.source.sqlserver.connect import control, find_driver
 from mssql_cdc.source.sqlserver.reach import probe_seconds
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
+from mssql_cdc_tests.servers import Server, sandbox_server
 
 _NUMBERS = itertools.count(1)
 PASSWORD = "Reader-of-the-test-1"
@@ -109,14 +109,14 @@ MISTAKES: dict[str, Mistake] = {
 
 
 @pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose Agent and clock the tests may stop and move."""
-    with sandbox_process(tmp_path_factory.mktemp("sandbox"), "--capture-interval", "0.2") as process:
-        yield process
+    with sandbox_server(tmp_path_factory.mktemp("sandbox")) as server:
+        yield server
 
 
 @pytest.fixture
-def shop(own_server: SandboxProcess, tmp_path: Path) -> Iterator[Place]:
+def shop(own_server: Server, tmp_path: Path) -> Iterator[Place]:
     with open_place(own_server, tmp_path, f"mistaken{next(_NUMBERS)}") as place:
         place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
         place.settle()
@@ -190,7 +190,7 @@ def tick(place: Place) -> str:
 def test_refused_tls_names_the_property(
     encrypt: str, says: str, driver: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    with sandbox_process(tmp_path, "--encrypt", encrypt) as server:
+    with sandbox_server(tmp_path, "--encrypt", encrypt) as server:
         place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
         place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
         connection = load_connector(place.config).connection

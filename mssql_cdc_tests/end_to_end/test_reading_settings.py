@@ -20,6 +20,7 @@ def fill(place: Place) -> None:
     place.sql("EXEC sandbox.statement_log")
 
 
+@pytest.mark.sandbox
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.feature("SNP-14", "SNP-15")
@@ -34,6 +35,7 @@ def test_exclusive_isolation_locks_tables_with_a_key_until_they_are_read(place: 
     assert place.check() == 0
 
 
+@pytest.mark.sandbox
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.feature("SNP-16")
@@ -51,6 +53,7 @@ def test_a_snapshot_that_may_not_lock_refuses_tables_without_a_key_alone(
     assert len(place.query("SELECT op FROM t", "orders", "changes")) == 3
 
 
+@pytest.mark.sandbox
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.feature("STR-05", "STR-09")

@@ -43,6 +43,7 @@ def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 
+@pytest.mark.sandbox
 def test_a_first_connection_that_is_cut_is_made_again(orders: Place, capsys: pytest.CaptureFixture[str]):
     """Review, bug 24: a run gave up when its very first connection was cut."""
     orders.configure(guardrail_collections_max="100", retriable_restart_connector_wait_ms="200")

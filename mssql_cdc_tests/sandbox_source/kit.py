@@ -14,6 +14,7 @@ from mssql_cdc.config import Connection, Connector, Secret, connector_from_mappi
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import neutral_schema
+from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.catalog import captured_tables
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.connect import Control, control
@@ -83,25 +84,29 @@ class Shop:
         at = captured(self.control)
         assert at is not None
         isolation: Isolation = more.pop("isolation", "READ COMMITTED")
+        fetch_rows: int | None = more.pop("fetch_rows", None)
         return ChunkReader(
             connection=self.connection,
             catalog=self.catalog,
-            schema=self.instance(name).schema,
-            chunk=chunk or Chunk(0),
-            snapshot_number=1,
-            epoch=0,
-            position=at,
-            captured=more.pop("captured", at),
-            commit_lsn=at,
-            read_at=datetime(2026, 1, 1, tzinfo=UTC),
+            wanted=ChunkRead(
+                schema=self.instance(name).schema,
+                chunk=chunk or Chunk(0),
+                snapshot_number=1,
+                epoch=0,
+                position=at,
+                captured=more.pop("captured", at),
+                commit_lsn=at,
+                read_at=datetime(2026, 1, 1, tzinfo=UTC),
+                **more,
+            ),
             isolation=isolation,
-            **more,
+            fetch_rows=fetch_rows,
         )
 
 
 def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:
     """All neutral rows of a reader; its batches are checked."""
-    schema = neutral_schema(reader.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
+    schema = neutral_schema(reader.wanted.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
     found: list[dict[str, Any]] = []
     for batch in reader.read():
         batch.validate(full=True)
@@ -111,7 +116,7 @@ def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:
 
 
 def table_of(reader: ChangeReader | ChunkReader) -> pa.Table:
-    schema = neutral_schema(reader.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
+    schema = neutral_schema(reader.wanted.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
     return pa.Table.from_batches(list(reader.read()), schema)
 
 

@@ -129,7 +129,6 @@ def test_filters_select_tables_and_hide_columns(shop: Shop) -> None:
     assert len(found.newest.schema.columns) == 2
 
 
-@pytest.mark.feature("STR-21")
 def test_a_renamed_table_keeps_its_identity(shop: Shop) -> None:
     shop.create("before_it", "id int NOT NULL PRIMARY KEY")
     known = shop.table("before_it")

@@ -46,6 +46,19 @@ def test_settled_is_followed_by_a_newer_row(counted: Shop) -> None:
     assert second > first
 
 
+def test_a_row_of_an_idle_log_is_not_captured_and_settled_only_with_a_newer_row(counted: Shop) -> None:
+    (at,) = insert(counted, 1)
+    counted.run("EXEC sandbox.advance_clock @seconds = 400", "EXEC sys.sp_cdc_scan")
+    idle = positions.maximum(counted.control)
+    assert idle is not None
+    assert idle > at
+    standing = positions.standing(counted.control)
+    assert (standing.captured, standing.settled) == (at, at)
+    (later,) = insert(counted, 2)
+    standing = positions.standing(counted.control)
+    assert (standing.captured, standing.settled) == (later, idle)
+
+
 def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
     insert(counted, 1)
     known = log_end.mark(counted.control)

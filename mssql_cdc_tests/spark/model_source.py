@@ -255,7 +255,7 @@ class ModelSession:
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
 
-    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+    def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
 
     def minima(self) -> dict[str, Lsn | None]:

@@ -65,10 +65,10 @@ def test_range_killed_anywhere_is_completed_by_a_larger_one(database, source, mo
 def test_snapshot_killed_in_the_middle_resumes_from_its_commits(database, source, monkeypatch, call, after):
     write_some(source)
     source.capture()
-    monkeypatch.setattr("mssql_cdc.capture.snapshot.capture.CHUNK_ROWS", 2)
-    monkeypatch.setattr("mssql_cdc.capture.snapshot.capture.GROUP_CHUNKS", 1)
+    monkeypatch.setattr("mssql_cdc.capture.snapshot.take.CHUNK_ROWS", 2)
+    monkeypatch.setattr("mssql_cdc.capture.snapshot.take.GROUP_CHUNKS", 1)
     with monkeypatch.context() as patch:
-        kill_at(patch, "mssql_cdc.capture.snapshot.read.commit", call, after=after)
+        kill_at(patch, "mssql_cdc.capture.snapshot.chunk_groups.commit", call, after=after)
         with pytest.raises(Killed):
             catch_up([database], timeout=60)
     write_some(source)

@@ -24,7 +24,7 @@ from mssql_cdc.schema import TableId
 WRITES: tuple[str, ...] = (
     "mssql_cdc.capture.range.commit",
     "mssql_cdc.capture.range.append_offsets",
-    "mssql_cdc.capture.snapshot.read.commit",
+    "mssql_cdc.capture.snapshot.chunk_groups.commit",
     "mssql_cdc.capture.snapshot.begin.append_offsets",
     "mssql_cdc.capture.snapshot.finish.append_offsets",
     "mssql_cdc.run.loss.append_offsets",

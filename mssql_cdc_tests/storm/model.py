@@ -73,7 +73,7 @@ class ModelWorld:
     def open(self) -> Iterator[None]:
         with (
             patch("mssql_cdc.capture.range.run_tasks", _here),
-            patch("mssql_cdc.capture.snapshot.read.run_tasks", _here),
+            patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", _here),
         ):
             yield
 

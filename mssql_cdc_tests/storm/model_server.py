@@ -244,7 +244,7 @@ class ModelServerSession(ModelSession):
     def stalled(self) -> str | None:
         """The model captures when a schedule says so, and is never late."""
 
-    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+    def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
 
     def minima(self) -> dict[str, Lsn | None]:

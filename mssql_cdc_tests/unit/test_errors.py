@@ -27,7 +27,6 @@ def test_only_unavailability_errors_are_retriable():
         "SourceUnavailableError",
         "StaleReaderError",
         "StaleStructureError",
-        "InterruptedRunError",
     }
 
 

@@ -24,7 +24,7 @@ from mssql_cdc.config.record_settings import BinaryHandling, DecimalHandling, Re
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate
 from mssql_cdc.events.key_text import key_texts
-from mssql_cdc.lake.delta_schema import arrow_of, delta_json
+from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.records.converters import converter
 from mssql_cdc.records.defaults import value_of_null
 from mssql_cdc.records.schema_changes import table_structure
@@ -33,6 +33,7 @@ from mssql_cdc.source.sqlserver import check_texts
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.chunks import bound_expression, bound_value
 from mssql_cdc.source.sqlserver.columns import RowPlan, fetch
+from mssql_cdc_tests.lake_kit import delta_schema_text
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 
@@ -113,7 +114,7 @@ def test_every_kind_has_a_type_and_every_type_its_own_name() -> None:
 @every_type
 def test_every_type_is_stored_in_a_delta_type(kind: SqlServerType) -> None:
     schema = pa.schema([pa.field("c", kind.arrow)])
-    assert arrow_of(delta_json(schema)) == schema
+    assert arrow_of(delta_schema_text(schema)) == schema
 
 
 @every_type

@@ -94,7 +94,6 @@ def test_position_text_is_parsed(values: tuple):
     position = Position.parse(text)
     assert position.text == text
     assert (position.epoch, position.commit_lsn, position.command_id) == values[:3]
-    assert not position.is_snapshot
 
 
 @given(lsns, lsns, st.integers(0, 2**31 - 1), st.integers(1, 100))
@@ -102,7 +101,6 @@ def test_snapshot_rows_sort_after_every_change_of_their_commit(commit: Lsn, chan
     row = snapshot_position_text(0, commit, number=n, chunk=2, row=3)
     assert position_text(0, commit, command, change, 4) < row < cut_text(0, commit)
     assert snapshot_position_text(0, commit, number=n) < row
-    assert Position.parse(row).is_snapshot
 
 
 def test_position_of_an_old_build_has_command_zero():

@@ -1,1 +1,1 @@
-"""Snapshots: splitting one into chunks and deciding when it ends (`plan`, pure), and reading it (`capture`)."""
+"""Snapshots: `chunk_plan` splits one into chunks and decides when it ends (pure); `take` runs it."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
-from mssql_cdc.capture.snapshot.run import Run
+from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
+from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.log import TableState, facts_of
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import snapshot_begun, status_changed
+from mssql_cdc.lake.steps import Entry, snapshot_begun, status_changed
 from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -37,7 +37,7 @@ class Wanted:
     chunk_rows: int
     epoch: int = 0
     signal: str | None = None
-    filters: Mapping[TableId, str] = field(default_factory=dict)
+    filters: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
 
 
 def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> Run:
@@ -102,7 +102,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
     """The gaps of tables whose place another one has taken: what the former ones captured last was never read."""
-    gaps = []
+    gaps: list[Gap] = []
     for member in tables:
         reached = member.reached(epoch) if member.recreated else None
         if reached is not None:
@@ -115,7 +115,7 @@ def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
     """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
     entries = {
-        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=str(error))
+        table.text: replace(survey.tables[table].new_entry(), status="failed", epoch=epoch, reason=str(error))
         for table, error in failed.items()
         if survey.offsets.entry(table.text) is None
     }
@@ -204,17 +204,19 @@ def _held(member: LakeTable, epoch: int) -> Lsn | None:
 def _write_status(
     database: Database, plan: SnapshotPlan, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int
 ) -> Offsets:
-    entries = {}
+    entries: dict[str, Entry] = {}
     for table, member in members.items():
         held = plan.of(table).held
-        entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
+        entries[table.text] = replace(
+            member.new_entry(), status="snapshot", to=held.text if held else None, epoch=epoch
+        )
     begun = snapshot_begun(database.stamp(epoch), entries, snapshot=plan.id, number=plan.number, signal=plan.signal)
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
 
 
 def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
     """Read a snapshot's progress from a table's commits (rule A6): the cursor is in the same commit as the rows."""
-    found = []
+    found: list[GroupDone] = []
     for entry in state.table.history():
         facts = facts_of(entry)
         if facts and facts.get("snapshot") == snapshot and "chunks" in facts:

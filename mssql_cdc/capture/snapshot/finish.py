@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from mssql_cdc.capture.snapshot.plan import Ended, Reread, TablePlan, conclude
-from mssql_cdc.capture.snapshot.run import Run
+from dataclasses import replace
+
+from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
+from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended
@@ -39,7 +41,8 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
     member, state = run.tables[table], run.states[table]
-    entry = member.new_entry(
+    entry = replace(
+        member.new_entry(),
         status="streaming",
         to=ended.position.text,
         epoch=run.epoch,

@@ -13,7 +13,7 @@ _INSTANCES = "SELECT source_object_id FROM cdc.change_tables"
 _VISIBLE = "SELECT object_id FROM sys.tables"
 
 
-def absences(control: Control, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+def absences(control: Control, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
     """The reason for each of these tables, which are given with their object ids."""
     captured = {row[0] for row in control.rows(_INSTANCES, doing="looking for capture instances")}
     visible = {row[0] for row in control.rows(_VISIBLE, doing="looking for tables")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError, Sta
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, neutral_schema
 from mssql_cdc.schema.arrow import INSTANT
+from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
@@ -28,7 +29,6 @@ from mssql_cdc.source.sqlserver.images import Images, inserted_images
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits, quote, stale_reader
 from mssql_cdc.source.sqlserver.structure import Structure
-from mssql_cdc.source.values import Chunk
 
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
 
@@ -62,26 +62,13 @@ UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS n
 class ChunkReader:
     """The rows of one chunk.
 
-    `position` is the commit LSN of the rows' `pos`: the chunk's L in case B, the log end E in case A. `captured`
-    is the L that the reader must see captured before it reads; None under case A, where the lock takes its place.
-    `commit_lsn` is Debezium's snapshot LSN, `read_at` the server's time when the table's read began.
-    `statement` replaces the table (snapshot.select.statement.overrides), `condition` narrows it. `fetch_rows` are the
-    rows of one fetch (SNP-31).
+    `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31).
     """
 
     connection: Connection
     catalog: str
-    schema: TableSchema
-    chunk: Chunk
-    snapshot_number: int
-    epoch: int
-    position: Lsn
-    captured: Lsn | None
-    commit_lsn: Lsn | None
-    read_at: datetime
+    wanted: ChunkRead
     isolation: Isolation = "READ COMMITTED"
-    statement: str | None = None
-    condition: str | None = None
     fetch_rows: int | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
@@ -92,9 +79,9 @@ class ChunkReader:
             StaleStructureError: the table has other columns than the schema.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
-        plan, structure = RowPlan.of(self.schema.columns), Structure.of_source(self.schema)
+        plan, structure = RowPlan.of(self.wanted.schema.columns), Structure.of_source(self.wanted.schema)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
-            begin(bulk, self.isolation, self.captured, doing=self._doing)
+            begin(bulk, self.isolation, self.wanted.captured, doing=self._doing)
             structure.require(bulk, doing=self._doing)
             try:
                 yield from self._rows(bulk, plan)
@@ -115,8 +102,8 @@ class ChunkReader:
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         row = 0
-        for piece in pieces(self.chunk, self.schema.keys):
-            statement = select_statement(self, plan, piece)
+        for piece in pieces(self.wanted.chunk, self.wanted.schema.keys):
+            statement = select_statement(self.wanted, plan, piece)
             for raw in bulk.read(statement, plan.raw_fields(), piece.parameters, doing=self._doing):
                 rows = raw.num_rows
                 if rows:
@@ -125,10 +112,10 @@ class ChunkReader:
 
     def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
         """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
-        commit_lsn = self.commit_lsn.text if self.commit_lsn else None
+        commit_lsn = self.wanted.commit_lsn.text if self.wanted.commit_lsn else None
         known: dict[str, pa.Array] = {
             "pos": self._positions(first, rows),
-            "commit_ts": pa.repeat(pa.scalar(self.read_at.astimezone(UTC), INSTANT), rows),
+            "commit_ts": pa.repeat(pa.scalar(self.wanted.read_at.astimezone(UTC), INSTANT), rows),
             "op": pa.repeat("r", rows),
             "commit_lsn": pa.repeat(pa.scalar(commit_lsn, pa.string()), rows),
             "before": images.before,
@@ -136,22 +123,22 @@ class ChunkReader:
             "unavailable": images.unavailable,
             "exact": images.exact,
         }
-        neutral = neutral_schema(self.schema)
+        neutral = neutral_schema(self.wanted.schema)
         arrays = [known.get(field.name, pa.nulls(rows, field.type)) for field in neutral]
         return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, first: int, rows: int) -> pa.Array:
         """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` does so for one row."""
-        commit = literal(self.position.raw.hex(), rows)
-        place = literal(f"{self.snapshot_number:06x}{self.chunk.number:06x}", rows)
+        commit = literal(self.wanted.position.raw.hex(), rows)
+        place = literal(f"{self.wanted.snapshot_number:06x}{self.wanted.chunk.number:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
         command = np.full(rows, _SNAPSHOT_COMMAND, dtype=np.int64)
         change = np.concatenate([place, number], axis=1)
-        return position_texts(self.epoch, commit, command, change, np.zeros(rows, dtype=np.int64))
+        return position_texts(self.wanted.epoch, commit, command, change, np.zeros(rows, dtype=np.int64))
 
     @property
     def _doing(self) -> str:
-        return f"reading chunk {self.chunk.number} of {self.schema.table_id}"
+        return f"reading chunk {self.wanted.chunk.number} of {self.wanted.schema.table_id}"
 
 
 def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
@@ -174,18 +161,24 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
             raise stale_reader(doing)
 
 
-def select_statement(reader: ChunkReader, plan: RowPlan, piece: Piece) -> str:
-    """The SELECT of one piece of the chunk, which takes the piece's parameters."""
-    source = table_name(reader.schema)
-    if reader.statement is not None:
-        names = ", ".join(quote(column.name) for column in reader.schema.columns)
-        source = f"({reader.statement.replace('*', names)})"
-    conditions = [text for text in (piece.sql, f"({reader.condition})" if reader.condition else "") if text]
+def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
+    """Build the SELECT statement of one piece of the chunk; it takes the piece's parameters.
+
+    Args:
+        wanted: The chunk to read.
+        plan: The columns to select.
+        piece: The condition on the key.
+    """
+    source = table_name(wanted.schema)
+    if wanted.statement is not None:
+        names = ", ".join(quote(column.name) for column in wanted.schema.columns)
+        source = f"({wanted.statement.replace('*', names)})"
+    conditions = [text for text in (piece.sql, f"({wanted.condition})" if wanted.condition else "") if text]
     sql = f"SELECT {', '.join(plan.select_list('t'))} FROM {source} AS t"
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
     if piece.sql:
-        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in reader.schema.keys)}"
+        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in wanted.schema.keys)}"
     return sql
 
 

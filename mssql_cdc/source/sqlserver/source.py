@@ -70,17 +70,8 @@ class SqlServerSource:
         return ChunkReader(
             connection=self.connector.connection,
             catalog=catalog,
-            schema=wanted.schema,
-            chunk=wanted.chunk,
-            snapshot_number=wanted.snapshot_number,
-            epoch=wanted.epoch,
-            position=wanted.position,
-            captured=wanted.captured,
-            commit_lsn=wanted.commit_lsn,
-            read_at=wanted.read_at,
+            wanted=wanted,
             isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
-            statement=wanted.statement,
-            condition=wanted.condition,
             fetch_rows=self.connector.snapshot.fetch_size,
         )
 
@@ -159,7 +150,7 @@ class SqlServerSession:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
 
-    def absences(self, tables: Mapping[TableId, int]) -> dict[TableId, Absence]:
+    def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
         return absences(self.control, tables)
 

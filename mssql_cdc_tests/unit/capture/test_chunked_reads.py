@@ -9,7 +9,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.capture.snapshot.plan import Ended, GroupDone, TablePlan, conclude, remaining
+from mssql_cdc.capture.snapshot.chunk_plan import Ended, GroupDone, TablePlan, conclude, remaining
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import Chunk

@@ -52,7 +52,8 @@ def stream(database: Database) -> Survey:
     structures = {t: known.structure(known.captured.newest, None) for t, known in seen.tables.items()}
     schemas, _ = versioned(database, structures, seen.history)
     entries = {
-        t.text: known.new_entry(
+        t.text: replace(
+            known.new_entry(),
             status="streaming",
             to=captured.text,
             instance=known.captured.newest.identity,
@@ -80,8 +81,8 @@ def written(database: Database) -> None:
     for table, known in seen.tables.items():
         state = prepared(database, known, known.captured.newest.schema)
         after = commit(state, [], {"kind": "range", "to": str(seen.position(table))})
-        entries[table.text] = known.new_entry(
-            delta_table_id=after.table_id, delta_version=after.delta_version, batch=after.batch
+        entries[table.text] = replace(
+            known.new_entry(), delta_table_id=after.table_id, delta_version=after.delta_version, batch=after.batch
         )
     append_offsets(database.layout, positions_taken(database.stamp(0), entries, snapshot="t"), seen=seen.offsets)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.capture.snapshot.plan import (
+from mssql_cdc.capture.snapshot.chunk_plan import (
     Ended,
     GroupDone,
     Reread,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mssql_cdc.capture.snapshot.run import Progress, TableProgress
+from mssql_cdc.capture.snapshot.progress import Progress, TableProgress
 from mssql_cdc.schema import TableId
 
 

@@ -84,7 +84,7 @@ def test_secret_settings_are_masked_and_resolved_lazily(monkeypatch: pytest.Monk
     assert Secret("hunter2") in [one.value for one in connector.connection.driver_settings]
 
 
-@pytest.mark.feature("HA-01", "SNP-14")
+@pytest.mark.feature("HA-01")
 @pytest.mark.parametrize("name", ["driver.applicationIntent", "database.applicationIntent", "odbc.ApplicationIntent"])
 def test_read_only_intent_forces_snapshot_isolation(name: str) -> None:
     connector = connector_with({name: "readonly", "snapshot.isolation.mode": "exclusive"})

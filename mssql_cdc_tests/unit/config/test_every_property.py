@@ -23,7 +23,7 @@ import pytest
 
 from mssql_cdc.capture import survey, write_task
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot import read as snapshot_read
+from mssql_cdc.capture.snapshot import chunk_groups
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
@@ -186,7 +186,7 @@ def chunk_reader(connector: Connector) -> Any:
         read_at=AT, statement=statement,
     )  # fmt: skip
     reader = SqlServerSource(connector).chunk_reader("shop", wanted)
-    sql = snapshot_reader.select_statement(reader, RowPlan.of(THINGS.columns), Piece(""))
+    sql = snapshot_reader.select_statement(reader.wanted, RowPlan.of(THINGS.columns), Piece(""))
     return reader.isolation, reader.fetch_rows, sql
 
 
@@ -375,7 +375,7 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,
     "snapshot.include.collection.list": captured,
     "snapshot.fetch.size": chunk_reader,
-    "snapshot.max.threads": read_in(snapshot_read, "connector.snapshot.max_threads"),
+    "snapshot.max.threads": read_in(chunk_groups, "connector.snapshot.max_threads"),
     "snapshot.select.statement.overrides": chunk_reader,
     "snapshot.select.statement.overrides.<table>": chunk_reader,
     "notification.enabled.channels": lambda c: c.notifications.channels,

@@ -20,7 +20,6 @@ from mssql_cdc.config.signals import (
 TABLES = (("db1", "s1", "products"), ("db1", "s1", "orders"), ("db1", "public", "My.Table"))
 
 
-@pytest.mark.feature("INC-01", "INC-04", "INC-05")
 def test_incremental_snapshot_with_conditions_and_surrogate_key() -> None:
     data = {
         "data-collections": ["db1.s1.products"],
@@ -52,14 +51,12 @@ def test_blocking_snapshot_finds_its_statement_by_the_exact_name() -> None:
     assert signal.filter_for(("db1", "s1", "t2")) is None
 
 
-@pytest.mark.feature("INC-01")
 def test_snapshot_without_a_type_is_incremental() -> None:
     signal = parse_signal("1", "execute-snapshot", '{"data-collections": ["a.b.c"]}')
     assert isinstance(signal, ExecuteSnapshot)
     assert signal.kind == "incremental"
 
 
-@pytest.mark.feature("INC-13")
 def test_stop_applies_to_its_collections_or_to_all() -> None:
     assert parse_signal("1", "stop-snapshot", '{"type": "incremental"}') == StopSnapshot("1")
     assert parse_signal("1", "stop-snapshot", None) == StopSnapshot("1")
@@ -68,7 +65,6 @@ def test_stop_applies_to_its_collections_or_to_all() -> None:
     assert isinstance(parse_signal("1", "stop-snapshot", '{"type": "blocking"}'), IgnoredSignal)
 
 
-@pytest.mark.feature("INC-14")
 @pytest.mark.parametrize("data", [None, "", "{}", "whatever"])
 def test_pause_and_resume_ignore_data(data: str | None) -> None:
     assert parse_signal("1", "pause-snapshot", data) == PauseSnapshot("1")

@@ -18,8 +18,8 @@ JUST_BEFORE = ELEVEN - timedelta(microseconds=1)
 
 
 def change(at: int, committed: datetime, op: str = "c") -> Change:
-    images = {"before": {"id": at}} if op == "d" else {"after": {"id": at}}
-    return Change(at, op, **images, committed=committed)
+    row = {"id": at}
+    return Change(at, op, row if op == "d" else None, None if op == "d" else row, committed=committed)
 
 
 def filled(home: TableHome) -> TableState:

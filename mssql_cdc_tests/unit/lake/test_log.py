@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.errors import FencedError, SchemaError, StorageError, TamperedTableError
-from mssql_cdc.lake.delta_schema import arrow_of, delta_json
+from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.evolution import evolve, schema_change
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.log import commit, create_table, load_state, refresh
@@ -20,7 +20,7 @@ from mssql_cdc.lake.read import BatchSlice, read_table, scan
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
 from mssql_cdc.lsn import Position
 from mssql_cdc.schema import change_log_schema
-from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, delta_schema_text, home_in, lsn, orders
 
 
 def row(number: int, name: str = "a") -> dict[str, object]:
@@ -238,7 +238,7 @@ def test_narrower_values_are_written_with_the_type_of_the_table(tmp_path: Path):
 
 
 def test_type_that_cannot_be_widened_is_an_error_with_advice():
-    text = delta_json(change_log_schema(orders(column("id", "int"), column("x", "int"))))
+    text = delta_schema_text(change_log_schema(orders(column("id", "int"), column("x", "int"))))
     with pytest.raises(SchemaError, match=r"before\.x is int32 .* became string"):
         schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "varchar", length=5))))
     change = schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "bigint"))))
@@ -247,7 +247,7 @@ def test_type_that_cannot_be_widened_is_an_error_with_advice():
 
 def test_delta_schema_text_and_arrow_schema_are_equivalent(tmp_path: Path):
     schema = change_log_schema(orders())
-    assert arrow_of(delta_json(schema)) == schema
+    assert arrow_of(delta_schema_text(schema)) == schema
 
 
 def test_names_that_need_column_mapping_need_spark(tmp_path: Path):

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from mssql_cdc.errors import SchemaError
-from mssql_cdc.lake.delta_schema import conform, delta_json, file_schema
+from mssql_cdc.lake.delta_schema import conform, file_schema
 from mssql_cdc.lake.read import lift
 from mssql_cdc.lake.sweep import Sweep, sweep_rows
 from mssql_cdc.schema import change_log_schema, current_schema
-from mssql_cdc_tests.lake_kit import AT, column, lsn, orders
+from mssql_cdc_tests.lake_kit import AT, column, delta_schema_text, lsn, orders
 
 SECRET = 2**40 + 77
 
@@ -32,7 +32,7 @@ def test_sweep_keeps_values_of_a_narrowed_column():
     rows = pa.RecordBatch.from_pylist(
         [{"id": SECRET, "_key": "1:1", "_pos": "p", "_batch": 1}], schema=current_schema(wide)
     )
-    stored = file_schema(delta_json(change_log_schema(wide)), change_log_schema(narrow), physical=False)
+    stored = file_schema(delta_schema_text(change_log_schema(wide)), change_log_schema(narrow), physical=False)
     sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
     (found,) = sweep_rows(iter([rows]), stored, table_schema=narrow, batch_number=3, sweep=sweep)
     assert found.column("before").to_pylist() == [{"id": SECRET}]

@@ -143,7 +143,7 @@ def test_planner_waits_for_a_running_range():
     assert "01234567" in planned(busy, Wait).reason
 
 
-@pytest.mark.feature("ERR-01")
+@pytest.mark.feature("ERR-02")
 def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables_only():
     stuck = facts(member("a", 8), member("b", 4), cursor=pending(8))
     first = plan(stuck)

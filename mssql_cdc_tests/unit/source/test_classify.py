@@ -29,7 +29,7 @@ def arrow(state: str, number: int, text: str) -> Exception:
     )
 
 
-@pytest.mark.feature("ERR-01")
+@pytest.mark.feature("ERR-02")
 @pytest.mark.parametrize("make", [odbc, arrow])
 @pytest.mark.parametrize(
     ("state", "number", "expected"),

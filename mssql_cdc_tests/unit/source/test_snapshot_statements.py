@@ -12,6 +12,7 @@ import pytest
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
+from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, ChunkReader, begin, select_statement
@@ -19,9 +20,7 @@ from mssql_cdc.source.sqlserver.sql import IS_CAPTURED
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.unit.source.raw import ORDERS, lsn
 
-READER = ChunkReader(
-    connection=Connection(hostname="nowhere"),
-    catalog="shop",
+WANTED = ChunkRead(
     schema=ORDERS,
     chunk=Chunk(2, ("1",), ("9",)),
     snapshot_number=3,
@@ -31,13 +30,14 @@ READER = ChunkReader(
     commit_lsn=lsn(19),
     read_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
+READER = ChunkReader(connection=Connection(hostname="nowhere"), catalog="shop", wanted=WANTED)
 PLAN = RowPlan.of(ORDERS.columns)
 
 
 def test_a_chunk_reads_its_bounds_in_key_order() -> None:
-    (piece,) = pieces(READER.chunk, ORDERS.keys)
+    (piece,) = pieces(WANTED.chunk, ORDERS.keys)
 
-    assert select_statement(READER, PLAN, piece) == (
+    assert select_statement(WANTED, PLAN, piece) == (
         "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(102)) AS [c1_0] FROM [dbo].[orders] AS t "
         "WHERE [id] <= CAST(? AS int) AND [id] > CAST(? AS int) ORDER BY t.[id]"
     )
@@ -47,15 +47,15 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
 def test_a_whole_table_is_read_without_a_sort() -> None:
     (piece,) = pieces(Chunk(0), ORDERS.keys)
 
-    assert select_statement(READER, PLAN, piece).endswith("FROM [dbo].[orders] AS t")
+    assert select_statement(WANTED, PLAN, piece).endswith("FROM [dbo].[orders] AS t")
     assert piece.parameters == ()
 
 
 @pytest.mark.feature("SNP-23")
 def test_every_star_of_an_override_becomes_the_columns() -> None:
-    reader = replace(READER, chunk=Chunk(0), statement="SELECT * FROM v", condition="id > 5")
+    wanted = replace(WANTED, chunk=Chunk(0), statement="SELECT * FROM v", condition="id > 5")
 
-    assert select_statement(reader, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
+    assert select_statement(wanted, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
 
 def test_positions_number_the_rows_of_the_chunk() -> None:

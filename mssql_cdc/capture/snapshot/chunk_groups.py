@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.finish import end_table
-from mssql_cdc.capture.snapshot.plan import GroupDone, low_mark, next_group, remaining
-from mssql_cdc.capture.snapshot.run import Progress, Run, fail, progress_of
+from mssql_cdc.capture.snapshot.progress import Progress, Run, fail, progress_of
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
@@ -22,7 +22,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
     """Read group after group until every table has ended or failed."""
     while True:
         minima = run.session.minima()
-        left = {}
+        left: dict[TableId, tuple[Chunk, ...]] = {}
         for table_plan in run.plan.tables:
             table = table_plan.table
             if table in run.failed or table not in run.tables:

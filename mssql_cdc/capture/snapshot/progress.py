@@ -1,6 +1,6 @@
 """One run of a snapshot: its loaded state, its progress, and the reports of its steps.
 
-`begin`, `read` and `finish` implement the steps.
+`begin`, `chunk_groups` and `finish` implement the steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.snapshot.plan import GroupDone, SnapshotPlan
+from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
@@ -66,7 +66,7 @@ class Run:
     notifier: Notifier
     rows: dict[TableId, int]
     read_at: dict[TableId, datetime]
-    failed: dict[TableId, MssqlCdcError] = field(default_factory=dict)
+    failed: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     lock: TableLock | None = None
 
 

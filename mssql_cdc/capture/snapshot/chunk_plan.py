@@ -2,7 +2,7 @@
 
 Case B of correctness C: every group of chunks has its own low mark L, taken before it is read; the stream starts at
 the smallest L; the current table stays closed until the stream has passed the largest log end E.
-`capture/snapshot/read.py` reads the chunks.
+`capture/snapshot/chunk_groups.py` reads the chunks.
 """
 
 from __future__ import annotations

@@ -7,18 +7,18 @@ An interrupted snapshot resumes from its commits (A6). While it runs, its tables
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
-from mssql_cdc.capture.snapshot.plan import low_mark
-from mssql_cdc.capture.snapshot.read import locked_if_exclusive, read_groups, read_locked_tables
-from mssql_cdc.capture.snapshot.run import Progress
+from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
+from mssql_cdc.capture.snapshot.chunk_plan import low_mark
+from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.offsets import append_offsets
-from mssql_cdc.lake.steps import positions_taken, signal_answered
+from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Snapshot
 from mssql_cdc.plan.facts import Member
 from mssql_cdc.schema import TableId
@@ -36,9 +36,9 @@ class SnapshotResult:
     """
 
     id: str
-    rows: Mapping[TableId, int] = field(default_factory=dict)
-    failed: Mapping[TableId, MssqlCdcError] = field(default_factory=dict)
-    notes: Mapping[TableId, str] = field(default_factory=dict)
+    rows: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
+    failed: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    notes: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
 
     def raise_failure(self) -> None:
         """Raise the first table's error."""
@@ -140,15 +140,15 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         for table, known in found.items()
     }
     schemas, _ = versioned(database, structures, survey.history)
-    entries = {}
+    entries: dict[str, Entry] = {}
     for table, known in found.items():
         number = schemas[table].version
-        taken = {"status": "streaming", "epoch": epoch, "schema": number, "filled": number}
+        entry = replace(known.new_entry(), status="streaming", epoch=epoch, schema=number, filled=number)
         if table not in rekeyed:  # Such a table streams on from where it stands.
             start = known.captured.newest.start_lsn
             to = low_mark(captured, start) if captured else start
-            taken |= {"to": to.text, "instance": known.captured.newest.identity}
-        entries[table.text] = known.new_entry(**taken)
+            entry = replace(entry, to=to.text, instance=known.captured.newest.identity)
+        entries[table.text] = entry
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 

@@ -120,7 +120,9 @@ def _compare(looked: Looked, member: LakeTable) -> TableCheck:
         epoch, storage = looked.offsets.epoch, database.storage
         if compared.keyed:
             differences = settle(table, look, fence=looked.fence, home=member.home, epoch=epoch, storage=storage)
-        story = story_of(recorded, offsets=looked.offsets, history=looked.history, plans=looked.plans, hidden=masked)
+        story = story_of(
+            recorded, offsets=looked.offsets, history=looked.history, whole_reads=looked.whole_reads, hidden=masked
+        )
         log = check_log(member.home.changes, pinned, story, storage)
     return TableCheck(
         table=member.table,
@@ -143,6 +145,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         compared,
         fence=looked.fence,
         home=member.home,
+        start=looked.offsets.log_start(member.table.text),
         epoch=looked.offsets.epoch,
         storage=looked.database.storage,
         fetched=fetched,

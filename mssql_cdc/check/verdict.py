@@ -34,7 +34,7 @@ class Verdict:
     """The result; `problems` is empty if the table is correct."""
 
     problems: tuple[str, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def judge(database: Database, table: TableId) -> Verdict:
@@ -66,7 +66,7 @@ def judge(database: Database, table: TableId) -> Verdict:
 
 def _ranges(state: TableState) -> list[tuple[Reached, Reached]]:
     """`from` and `to` of the newest commits of ranges, oldest first."""
-    found = []
+    found: list[tuple[Reached, Reached]] = []
     for entry in reversed(state.table.history(COMMITS)):
         facts = facts_of(entry)
         if facts and facts.get("kind") == "range":
@@ -80,7 +80,7 @@ def _discontinuities(
 ) -> list[str]:
     """Return commits that overlap, or that leave a gap which `_offsets` does not explain."""
     known = offsets.reached(table.text)
-    problems = []
+    problems: list[str] = []
     for (_, before), (start, _) in pairwise(commits):
         if start < before:
             problems.append(f"the commit from {start.to} overlaps the one up to {before.to}")

@@ -1,0 +1,38 @@
+"""Data files: what a folder that cannot be written to says."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.files import FileTarget, write_files
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file of this process may have more than 50 kB: as when the disk is full, but for the reason."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_cannot_be_written_names_the_folder_and_the_reason(tmp_path: Path, small_files: None):
+    batch = pa.RecordBatch.from_pydict({"note": [os.urandom(100).hex() for _ in range(5_000)]})
+    with pytest.raises(StorageError) as caught:
+        write_files([batch], FileTarget(str(tmp_path / "t")))
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 't'} cannot be written to: File too large. Nothing was committed.")
+
+
+def test_a_folder_that_cannot_be_made_names_it(tmp_path: Path):
+    (tmp_path / "t").write_text("a file in its place")
+    batch = pa.RecordBatch.from_pydict({"note": ["one"]})
+    with pytest.raises(StorageError, match=r"/t cannot be written to: File exists"):
+        write_files([batch], FileTarget(str(tmp_path / "t")))
