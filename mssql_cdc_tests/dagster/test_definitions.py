@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,22 @@ def test_connectors_in_a_folder_load_without_a_database_and_without_their_secret
     dg.Definitions.validate_loadable(found)
     assert {"one/shop/dbo/people", "two/shop/dbo/orders"} <= names(found)
     assert len(list(found.sensors or ())) == 2
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_windows_begin_when_the_tables_were_first_listed(tmp_path, monkeypatch, written: bool):  # noqa: FBT001
+    """An older list does not say when; then it is the time of the file."""
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    path = write_connector(tmp_path, "one", table("orders"))
+    since = datetime.now(UTC) - timedelta(days=2)
+    listed = path.with_name("one.tables.json")
+    if written:
+        listed.write_text(json.dumps({**json.loads(listed.read_text()), "since": since.isoformat()}))
+    else:
+        os.utime(listed, (since.timestamp(), since.timestamp()))
+    windows = spec(location.defs(), "one", "shop", "dbo", "orders").partitions_def
+    assert isinstance(windows, dg.TimeWindowPartitionsDefinition)
+    assert windows.start == since.replace(minute=0, second=0, microsecond=0)
 
 
 @pytest.mark.parametrize(("value", "status"), [("running", "RUNNING"), ("", "STOPPED")])
