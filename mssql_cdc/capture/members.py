@@ -25,7 +25,7 @@ from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 STREAM = ""
 SNAPSHOT = "snapshot"
-GONE_ADVICE = "Put the folder back, or take a new snapshot of the table"
+GONE_ADVICE = "Restore the folder, or take a new snapshot of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,13 @@ def load_tables(
 ) -> dict[TableId, LakeTable]:
     """Load the captured tables with their homes and, if requested, the states of their change logs.
 
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: All offsets of the database.
+        history: The schema history.
+        states: Whether to load the states of the change logs.
+
     Raises:
         StorageError: `_schema_history` lacks what was in it.
     """
@@ -114,9 +121,8 @@ def load_tables(
         entry = _entry_of(table, offsets, known)
         if entry is not None and entry.schema is not None and not history.holds(table.table_id, entry.schema):
             raise StorageError(
-                f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, under which rows of "
-                "its change log were written. Put the folder back as it was, or remove the connector's whole folder "
-                "and start afresh"
+                f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, which rows of its "
+                "change log need. Restore the folder, or delete the connector's folder and start again"
             )
         incarnation = entry.incarnation if entry else 1
         recreated = bool(entry and known and known.object_id != table.object_id and known.incarnation == incarnation)
@@ -185,7 +191,13 @@ def _under_former_key(table: CapturedTable, known: TableSchema | None) -> Captur
 def versioned(
     database: Database, wanted: Mapping[TableId, TableSchema], history: SchemaHistory
 ) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
-    """These structures (`LakeTable.structure`) under their versions, new ones recorded."""
+    """These structures (`LakeTable.structure`) under their versions, new ones recorded.
+
+    Args:
+        database: The database.
+        wanted: The structure of each table to read.
+        history: The schema history, to which new structures are added.
+    """
     found, history = record_versions(
         database.layout, list(wanted.values()), known=history, at=datetime.now(UTC), storage=database.storage
     )
@@ -194,6 +206,12 @@ def versioned(
 
 def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:
     """Return the change log's state for this writer; create or evolve the table for the schema's rows.
+
+    Args:
+        database: The database.
+        member: The table.
+        schema: The structure of the rows to come.
+        writer: `STREAM` or `SNAPSHOT`.
 
     Raises:
         SchemaError: the table cannot take the schema.

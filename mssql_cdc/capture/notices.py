@@ -23,6 +23,6 @@ def _not_hidden(connector: Connector, schema: TableSchema) -> Iterator[str]:
         if rule is not None and not rule.applies_to(column.type.name):
             verb = "shortened" if rule.kind == "truncate" else "masked"
             yield (
-                f"{table}: column {column.name!r} ({column.type.declaration}) is not {verb}, though a property names "
-                "it: only text is. Its values are stored as they are; leave it out with column.exclude.list"
+                f"{table}: column {column.name!r} ({column.type.declaration}) is not {verb}, although a property "
+                "matches it; only text is. Its values are stored unchanged; exclude it with column.exclude.list"
             )

@@ -76,6 +76,11 @@ class RangeResult:
 def capture_range(database: Database, survey: Survey, decision: Range) -> RangeResult:
     """Read the range into the change logs; failed tables are part of the result.
 
+    Args:
+        database: The database.
+        survey: The survey on which the decision is based.
+        decision: The range to read.
+
     Raises:
         SourceUnavailableError, SourceError: the source could not be asked at all; nothing was written.
         FencedError: another run has written the offsets of these tables; their commits remain and are found again.
@@ -100,7 +105,14 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
 
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
-    """Record the status (lost, failed) of these tables with its reason; they keep their positions."""
+    """Record the status (lost, failed) of these tables with its reason; they keep their positions.
+
+    Args:
+        database: The database.
+        survey: The survey on which the decision is based.
+        reasons: The reason for each table.
+        status: The new status.
+    """
     entries: dict[str, Entry] = {}
     for table, reason in reasons.items():
         known = survey.tables.get(table)

@@ -60,13 +60,28 @@ def open_requests(database: Database, offsets: Offsets) -> list[Request]:
 
 
 def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str], *, channel: str) -> None:
-    """Request a blocking snapshot of these tables, as a signal from a channel other than the signal table."""
+    """Request a blocking snapshot of these tables, as a signal from a channel other than the signal table.
+
+    Args:
+        database: The database.
+        signal_id: The id of the signal.
+        tables: Names or regular expressions of the tables.
+        channel: The channel that requests it.
+    """
     data = json.dumps({"type": "blocking", "data-collections": list(tables)})
     note_signal(database, SignalRow(signal_id, "execute-snapshot", data), channel, REQUESTED, "a blocking snapshot")
 
 
 def note_signal(database: Database, signal: SignalRow, channel: str, status: str, result: str) -> None:
-    """Record a signal from a channel other than the signal table, with its result."""
+    """Record a signal from a channel other than the signal table, with its result.
+
+    Args:
+        database: The database.
+        signal: The signal.
+        channel: The channel that delivered it.
+        status: Its status: requested, done or ignored.
+        result: One line about its result.
+    """
     table = small_table(database.layout, "signals", database.storage)
     state = table.state()
     row = signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -81,7 +96,16 @@ def bookmarks_of(state: TableState) -> dict[str, Any]:
 def signal_row(
     signal: SignalRow, *, channel: str, position: str | None, status: str, result: str, at: datetime
 ) -> dict[str, Any]:
-    """A row of `_signals`."""
+    """A row of `_signals`.
+
+    Args:
+        signal: The signal.
+        channel: The channel that delivered it.
+        position: Its position in the channel; None if the channel has none.
+        status: Its status: requested, done or ignored.
+        result: One line about its result.
+        at: When it was applied.
+    """
     return {
         "id": signal.id,
         "type": signal.type,

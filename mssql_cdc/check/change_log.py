@@ -142,15 +142,15 @@ class _Part:
         changes = ((self._ops == "u") | (self._ops == "d")) & ~made
         double = np.zeros(self._rows, bool)
         double[1:] = self._same[1:] & (self._positions[1:] == self._positions[:-1])
-        found.add("the same position twice", self._keys[double])
+        found.add("duplicate position", self._keys[double])
         fits = ~double & (late | (previous != "r"))
-        found.add("created although it was there", self._keys[(self._ops == "c") & alive & fits])
-        found.add("changed although it was deleted", self._keys[changes & self._same & (previous == "d") & late])
+        found.add("inserted although the row existed", self._keys[(self._ops == "c") & alive & fits])
+        found.add("changed after it was deleted", self._keys[changes & self._same & (previous == "d") & late])
         if self._story.whole:
-            found.add("changed although it was never there", self._keys[changes & ~self._same & late])
+            found.add("changed although the row never existed", self._keys[changes & ~self._same & late])
         linked = np.flatnonzero(changes & alive & fits)
         broken = self._broken(linked)
-        found.add("the value before is not the value that precedes it", self._keys[linked[broken]])
+        found.add("the before image differs from the preceding after image", self._keys[linked[broken]])
 
     def _broken(self, rows: np.ndarray) -> np.ndarray:
         """Which of these rows have a `before` that is not the row above's `after`."""
@@ -177,7 +177,7 @@ class _Part:
         keys = current.column("_key").to_numpy()
         place = {key: number for number, key in enumerate(keys)}
         there = np.array([place.get(key, -1) for key in self._keys[ends]], np.int64)
-        found.add("ends in a row that the current table lacks", self._keys[ends[there < 0]])
+        found.add("ends with a row that the current table lacks", self._keys[ends[there < 0]])
         expected = set(self._keys[ends])
         if self._story.whole:
             found.add("ends without a row that the current table has", [k for k in keys if k not in expected])
@@ -194,7 +194,7 @@ class _Part:
                 ours = pc.struct_field(after, [name]).take(pa.array(ends))
                 theirs = current.column(stored).combine_chunks().take(pa.array(there))
                 wrong |= known & _differ(ours, theirs)
-        found.add("ends in other values than the current table has", self._keys[ends[wrong]])
+        found.add("ends with values that differ from the current table", self._keys[ends[wrong]])
 
     def _image(self, name: str) -> pa.StructArray:
         chunks = self._log.column(name).chunks

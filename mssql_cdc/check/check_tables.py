@@ -150,7 +150,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         storage=looked.database.storage,
         fetched=fetched,
     )
-    frozen = ("current table: the table has no key any more, so that its rows stay as they were; remove the folder",)
+    frozen = ("current table: the table no longer has a key, so its rows are frozen; delete the folder",)
     return TableCheck(
         table=member.table,
         status="equal",
@@ -177,7 +177,7 @@ def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
     if compared.keyed:
         return ()
     key = ", ".join(recorded.key_columns)
-    return [f"the key ({key}) is not compared: changes made meanwhile count as differences"]
+    return [f"the key ({key}) is not comparable: concurrent changes count as differences"]
 
 
 def _unavailable(unknown: Unknown) -> Sequence[str]:
@@ -186,7 +186,7 @@ def _unavailable(unknown: Unknown) -> Sequence[str]:
 
 
 def _wanted(looked: Looked) -> list[LakeTable]:
-    """Every captured table but the signal table, whose rows no snapshot reads (SNP-27)."""
+    """Every captured table but the signal table, whose rows are never snapshotted (SNP-27)."""
     is_signal_table = looked.database.connector.filters.tables.is_signal_table
     return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
 
@@ -195,7 +195,7 @@ def _signal_tables(looked: Looked) -> Iterator[str]:
     compared = {member.table for member in _wanted(looked)}
     for table in looked.members:
         if table not in compared:
-            yield f"not compared: {table}, the signal table, whose rows no snapshot reads"
+            yield f"not compared: {table}, the signal table, whose rows are never snapshotted"
 
 
 def _gone(looked: Looked) -> Iterator[TableCheck]:

@@ -47,7 +47,14 @@ def bucket_of(data: bytes, count: int) -> int:
 
 
 def lake_checksums(batches: Iterable[pa.RecordBatch], rows: CurrentRows, compared: Compared, count: int) -> Sums:
-    """The checksum of each bucket of a current table."""
+    """The checksum of each bucket of a current table.
+
+    Args:
+        batches: The rows of the current table.
+        rows: Reads the compared columns of a batch.
+        compared: The columns to compare.
+        count: The number of buckets.
+    """
     sums: Sums = {}
     for batch in batches:
         for start in range(0, batch.num_rows, _PIECE):
@@ -58,7 +65,14 @@ def lake_checksums(batches: Iterable[pa.RecordBatch], rows: CurrentRows, compare
 
 
 def row_data(batch: pa.RecordBatch, rows: CurrentRows, compared: Compared, count: int) -> tuple[list[int], list[bytes]]:
-    """Bucket and bytes of each row."""
+    """Bucket and bytes of each row.
+
+    Args:
+        batch: Rows of the current table.
+        rows: Reads the compared columns of a batch.
+        compared: The columns to compare.
+        count: The number of buckets.
+    """
     exacts = exact_maps(batch.column("_exact"))
     encoded = {
         column.name: _framed(encode(column, array, exacts))
@@ -106,7 +120,13 @@ Exacts = Sequence[Mapping[str, str] | None]
 
 
 def encode(column: Column, values: pa.Array, exacts: Exacts) -> pa.Array:
-    """The bytes of a column's values, as the source's own expression makes them; NULL stays NULL."""
+    """The bytes of a column's values, as the source's own expression makes them; NULL stays NULL.
+
+    Args:
+        column: The column.
+        values: Its values.
+        exacts: The exact texts of each row by column.
+    """
     texts = [known.get(column.name) if known else None for known in exacts]
     made = _BY_KIND[column.type.kind](values, texts)
     return made if made.type == pa.binary() else made.cast(pa.binary())

@@ -51,7 +51,13 @@ class Compared:
         return tuple(named[name] for name in self.schema.key_columns)
 
     def known(self, texts: Texts, key: Texts, unknown: Unknown) -> Texts:
-        """The row's texts without the cells that CDC never delivered."""
+        """The row's texts without the cells that CDC never delivered.
+
+        Args:
+            texts: The row's canonical texts.
+            key: The row's key.
+            unknown: The cells that CDC never delivered, by key.
+        """
         blank = unknown.get(key)
         if not blank:
             return texts
@@ -127,7 +133,7 @@ def _key_differences(table: SourceTable, lake: TableSchema) -> Sequence[str]:
     unique = {frozenset(names) for names in table.unique}
     key = frozenset(lake.key_columns)
     if key and key not in unique:
-        return [f"the key ({', '.join(lake.key_columns)}) is not unique at the source any more"]
+        return [f"the key ({', '.join(lake.key_columns)}) is no longer unique at the source"]
     if not key and unique:
         first = ", ".join(table.unique[0])
         return [f"the source has the key ({first}), which the lake does not use"]

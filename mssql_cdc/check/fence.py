@@ -62,7 +62,7 @@ class Fence:
     def _reached(self, table: TableId, goal: Lsn) -> bool:
         entry = load_offsets(self.database.layout, self.database.storage).entry(table.text)
         if entry is None or entry.status not in {"streaming", "failed"}:
-            raise DataLostError(f"{table} is not followed: its status is {entry.status if entry else 'unknown'}")
+            raise DataLostError(f"{table} is not streaming: its status is {entry.status if entry else 'unknown'}")
         return entry.to is not None and Lsn.parse(entry.to) >= goal
 
     def _until(self, look: Callable[[], Lsn | None], end: float, what: str) -> Lsn:
@@ -72,6 +72,6 @@ class Fence:
                 return found
             if time.monotonic() > end:
                 raise SourceUnavailableError(
-                    f"Within {PATIENCE:g} s it could not be seen that {what}; is the capture job running?"
+                    f"Timed out after {PATIENCE:g} s, waiting until {what}; check that the capture job is running"
                 )
             time.sleep(self.database.connector.streaming.poll_seconds)

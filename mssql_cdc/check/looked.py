@@ -58,7 +58,7 @@ def look_at(database: Database, session: CheckSession) -> Looked:
     except MssqlCdcError as error:
         if error.retriable:
             raise
-        notes.append(f"{database.catalog}: the tables that are gone are not named, because {error}")
+        notes.append(f"{database.catalog}: tables that no longer exist at the source are not listed because {error}")
     offsets = seen.offsets if seen else load_offsets(database.layout, database.storage)
     history = seen.history if seen else load_history(database.layout, database.storage)
     with database.session() as asked:

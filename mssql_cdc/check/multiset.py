@@ -52,7 +52,13 @@ class Comparison:
 def compare(
     source: Callable[[], Iterable[Row]], lake: Callable[[], Iterable[Row]], columns: tuple[str, ...]
 ) -> Comparison:
-    """Compare two sides; each is called once, and a second time only when they differ."""
+    """Compare two sides; each is called once, and a second time only when they differ.
+
+    Args:
+        source: Reads the rows of the source; may be called more than once.
+        lake: Reads the rows of the lake; may be called more than once.
+        columns: The names of the compared columns.
+    """
     ours, theirs = _Sums(source()), _Sums(lake())
     whole = Comparison(ours.rows, theirs.rows, ours.total, theirs.total)
     suspects = {n for n in range(BUCKETS) if ours.buckets[n] != theirs.buckets[n]}
@@ -64,7 +70,13 @@ def compare(
 
 
 def differences(source: Found, lake: Found, columns: tuple[str, ...]) -> Iterator[Difference]:
-    """What differs between the rows of two sides, key by key."""
+    """What differs between the rows of two sides, key by key.
+
+    Args:
+        source: The rows of the source by key.
+        lake: The rows of the lake by key.
+        columns: The names of the compared columns.
+    """
     for key in sorted(source.keys() | lake.keys(), key=lambda k: tuple(part or "" for part in k)):
         ours, theirs = source.get(key, Counter()), lake.get(key, Counter())
         if ours == theirs:

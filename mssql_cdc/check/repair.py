@@ -101,7 +101,7 @@ def _compared(looked: Looked, member: LakeTable, recorded: TableSchema) -> Compa
     entry = looked.offsets.entry(member.table.text)
     if not compared.keyed or entry is None or entry.status != "streaming":
         raise ConfigurationError(
-            f"Rows of {member.table} cannot be read again one by one; take a blocking snapshot of the table"
+            f"Rows of {member.table} cannot be re-read individually; take a blocking snapshot of the table"
         )
     return compared
 

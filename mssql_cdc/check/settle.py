@@ -93,7 +93,15 @@ def settle(
 def changes_of(
     uri: str, compared: Compared, keys: Collection[Texts], *, after: int, storage: Storage
 ) -> Mapping[Texts, Sequence[Change]]:
-    """The change-log rows of these keys in commits behind `after`, in order of position."""
+    """The change-log rows of these keys in commits behind `after`, in order of position.
+
+    Args:
+        uri: The change log.
+        compared: The columns to compare.
+        keys: The keys whose changes to read.
+        after: The `_batch` after which to read.
+        storage: The options of the object store.
+    """
     found: dict[Texts, list[Change]] = {}
     batches = scan(uri, batches=BatchSlice(after, _NEWEST), columns=_COLUMNS, storage=storage)
     for batch in batches:

@@ -45,7 +45,13 @@ class CurrentRows:
 
 
 def image_texts(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) -> Iterator[Texts | None]:
-    """The rows of `before` or `after` of change-log rows; None where there is no image."""
+    """The rows of `before` or `after` of change-log rows; None where there is no image.
+
+    Args:
+        batch: Rows of the change log.
+        image: `before` or `after`.
+        columns: The columns to read.
+    """
     struct = batch.column(image)
     arrays = [pc.struct_field(struct, [column.name]) for column in columns]
     rows = texts_of(columns, arrays, pc.struct_field(batch.column("_exact"), [image]))
@@ -54,7 +60,13 @@ def image_texts(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) ->
 
 
 def texts_of(columns: Sequence[Column], arrays: Sequence[pa.Array], exact: pa.Array) -> Iterator[Texts]:
-    """The canonical texts of rows, from their columns and the map of their exact texts."""
+    """The canonical texts of rows, from their columns and the map of their exact texts.
+
+    Args:
+        columns: The columns.
+        arrays: The values of each column.
+        exact: The `_exact` map of each row.
+    """
     values = [python_values(array) for array in arrays]
     exacts = exact_maps(exact)
     for cells, known in zip(zip(*values, strict=True), exacts, strict=True):

@@ -42,7 +42,7 @@ def judge(database: Database, table: TableId) -> Verdict:
     offsets = load_offsets(database.layout, database.storage)
     entry = offsets.entry(table.text)
     if entry is None:
-        return Verdict(("nothing has been captured of the table yet",))
+        return Verdict(("nothing has been captured for the table yet",))
     facts: dict[str, Any] = {"status": entry.status, "to_lsn": entry.to}
     problems = [f"the table is {entry.status}: {entry.reason}"] if entry.status in {"lost", "failed"} else []
     problems += [gap.text for gap in open_gaps(database.layout, database.storage).get(table.text, [])]
@@ -51,7 +51,7 @@ def judge(database: Database, table: TableId) -> Verdict:
         state = load_state(home.changes, owner=home.app_id, storage=database.storage)
         if state is None:
             if entry.batch:
-                problems.append(f"the change log {home.changes} is gone")
+                problems.append(f"the change log {home.changes} no longer exists")
             return Verdict(tuple(problems), facts)
         facts |= {"delta_version": state.delta_version, "batch": state.batch}
         verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
@@ -85,9 +85,11 @@ def _discontinuities(
         if start < before:
             problems.append(f"the commit from {start.to} overlaps the one up to {before.to}")
         elif start > before and start not in known:
-            problems.append(f"nothing accounts for the changes between {before.to} and {start.to}")
+            problems.append(f"no commit covers the changes between {before.to} and {start.to}")
     if commits and entry.reached is not None and entry.status == "streaming" and entry.reached < commits[-1][1]:
-        problems.append(f"_offsets stands at {entry.to}, behind the change log at {commits[-1][1].to}: the next range")
+        problems.append(
+            f"_offsets is at {entry.to}, behind the change log at {commits[-1][1].to}; the next range corrects it"
+        )
     return problems
 
 
@@ -97,7 +99,7 @@ def _missing_columns(state: TableState, history: SchemaHistory, table: TableId) 
         return []
     stored = _columns(arrow_of(state.schema_json))
     missing = sorted(_columns(change_log_schema(newest)) - stored)
-    return [f"the change log lacks {', '.join(missing)}, which the newest structure has"] if missing else []
+    return [f"the change log lacks columns of the newest structure: {', '.join(missing)}"] if missing else []
 
 
 def _columns(schema: pa.Schema) -> set[str]:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.option(
     "--until-caught-up",
     is_flag=True,
-    help="End when change logs and current tables hold everything that is in the source now.",
+    help="Exit once change logs and current tables contain everything that is in the source now.",
 )
-@click.option("--seconds", type=float, metavar="N", help="End after N seconds.  [default: never]")
-@click.option("--timeout", type=float, default=600.0, metavar="SECONDS", help="How long --until-caught-up may take.")
+@click.option("--seconds", type=float, metavar="N", help="Exit after N seconds.  [default: never]")
+@click.option("--timeout", type=float, default=600.0, metavar="SECONDS", help="Time limit of --until-caught-up.")
 @debug_option
 @click.pass_obj
 def run(
@@ -45,7 +45,7 @@ def run(
     Takes a snapshot if one is due, then reads ranges of changes. Resumes where the last call ended.
     """
     if until_caught_up and seconds is not None:
-        raise click.UsageError("--until-caught-up and --seconds exclude each other")
+        raise click.UsageError("--until-caught-up and --seconds cannot be combined")
     from mssql_cdc.run.loop import catch_up, run_for
 
     with (

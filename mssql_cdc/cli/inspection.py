@@ -51,7 +51,7 @@ def discover(output: Output, *, config: Path) -> None:
 @config_option
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON, with every difference.")
-@click.option("--repair", is_flag=True, help="Read the rows that differ again, then check their tables once more.")
+@click.option("--repair", is_flag=True, help="Re-read the rows that differ, then check their tables again.")
 @debug_option
 @click.pass_obj
 def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool, repair: bool) -> None:
@@ -103,7 +103,7 @@ def _show(output: Output, done: list[TableCheck], others: list[NotLookedAt], *, 
     for one in done:
         _show_findings(output, one)
     for other in others:
-        for what, tables in (("not captured", other.not_captured), ("left out by the filters", other.excluded)):
+        for what, tables in (("not captured", other.not_captured), ("excluded by the filters", other.excluded)):
             if tables:
                 output.result(f"{what}: {_listed([table.text for table in tables])}")
         for note in other.notes:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\b
 Exit codes:
   0    done
-  1    a defect: please report it, with --debug
-  2    the configuration, a permission or a file is wrong
-  3    the source did not answer, the time is up, or the lake has not caught up yet
+  1    internal error: please report it with the output of --debug
+  2    invalid configuration, missing permission, or unreadable file
+  3    source unavailable, time limit reached, or lake not caught up yet
   4    changes were lost at the source: a new snapshot is needed
-  5    the check found a difference
+  5    the check found differences
   130  interrupted"""
 
 
@@ -49,7 +49,7 @@ debug_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_set_debug,
-    help="Show the trace of an error, and what Spark prints.",
+    help="Show the traceback of an error, and Spark's output.",
 )
 
 

@@ -128,9 +128,12 @@ def driver_setting(one: GivenProperty, report: Report) -> DriverSetting:
     if name.lower() in _twins():
         translate((setting,), "")
     elif reason := _reasons().get(name.lower()):
-        report.notice(one.name, f"no effect here, {reason}")
+        report.notice(one.name, f"no effect: {reason}")
     elif name.lower() != "logintimeout":
-        report.notice(one.name, "no JDBC setting with a known ODBC twin; it has no effect (ODBC's own: odbc.<keyword>)")
+        report.notice(
+            one.name,
+            "a JDBC setting without a known ODBC equivalent; it has no effect (set ODBC keywords as odbc.<keyword>)",
+        )
     return setting
 
 

@@ -84,14 +84,14 @@ def _check_condition(tokens: Sequence[str], collection: str) -> None:
     for place, token in enumerate(tokens):
         depth += (token == "(") - (token == ")")  # noqa: S105 - parentheses
         if depth < 0:
-            raise ValueError(f"the filter of {collection} closes a parenthesis that it does not open")
+            raise ValueError(f"the filter of {collection} has an unmatched closing parenthesis")
         if _is_word(token) and token.upper() in _WORDS_OF_STATEMENTS:
-            raise ValueError(f"the filter of {collection} contains {token.upper()}, which no condition needs")
+            raise ValueError(f"the filter of {collection} contains {token.upper()}, which no condition may contain")
         called = place + 1 < len(tokens) and tokens[place + 1] == "("
         if called and _is_name(token) and token.upper() not in _ALLOWED_CALLS:
             raise ValueError(f"the filter of {collection} calls {token}, which is not allowed in a filter")
     if depth:
-        raise ValueError(f"the filter of {collection} opens a parenthesis that it does not close")
+        raise ValueError(f"the filter of {collection} has an unclosed parenthesis")
 
 
 def _tokens(text: str) -> list[str]:
@@ -105,7 +105,7 @@ def _tokens(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.finditer(text):
         if token.lastgroup in {"comment", "other"}:
-            raise ValueError(f"a filter contains {token[0]!r}, which no condition needs")
+            raise ValueError(f"a filter contains {token[0]!r}, which no condition may contain")
         if token.lastgroup != "blank":
             found.append(token[0])
     return found

@@ -17,7 +17,7 @@ def load_connector(path: str | Path) -> Connector:
     Without a name, the file's stem is the name.
 
     Raises:
-        ConfigurationError: the file cannot be read, is no JSON object, or lists problems of its properties.
+        ConfigurationError: the file cannot be read, is not a JSON object, or lists problems of its properties.
     """
     path = Path(path)
     document = _read(path)
@@ -25,14 +25,14 @@ def load_connector(path: str | Path) -> Connector:
     if inside is None:
         return connector_from_mapping(path.stem, document)
     if not isinstance(inside, dict):
-        raise ConfigurationError(f'{path}: "config" is no JSON object; expected {{"name": …, "config": {{…}}}}')
+        raise ConfigurationError(f'{path}: "config" is not a JSON object; expected {{"name": …, "config": {{…}}}}')
     config = cast("dict[str, object]", inside)
     extra = sorted(set(document) - {"name", "config", "tasks", "type", "initial_state"})
     if extra:
-        raise ConfigurationError(f'{path}: {", ".join(extra)} stands beside "config"; move it inside')
+        raise ConfigurationError(f'{path}: {", ".join(extra)} is next to "config"; move it inside')
     name = document.get("name", path.stem)
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f'{path}: found {name!r} as "name", expected a text')
+        raise ConfigurationError(f'{path}: found {name!r} as "name", expected a string')
     inner = config.get("name", name)
     if inner != name and "name" in document:
         raise ConfigurationError(f'{path}: "name" is {name!r} outside and {inner!r} inside "config"; keep one')
@@ -50,7 +50,7 @@ def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Pat
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise ConfigurationError(f"{folder}: no such folder; put one Debezium JSON file per connector there")
+        raise ConfigurationError(f"{folder}: no such folder; create it with one Debezium JSON file per connector")
     paths = [one for one in sorted(folder.glob("*.json")) if not one.name.endswith(".tables.json")]
     connectors: dict[Path, Connector] = {}
     problems: dict[Path, ConfigurationError] = {}
@@ -61,7 +61,8 @@ def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Pat
             key = connector.topic_prefix.lower()
             if key in owners:
                 raise ConfigurationError(
-                    f"{path}: topic.prefix {connector.topic_prefix!r} is taken by {owners[key]}; give each its own"
+                    f"{path}: topic.prefix {connector.topic_prefix!r} is already used by {owners[key]}; give each "
+                    "connector its own"
                 )
         except ConfigurationError as error:
             problems[path] = error
@@ -82,7 +83,7 @@ def _read(path: Path) -> dict[str, object]:
         document = json.loads(text, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
         raise ConfigurationError(
-            f"{path}: no valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            f"{path}: invalid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from None

@@ -63,7 +63,7 @@ def length_rule(kind: MaskKind, least: int) -> ParseRule:
     def parse(one: GivenProperty, _: Report) -> MaskRule:
         (length,) = one.parts
         if not re.fullmatch("[0-9]{1,9}", length) or int(length) < least:
-            raise ValueError(f"found {length!r} in place of <n>, expected a whole number from {least} on")
+            raise ValueError(f"found {length!r} as <n>, expected a whole number of at least {least}")
         return MaskRule(kind=kind, columns=PatternList.parse(one.text), length=int(length))
 
     return parse

@@ -36,7 +36,7 @@ _TICK_SECONDS = 5
 def _sql_server(name: str) -> str:
     """The class; Kafka Connect takes its simple name as well, with or without `Connector`."""
     if name.strip() not in {"", SQL_SERVER, "SqlServerConnector", "SqlServer"}:
-        raise ValueError(f"found {name!r}, expected {SQL_SERVER}: nothing else is captured here")
+        raise ValueError(f"found {name!r}, expected {SQL_SERVER}: no other source is supported")
     return SQL_SERVER
 
 
@@ -50,7 +50,7 @@ def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     lowered = [name.lower() for name in names]
     doubled = sorted({name for name in names if lowered.count(name.lower()) > 1})
     if doubled:
-        raise ValueError(f"names {', '.join(doubled)} more than once (case does not count); keep one")
+        raise ValueError(f"names {', '.join(doubled)} more than once (names are case-insensitive); keep one")
     if not names:
         raise ValueError("found no name, expected at least one database")
     return names
@@ -214,9 +214,9 @@ class Connector:
         """Raise ConfigurationError when records would differ from those that consumers expect."""
         if self.unrendered:
             raise ConfigurationError(
-                f"connector {self.name!r}: records are not rendered, because these settings change them in a way that "
-                f"is not built: {', '.join(self.unrendered)}. Remove them to render records as Debezium makes them "
-                "without these settings; capture is not affected"
+                f"connector {self.name!r}: records cannot be rendered because these settings change them in an "
+                f"unsupported way: {', '.join(self.unrendered)}. Remove them to render records; capture is not "
+                "affected"
             )
 
     @field_validator("signals")

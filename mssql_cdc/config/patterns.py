@@ -36,7 +36,7 @@ def compile_java(expression: str) -> re.Pattern[str]:
     try:
         return re.compile(text, re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"{expression!r} is not a regular expression: {error}") from None
+        raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -102,5 +102,5 @@ class PatternList:
 def _ascii_class(found: re.Match[str]) -> str:
     name = found.group(1)
     if name not in _CLASSES:
-        raise ValueError(f"the character class \\p{{{name}}} is not known here; write it out")
+        raise ValueError(f"the character class \\p{{{name}}} is not supported; write it out")
     return f"[{_CLASSES[name]}]"

@@ -160,7 +160,7 @@ class Property:
             return given
         found = self._read(given.text, report)
         if found != self.default and self.effect is Effect.REFUSED:
-            raise ValueError("is not built, and rows would differ from what it asks for; remove it")
+            raise ValueError("is not supported, and rows would differ from what it specifies; remove it")
         if found != self.default and self.effect is Effect.NO_RECORDS and given.text.strip() not in self.rendered:
             report.refuse_records(given.name)
         return found
@@ -190,7 +190,7 @@ class Property:
         written = text.strip().lower()
         value = self.spellings.get(written, written)
         if value in self.refused:
-            raise ValueError(f"found {written!r}, which is not built; use {either(self.choices)}")
+            raise ValueError(f"found {written!r}, which is not supported; use {either(self.choices)}")
         if value in self.unrendered:
             report.refuse_records(f"{self.name}={value}")
             return self.default if isinstance(self.default, str) else value

@@ -44,9 +44,11 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
         raise ConfigurationError(_text(tree["connector"]["name"], report.problems))
     isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
     if isolation != connector.snapshot.isolation:
-        report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot, the connection is read-only")
+        report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot because the connection is read-only")
     elif isolation == "read_uncommitted":
-        report.notice("snapshot.isolation.mode", "read_uncommitted becomes read_committed, no row may be rolled back")
+        report.notice(
+            "snapshot.isolation.mode", "read_uncommitted becomes read_committed: uncommitted rows may be rolled back"
+        )
     return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 
 
@@ -64,7 +66,7 @@ def _canonical(mapping: Mapping[str, object], report: Report) -> dict[str, str]:
         if raw is None:
             continue
         if not isinstance(raw, str | int | float):
-            report.complain(name, f"found a {type(raw).__name__}, expected a text, a number or a boolean")
+            report.complain(name, f"found {type(raw).__name__}, expected a string, a number or a boolean")
             continue
         text = str(raw).lower() if isinstance(raw, bool) else str(raw)
         if given.get(name, text) != text:
@@ -92,7 +94,8 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         elif found is None:
             like = nearest(name)
             report.complain(
-                name, "unknown property" + (f"; did you mean {like}?" if like else "; docs/configuration.md lists all")
+                name,
+                "unknown property; " + (f"did you mean {like}?" if like else "docs/configuration.md lists them all"),
             )
         else:
             _put(tree, found[0], GivenProperty(name, found[1], text), report)

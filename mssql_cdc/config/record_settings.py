@@ -76,7 +76,7 @@ def _record_keys(value: Any) -> Any:
 
 def _skipped(operations: frozenset[str]) -> frozenset[str]:
     if "none" in operations and len(operations) > 1:
-        raise ValueError("none cannot stand beside other operations; remove one or the other")
+        raise ValueError("none cannot be combined with other operations; remove it or the others")
     return operations - {"none"}
 
 

@@ -158,7 +158,7 @@ def _execute(signal_id: str, data: Mapping[str, object]) -> ExecuteSnapshot | Ig
         return IgnoredSignal(signal_id, "additional-condition is no longer known; use additional-conditions")
     surrogate = data.get("surrogate-key") or None
     if surrogate is not None and not isinstance(surrogate, str):
-        raise _UnreadableError("surrogate-key must be a text")
+        raise _UnreadableError("surrogate-key must be a string")
     kind = _kind(data)
     return ExecuteSnapshot(signal_id, kind, collections, _conditions(data, kind), surrogate)
 
@@ -172,7 +172,7 @@ def _stop(signal_id: str, data: Mapping[str, object]) -> StopSnapshot | IgnoredS
 def _log(signal_id: str, data: Mapping[str, object]) -> LogMessage:
     message = data.get("message")
     if not isinstance(message, str):
-        raise _UnreadableError("message must be a text")
+        raise _UnreadableError("message must be a string")
     return LogMessage(signal_id, message)
 
 
@@ -192,7 +192,7 @@ def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[tuple[s
         condition = cast("dict[str, object]", one) if isinstance(one, dict) else {}
         collection, text = condition.get("data-collection"), condition.get("filter")
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
-            raise _UnreadableError("each of additional-conditions needs the texts data-collection and filter")
+            raise _UnreadableError("each of additional-conditions needs the strings data-collection and filter")
         compile_java(collection)
         check = check_statement if kind == "blocking" else check_condition
         check(text, collection.strip())
@@ -201,10 +201,10 @@ def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[tuple[s
 
 
 def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:
-    listed = _array(data, name, "an array of texts")
+    listed = _array(data, name, "an array of strings")
     texts = [one.strip() for one in listed if isinstance(one, str)]
     if len(texts) < len(listed):
-        raise _UnreadableError(f"{name} must be an array of texts")
+        raise _UnreadableError(f"{name} must be an array of strings")
     found = tuple(one for one in texts if one)
     for one in found:
         compile_java(one)
@@ -228,7 +228,7 @@ def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
     try:
         value = json.loads(data)
     except json.JSONDecodeError as error:
-        raise _UnreadableError(f"data is no valid JSON ({error.msg} at character {error.pos})") from None
+        raise _UnreadableError(f"data is not valid JSON ({error.msg} at character {error.pos})") from None
     if not isinstance(value, dict):
         raise _UnreadableError(f"data is a JSON {type(value).__name__}, expected an object")
     return cast("dict[str, object]", value)

@@ -83,8 +83,8 @@ def _fit(found: dict[str, Any] | None, wanted: pa.Field, path: str, *, physical:
     has = _type(found["type"], physical=physical)
     if not has.equals(wanted.type) and not is_wider(has, wanted.type):
         raise SchemaError(
-            f"Column {path!r} is {has} in the Delta table and {wanted.type} at the source; Delta cannot widen "
-            "the one to the other. Exclude the column, or move the table's folder away and take a new snapshot"
+            f"Column {path!r} is {has} in the Delta table and {wanted.type} at the source; Delta cannot widen one to "
+            "the other. Exclude the column, or move the table's folder away and take a new snapshot"
         )
     return _named(found, has, physical=physical)
 
@@ -134,11 +134,16 @@ def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
     try:
         return _PRIMITIVES[found]
     except KeyError:
-        raise SchemaError(f"The Delta table has a column of type {found!r}, which we never write") from None
+        raise SchemaError(f"The Delta table has a column of type {found!r}, which is not supported") from None
 
 
 def cast_values(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     """The values of a column as the type `wanted`.
+
+    Args:
+        values: The values.
+        wanted: The type of the Delta column.
+        path: The path of the column, for errors.
 
     Raises:
         SchemaError: a value does not fit; the message does not show it because it belongs to a row.

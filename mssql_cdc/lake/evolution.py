@@ -114,9 +114,9 @@ def _compare(found: pa.StructType, wanted: pa.StructType, path: Path) -> Iterato
         elif not has.equals(field.type) and not is_wider(has, field.type):
             if not is_wider(field.type, has):
                 raise SchemaError(
-                    f"Column {'.'.join(here)} is {has} in the Delta table and became {field.type} at the source, "
-                    "which Delta cannot widen to. Exclude the column, or move the table's folder away and take a "
-                    "new snapshot"
+                    f"Column {'.'.join(here)} is {has} in the Delta table and is now {field.type} at the source; "
+                    "Delta cannot widen one to the other. Exclude the column, or move the table's folder away and "
+                    "take a new snapshot"
                 )
             yield False, here, field.type
 
@@ -153,7 +153,7 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
         if any((facts_of(entry) or {}).get("mark") != facts["mark"] for entry in since):
             # The addition already exists: another run was faster.
             raise _fenced(state, error) from error
-        raise SchemaError(f"{state.uri} cannot be given {change}: {str(error).splitlines()[0]}") from error
+        raise SchemaError(f"{state.uri} does not accept {change}: {str(error).splitlines()[0]}") from error
 
 
 def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool) -> None:
@@ -185,7 +185,7 @@ def _fenced(state: TableState, error: Exception | None = None) -> FencedError:
     reason = f" ({error})" if error is not None else ""
     return FencedError(
         f"Another run has written to {state.uri} since this run began (batch {state.batch}, Delta version "
-        f"{state.delta_version}); this run writes nothing{reason}"
+        f"{state.delta_version}); nothing was written{reason}"
     )
 
 

@@ -61,6 +61,12 @@ def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
 def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
     """Record the gaps that the ledger does not contain yet, and return these.
 
+    Args:
+        layout: The database's folders.
+        gaps: The lost changes.
+        run_id: The id of the run.
+        storage: The options of the object store.
+
     Raises:
         FencedError: other runs write to the ledger continuously.
     """
@@ -75,7 +81,15 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
 def acknowledge_gaps(
     layout: Layout, tables: Collection[str] | None, *, by: str, run_id: str, storage: Storage = LOCAL
 ) -> list[Gap]:
-    """Acknowledge the open gaps of these tables (None: all), and return them."""
+    """Acknowledge the open gaps of these tables (None: all), and return them.
+
+    Args:
+        layout: The database's folders.
+        tables: The names of the tables; None: all tables.
+        by: Who acknowledges the gaps.
+        run_id: The id of the run.
+        storage: The options of the object store.
+    """
 
     def chosen(known: Sequence[Gap]) -> list[Gap]:
         wanted = (gap for gap in known if gap.status == "open" and (tables is None or gap.table in tables))

@@ -111,8 +111,8 @@ class Layout:
         found = sorted(set(_UNUSABLE.findall(self.warehouse)))
         if found:
             raise ConfigurationError(
-                f"The warehouse {self.warehouse!r} holds {' '.join(found)}, which deltalake and Spark read in "
-                "different ways; choose another folder (delta.warehouse, --warehouse)"
+                f"The warehouse {self.warehouse!r} holds {' '.join(found)}, which deltalake and Spark interpret "
+                "differently; choose another folder (delta.warehouse, --warehouse)"
             )
 
     @property

@@ -144,7 +144,7 @@ def commit(
     }
     if state.needs_spark:
         if spark is None:
-            raise StorageError(f"{state.uri} has a widened column: it must be committed to with Spark")
+            raise StorageError(f"{state.uri} has a widened column and accepts commits from Spark only")
         from pyspark.errors import PySparkException
 
         from mssql_cdc.lake.spark_log import commit_with_spark
@@ -182,6 +182,15 @@ def create_table(
     spark: SparkStarter | None = None,
 ) -> None:
     """Create the table with exactly this schema and these properties, unless it exists.
+
+    Args:
+        uri: The folder of the table.
+        schema: The columns.
+        owner: The app id of the connector that owns the table.
+        properties: The table properties.
+        stats_columns: The columns with statistics; empty: Delta's default.
+        storage: The options of the object store.
+        spark: Starts Spark, for columns that need column mapping.
 
     Raises:
         StorageError: a column name needs column mapping, and no Spark was given to create such a table.
@@ -263,7 +272,7 @@ def _settle(state: TableState, mark: str, error: Exception | None) -> TableState
     """Resolve a commit with an unknown result: it may have succeeded (a lost response); else report the faster run."""
     fresh = load_state(state.uri, owner=state.owner, writer=state.writer, storage=state.storage)
     if fresh is None:
-        raise StorageError(f"The Delta table {state.uri} is gone; nothing was written") from error
+        raise StorageError(f"The Delta table {state.uri} no longer exists; nothing was written") from error
     if fresh.own and fresh.own.get("mark") == mark:
         return fresh
     said = str(error).partition("\n")[0]

@@ -26,6 +26,11 @@ FILE_BYTES = 128 * 1024 * 1024
 def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int, int]:
     """Compact the files of a small table and remove old ones, without a JVM; return how many were removed and added.
 
+    Args:
+        uri: The folder of the table.
+        retain_hours: Keep files that versions of the last hours need.
+        storage: The options of the object store.
+
     Raises:
         FencedError: another run did the same at the same time.
     """
@@ -33,13 +38,18 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
     try:
         metrics = table.optimize.compact()
     except CommitFailedError as error:
-        raise FencedError(f"Another run has changed {uri} at the same time; nothing was joined ({error})") from error
+        raise FencedError(f"Another run has changed {uri} at the same time; nothing was compacted ({error})") from error
     table.vacuum(retention_hours=retain_hours, dry_run=False)
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
 def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -> tuple[int, int]:
     """Compact small files up to about `file_bytes`, and return how many files were removed and added.
+
+    Args:
+        session: The Spark session.
+        uri: The folder of the table.
+        file_bytes: The target size of a file in bytes.
 
     Raises:
         FencedError: another run did the same, or merged into the table, at the same time.
@@ -52,7 +62,13 @@ def optimize(session: SparkSession, uri: str, *, file_bytes: int = FILE_BYTES) -
 
 
 def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
-    """Remove files that no version of the last `retain_hours` needs: garbage of failed runs, and compacted files."""
+    """Remove files that no version of the last `retain_hours` needs: garbage of failed runs, and compacted files.
+
+    Args:
+        session: The Spark session.
+        uri: The folder of the table.
+        retain_hours: Keep files that versions of the last hours need.
+    """
     with private_session(session) as private:
         statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"
         interruptible(private, lambda: run_sql(private, statement).collect())

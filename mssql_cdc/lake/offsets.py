@@ -237,6 +237,11 @@ def cut_of(
     """Whether a range that these tables took part in is a complete cut, and which failed members it names.
 
     Every member with status streaming must have taken part: committed, or probed without rows.
+
+    Args:
+        entries: The newest entry of each table.
+        members: The names of the captured tables.
+        took_part: The tables that committed, or were probed without rows.
     """
     found = {member: entries[member].status for member in members if member in entries}
     complete = all(member in took_part for member, status in found.items() if status == "streaming")
@@ -267,6 +272,13 @@ def append_offsets(
     A failed append re-reads and tries the next number, unless an entry of one of the row's own tables has changed since
     `seen`: then another run is processing these tables. With `members`, this function decides whether the row is a
     complete cut, from the entries of the state to which the row is appended.
+
+    Args:
+        layout: The database's folders.
+        row: The row to append.
+        seen: The offsets on which the row is based.
+        members: The captured tables, if the row may be a complete cut.
+        storage: The options of the object store.
 
     Raises:
         FencedError: another run has written an entry of the row's own tables, or has begun a new epoch, or appends

@@ -119,7 +119,13 @@ def exists(uri: str, storage: Storage = LOCAL) -> bool:
 
 
 def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBatch]:
-    """The rows of a statement on the table, which is named `t` in it; deletion vectors are applied."""
+    """The rows of a statement on the table, which is named `t` in it; deletion vectors are applied.
+
+    Args:
+        uri: The folder of the table.
+        sql: The query; the table is named `t`.
+        storage: The options of the object store.
+    """
     table = DeltaTable(uri, storage_options=storage.resolved())
     for batch in QueryBuilder().register("t", table).execute(sql):
         yield pa.record_batch(batch)
@@ -133,7 +139,13 @@ def row_count(uri: str, storage: Storage = LOCAL) -> int | None:
 
 
 def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Storage = LOCAL) -> pa.Table:
-    """All rows of a small table."""
+    """All rows of a small table.
+
+    Args:
+        uri: The folder of the table.
+        columns: The columns to read; None: all.
+        storage: The options of the object store.
+    """
     schema = arrow_of(DeltaTable(uri, storage_options=storage.resolved()).schema().to_json())
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
@@ -193,7 +205,13 @@ def _file(
 
 
 def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
-    """Convert a file's batch to the table's schema: columns added later are NULL, widened types are wide."""
+    """Convert a file's batch to the table's schema: columns added later are NULL, widened types are wide.
+
+    Args:
+        batch: Rows of one file.
+        physical: The schema of the table's files, in the order of `logical`.
+        logical: The schema of the table.
+    """
     arrays: list[pa.Array] = []
     for stored, field in zip(physical, logical, strict=True):
         index = batch.schema.get_field_index(stored.name)

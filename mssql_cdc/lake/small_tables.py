@@ -51,11 +51,16 @@ class SmallTable:
             )
             state = load_state(self.uri, owner=self.owner, storage=self.storage)
         if state is None:
-            raise StorageError(f"{self.uri} was created and is not there")
+            raise StorageError(f"{self.uri} was created but cannot be opened")
         return state
 
     def append(self, state: TableState, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> TableState:
         """One fenced commit of the rows, made from `state`; the state after it.
+
+        Args:
+            state: The state to which the rows are appended.
+            rows: The rows as dicts by column name, without `_batch`.
+            metadata: The facts of the commit.
 
         Raises:
             OvertakenError: another run has committed since `state` was loaded (`retry_overtaken`).
@@ -141,5 +146,11 @@ SMALL_TABLES = {
 
 
 def small_table(layout: Layout, name: str, storage: Storage = LOCAL) -> SmallTable:
-    """One of `SMALL_TABLES` of this database."""
+    """One of `SMALL_TABLES` of this database.
+
+    Args:
+        layout: The database's folders.
+        name: A key of `SMALL_TABLES`.
+        storage: The options of the object store.
+    """
     return SmallTable(layout.own(name), layout.own_app_id(name), SMALL_TABLES[name], storage)

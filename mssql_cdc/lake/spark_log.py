@@ -47,12 +47,25 @@ def fact_confs(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def txn_confs(app_id: str, version: int, facts: Mapping[str, Any]) -> dict[str, str]:
-    """The session confs that make Spark's next Delta commit carry this txn and these facts."""
+    """The session confs that make Spark's next Delta commit carry this txn and these facts.
+
+    Args:
+        app_id: The app id of the writer.
+        version: The version of the txn.
+        facts: The facts of the commit.
+    """
     return {TXN_APP: app_id, TXN_VERSION: str(version), **fact_confs(facts)}
 
 
 def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-    """Create the table with this schema and these properties; nothing happens when it exists."""
+    """Create the table with this schema and these properties; nothing happens when it exists.
+
+    Args:
+        session: The Spark session.
+        uri: The folder of the table.
+        schema: The columns.
+        properties: The table properties.
+    """
     from delta.tables import DeltaTable
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -72,6 +85,13 @@ def commit_with_spark(
 
     Spark copies the rows to its own files: a widened column costs a second write.
     Spark silently skips the write if the version already exists, so the caller reads the commit back.
+
+    Args:
+        session: The Spark session.
+        uri: The folder of the table.
+        files: The written Parquet files.
+        app_id: The app id of the writer.
+        facts: The facts of the commit; `batch` is the version of the txn.
 
     Raises:
         FencedError: another run committed at the same time.

@@ -211,34 +211,72 @@ def status_changed(stamp: Stamp, tables: Mapping[str, Entry]) -> OffsetRow:
 def snapshot_begun(
     stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, number: int, signal: str | None
 ) -> OffsetRow:
-    """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended."""
+    """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        tables: The new entries by `TableId.text`.
+        snapshot: The snapshot's partition key.
+        number: The snapshot's number in `_pos`.
+        signal: The id of the signal that requested it; None: no signal did.
+    """
     return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, number=number, signal=signal))
 
 
 def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str) -> OffsetRow:
-    """These tables stream from here on, without a read of their rows (SNP-05)."""
+    """These tables stream from here on, without a read of their rows (SNP-05).
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        tables: The new entries by `TableId.text`.
+        snapshot: The snapshot's partition key.
+    """
     return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False))
 
 
 def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded) -> OffsetRow:
-    """One table's snapshot has ended; it streams again."""
+    """One table's snapshot has ended; it streams again.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        entry: The new entry of the table.
+        ended: What is known about the end.
+    """
     return _snapshot(stamp, {ended.table: entry}, ended)
 
 
 def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
-    """A signal led to no read: without a row that names it, it would be carried out again."""
+    """A signal led to no read: without a row that names it, it would be carried out again.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        snapshot: The snapshot's partition key.
+        signal: The id of the signal.
+    """
     facts = SnapshotBegun(snapshot=snapshot, signal=signal, data=False)
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 
 def rows_swept(stamp: Stamp, *, table: str, number: int) -> OffsetRow:
-    """The sweep after snapshot `number` is done."""
+    """The sweep after snapshot `number` is done.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        table: `TableId.text` of the table.
+        number: The snapshot's number.
+    """
     facts = Swept(table=table, number=number)
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 
 def epoch_begun(stamp: Stamp, *, restored: str, by: str | None) -> OffsetRow:
-    """A new epoch begins: every table is read again."""
+    """A new epoch begins: every table is read again.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        restored: What showed that the source went back in time.
+        by: Who decided to continue; None: `snapshot.mode` did.
+    """
     facts = EpochBegun(restored=restored, by=by)
     return OffsetRow("epoch", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 

@@ -57,6 +57,13 @@ def sweep_files(
     """Write the synthetic deletes for one commit made from `state`; none when there is nothing to sweep.
 
     The current table must have reached the snapshot's last commit.
+
+    Args:
+        session: The Spark session.
+        home: The table's folders.
+        table_schema: The table's structure.
+        state: The state of the change log, which the files are written for.
+        sweep: Which rows to delete.
     """
     target, number = state.target, state.batch + 1
     # Use the table's types: a column may have been narrowed at the source since the rows were stored.

@@ -30,7 +30,10 @@ _OURS = ("WRITE", "MERGE", "CREATE TABLE")
 def verify_untouched(state: TableState, *, table_id: str | None, delta_version: int | None) -> None:
     """Check that every commit since this Delta version is the connector's own or leaves the rows unchanged.
 
-    `table_id` and `delta_version` are the table's values in `_offsets`; None if it has none.
+    Args:
+        state: The state of the change log.
+        table_id: The Delta table id of the last commit; None: not known.
+        delta_version: The Delta version of the last commit; None: not known.
 
     Raises:
         TamperedTableError: names the version, the operation, and what to do.
@@ -38,12 +41,12 @@ def verify_untouched(state: TableState, *, table_id: str | None, delta_version: 
     if table_id is not None and table_id != state.table_id:
         raise TamperedTableError(
             f"{state.uri} was replaced: its Delta table id is {state.table_id}, expected {table_id}. "
-            "Put the old folder back, or take a new snapshot of the table"
+            "Restore the previous folder, or take a new snapshot of the table"
         )
     if delta_version is not None and state.delta_version < delta_version:
         raise TamperedTableError(
             f"{state.uri} went back from Delta version {delta_version} to {state.delta_version}. "
-            "Put the missing log files back, or take a new snapshot of the table"
+            "Restore the missing log files, or take a new snapshot of the table"
         )
     since = -1 if delta_version is None else delta_version
     if state.delta_version <= since:
@@ -56,7 +59,7 @@ def verify_untouched(state: TableState, *, table_id: str | None, delta_version: 
         if not ours and not operation.startswith(_HARMLESS):
             raise TamperedTableError(
                 f"{state.uri} was changed by {operation} in Delta version {entry.get('version')}: rows of the log "
-                "may be missing or doubled. Take a new snapshot of the table, which sweeps what is wrong"
+                "may be missing or duplicated. Take a new snapshot of the table; it corrects them"
             )
 
 

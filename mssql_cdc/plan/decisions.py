@@ -10,8 +10,8 @@ from mssql_cdc.plan.facts import Instance
 from mssql_cdc.schema import TableId
 
 RESTORED_ADVICE = (
-    "Nothing is captured until an operator decides to continue, with `mssql-cdc acknowledge --restored` or in the "
-    "signals asset (action: go_on_after_restore): then every table is read again"
+    "Capture stays stopped until an operator continues with `mssql-cdc acknowledge --restored` or the action "
+    "go_on_after_restore of the signals asset. Every table is then read again"
 )
 
 

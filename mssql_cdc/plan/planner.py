@@ -48,6 +48,22 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
 
     Every table reads `(its own position, wanted.to]`, so requesting an old range again reads nothing (rule F30), and
     requesting only some tables makes no cut (rule A1).
+
+    Args:
+        facts: The facts of the survey.
+        wanted: The range of the partition key.
+        tables: The selected tables; None: all.
+
+    Args:
+        facts: The facts of the survey.
+        wanted: The range of the partition key.
+        tables: The selected tables; None: all.
+
+    Raises:
+        StaleReaderError: The source has not captured the end of the range yet.
+
+    Raises:
+        StaleReaderError: The source has not captured the end of the range yet.
     """
     seen_to = _seen(facts)
     if seen_to is None or seen_to < wanted.to:
@@ -106,12 +122,14 @@ def _loss(member: Member) -> Loss | None:
     if instance is None:
         return Loss(member.table, position, None, "CDC is no longer enabled on it")
     if not member.continues(instance, position):
-        gone = "" if member.still_read else ", and the capture instance that was read before is gone"
+        gone = "" if member.still_read else ", and the previously read capture instance no longer exists"
         reason = f"its oldest capture instance {instance.name!r} begins at {instance.start.text}{gone}"
         return Loss(member.table, position, instance.start, reason)
     if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():
         return None
-    reason = f"they were cleaned up before they were read; the oldest change that is left is {instance.min_lsn.text}"
+    reason = (
+        f"CDC cleanup removed changes before they were read; the oldest available change is {instance.min_lsn.text}"
+    )
     return Loss(member.table, position, instance.min_lsn, reason)
 
 
@@ -172,7 +190,7 @@ def _merge(facts: Facts, wait: Wait) -> Wait | Merge:
     if not facts.due or facts.runs.active or wait.until is not None:
         return wait
     if _held_back(facts, facts.runs.of(merge_key(facts.cut_number))):
-        return Wait(f"{wait.reason}; the merge of current tables failed and is tried again soon")
+        return Wait(f"{wait.reason}; merging the current tables failed and will be retried")
     return Merge(facts.due, facts.cut_number, wait.reason)
 
 
@@ -205,7 +223,7 @@ def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: Lsn
         until = facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
         return Wait(f"attempt {facts.cursor.attempt} at {facts.cursor.pending_key} did not finish", until)
     if facts.now < facts.cursor.not_before:
-        return Wait(f"the retry of {facts.cursor.pending_key} is held back", facts.cursor.not_before)
+        return Wait(f"the retry of {facts.cursor.pending_key} is delayed", facts.cursor.not_before)
     attempt = facts.cursor.attempt + 1
     return _build(facts, ready, pending.to, reading=behind, label=pending, attempt=attempt)
 
@@ -292,9 +310,12 @@ def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
 def _waiting(facts: Facts, ready: Sequence[Member], reached: Lsn) -> Wait:
     closed = [m.table.text for m in ready if m.closed_until is not None]
     if closed:
-        return Wait(f"the snapshot of {', '.join(closed)} opens when capture has scanned past its end")
+        return Wait(f"the snapshot of {', '.join(closed)} opens once capture has passed its end")
     if facts.captured is not None and max(facts.captured, facts.scanned or facts.captured) < reached:
-        return Wait(f"the reader sees only up to {facts.captured.text}, behind {reached.text}: a lagging replica?")
+        return Wait(
+            f"the connection sees changes only up to {facts.captured.text}, behind {reached.text}: "
+            "is it a lagging replica?"
+        )
     return Wait(f"no changes since {reached.text}")
 
 

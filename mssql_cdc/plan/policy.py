@@ -31,9 +31,19 @@ _MODES: dict[str, tuple[bool, bool, bool]] = {
 
 
 def policy_of(mode: str, *, data: bool = False, stream: bool = False, on_data_error: bool = False) -> SnapshotPolicy:
-    """Return the policy of a mode (SNP-01 to SNP-11); the flags are those of `configuration_based` (SNP-08)."""
+    """Return the policy of a mode (SNP-01 to SNP-11); the flags are those of `configuration_based` (SNP-08).
+
+    Args:
+        mode: The value of `snapshot.mode`.
+        data: Whether `configuration_based` reads rows.
+        stream: Whether `configuration_based` streams.
+        on_data_error: Whether `configuration_based` takes a snapshot after a loss.
+
+    Raises:
+        ConfigurationError: The mode is unknown.
+    """
     if mode == "configuration_based":
         return SnapshotPolicy(mode, data, stream, on_data_error)
     if mode not in _MODES:
-        raise ConfigurationError(f"snapshot.mode={mode!r} is not known here; use one of {', '.join(sorted(_MODES))}")
+        raise ConfigurationError(f"snapshot.mode={mode!r} is unknown; use one of {', '.join(sorted(_MODES))}")
     return SnapshotPolicy(mode, *_MODES[mode])

@@ -37,7 +37,7 @@ def requested(facts: Facts, key: str, tables: Collection[TableId]) -> Range | No
     if facts.restored:
         raise SourceRestoredError(f"{key} cannot be read: the source was restored or failed over: {facts.restored}")
     if wanted.epoch > facts.epoch:
-        raise SourceRestoredError(f"{key} is of epoch {wanted.epoch}; this lake has reached epoch {facts.epoch}")
+        raise SourceRestoredError(f"{key} belongs to epoch {wanted.epoch}; the lake is at epoch {facts.epoch}")
     if wanted.epoch < facts.epoch:
         return None  # From before the restore: its captured rows stay, but it can never be completed.
     found = plan_partition(facts, wanted, tables)

@@ -73,13 +73,13 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
         shown = ", ".join(others[:10]) + (", …" if len(others) > 10 else "")
         filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
         return (
-            f"Database {name!r} captures no table that the filters let through: {' and '.join(filters)} leave out all "
-            f"that are under CDC ({shown})"
+            f"Database {name!r} captures no table: {' and '.join(filters)} exclude every table that is "
+            f"enabled for CDC ({shown})"
         )
     count = session.hidden()
     if count:
         return f"Database {name!r}: {_hidden(count)}"
-    return f"Database {name!r} has no table under CDC: EXEC sys.sp_cdc_enable_table for each table to capture"
+    return f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
 
 
 def _hidden(count: int) -> str:
@@ -118,7 +118,9 @@ def _check_heartbeat(
         )
     plain = re.sub(r"[\[\]]", "", name).lower()
     if not any(one.lower().endswith(f".{plain}") or one.lower() == plain for one in captured):
-        warn(f"heartbeat.action.query writes to {name}, which is not under CDC: its heartbeats reach no change log")
+        warn(
+            f"heartbeat.action.query writes to {name}, which is not enabled for CDC: its heartbeats reach no change log"
+        )
 
 
 def _bracketed(name: str) -> str:

@@ -134,7 +134,7 @@ class TableSchema:
         """
         columns = tuple(replace(column, excluded=column.name in names) for column in self.columns)
         if all(column.excluded for column in columns):
-            raise SchemaError(f"The column filters leave no column of {self.table_id}")
+            raise SchemaError(f"The column filters exclude every column of {self.table_id}")
         return replace(self, columns=columns)
 
     def keyed_by(self, names: Sequence[str]) -> TableSchema:

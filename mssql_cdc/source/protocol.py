@@ -137,7 +137,13 @@ class SourceSession(Protocol):
         ...
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-        """Raise DataLostError if changes after `from_` are gone (A9), SourceError if that cannot be determined."""
+        """Raise DataLostError if changes after `from_` are gone (A9), SourceError if that cannot be determined.
+
+        Args:
+            instance: The name of the capture instance.
+            minimum: Its minimum LSN; None if it cannot be read.
+            from_: The position after which changes are needed.
+        """
         ...
 
     def require_visible(self, to: Lsn) -> None:
@@ -181,11 +187,23 @@ class SourceSession(Protocol):
         ...
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-        """The commit position of the `count`-th transaction after `after`; None when fewer precede `to`."""
+        """The commit position of the `count`-th transaction after `after`; None when fewer precede `to`.
+
+        Args:
+            after: The position after which to count.
+            count: The number of transactions.
+            to: The position up to which to count.
+        """
         ...
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> Sequence[LsnRange]:
-        """Return adjacent sub-ranges with about the same number of rows."""
+        """Return adjacent sub-ranges with about the same number of rows.
+
+        Args:
+            instance: The capture instance.
+            wanted: The range.
+            parts: The number of parts.
+        """
         ...
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> Sequence[Chunk]:
@@ -224,11 +242,23 @@ class CheckSession(Protocol):
         ...
 
     def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> Mapping[int, Checksum] | None:
-        """The checksum of each bucket in a key range; None when the lake cannot make the same of these columns."""
+        """The checksum of each bucket in a key range; None when the lake cannot make the same of these columns.
+
+        Args:
+            schema: The table and the columns to compare.
+            chunk: The range of keys.
+            buckets: The number of buckets.
+        """
         ...
 
     def keyed(self, schema: TableSchema, keys: Sequence[Texts], *, number: int = 0) -> Chunk:
-        """The chunk that holds the rows with these keys, given by their canonical texts."""
+        """The chunk that holds the rows with these keys, given by their canonical texts.
+
+        Args:
+            schema: The table and the columns to read.
+            keys: The canonical texts of the keys.
+            number: The number of the chunk.
+        """
         ...
 
     def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> AbstractContextManager[Iterator[Texts]]:
@@ -254,7 +284,14 @@ class Source(Protocol):
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
     ) -> BatchReader:
-        """A reader of one instance's changes in a range; `visible` is a commit that it must see (A2)."""
+        """A reader of one instance's changes in a range; `visible` is a commit that it must see (A2).
+
+        Args:
+            catalog: The database's name.
+            instance: The capture instance.
+            wanted: The range.
+            visible: A commit that the reader must see (A2); None: nothing is checked.
+        """
         ...
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> BatchReader:

@@ -17,18 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-DELTA_VERSION = "4.4.0"
-DELTA_PACKAGES = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION},io.delta:delta-storage:{DELTA_VERSION}"
-_NOT_NEEDED = (
-    "com.fasterxml.*:*,com.github.*:*,com.google.*:*,commons-*:*,io.airlift:*,io.delta:delta-kernel-*,"
-    "io.unitycatalog:*,javax.annotation:*,org.*:*"
-)
-JARS_VARIABLE = "MSSQL_CDC_JARS"
-"""A folder with the two jars, or a comma-separated list of jar files, which avoids resolving them at startup."""
 
 STATIC = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -60,6 +52,9 @@ _JAVA_OPTIONS = (
 
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 ALL_CORES = "local[*]"
+CLASS_PATH = "spark.driver.extraClassPath"
+WORKER_DAEMON = "mssql_cdc.run.worker_daemon"
+"""Executors of a cluster may lack the module, so only local masters use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +150,29 @@ def _escaped(text: str) -> str:
 
 def session_confs(settings: SparkSettings) -> dict[str, str]:
     """Return every conf of a newly started session, by name."""
+    local, files = settings.master.startswith("local"), jar_files(settings.jars)
+    options = java_options(settings)
+    archive = archive_file(files, options)
     confs = {
         **SMALL_WORK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": settings.memory,
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS if settings.short_lived else "-Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": f"{options} -XX:SharedArchiveFile={archive}" if archive.exists() else options,
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "mssql_cdc-spark-warehouse"),
         "spark.scheduler.mode": "FAIR",
-        **_jar_confs(settings.jars),
     }
-    if settings.master.startswith("local"):
+    if local:
         confs |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    return {**confs, **settings.confs, **STATIC}
+        confs |= {"spark.python.daemon.module": WORKER_DAEMON}
+    jars = jar_confs(files, local=local, class_path=settings.confs.get(CLASS_PATH, ""))
+    class_path = {CLASS_PATH: jars[CLASS_PATH]} if CLASS_PATH in jars else {}
+    return {**confs, **jars, **settings.confs, **class_path, **STATIC}
+
+
+def java_options(settings: SparkSettings) -> str:
+    """The options of a JVM that these settings start, without those of an archive."""
+    return _JAVA_OPTIONS if settings.short_lived else "-Duser.timezone=UTC"
 
 
 def verify_session(session: SparkSession) -> None:
@@ -216,14 +221,3 @@ def private_session(
     finally:
         for name in confs or {}:
             private.conf.unset(name)
-
-
-def _jar_confs(jars: str | None) -> dict[str, str]:
-    if not jars:
-        return {"spark.jars.packages": DELTA_PACKAGES, "spark.jars.excludes": _NOT_NEEDED}
-    folder = Path(jars)
-    files = [str(file) for file in sorted(folder.glob("*.jar"))] if folder.is_dir() else jars.split(",")
-    missing = [file for file in files if not Path(file).is_file()]
-    if missing or not files:
-        raise ConfigurationError(f"{JARS_VARIABLE} names no jar files: {missing or jars}; expected {DELTA_PACKAGES}")
-    return {"spark.jars": ",".join(files)}

@@ -238,7 +238,7 @@ def test_a_broken_connector_is_shown_with_its_error_beside_the_others(tmp_path, 
     write_connector(tmp_path, "two", table("orders"))
     found = location.defs()
     dg.Definitions.validate_loadable(found)
-    assert "no valid JSON at line 1" in str(spec(found, "not_loaded", "broken").description)
+    assert "invalid JSON at line 1" in str(spec(found, "not_loaded", "broken").description)
     assert "2 captured tables" in str(spec(found, "not_loaded", "crowded").description)
     assert "two/shop/dbo/orders" in names(found)
 

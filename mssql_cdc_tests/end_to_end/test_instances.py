@@ -26,7 +26,7 @@ def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
     place.enable("orders")
     place.settle()
     assert place.catch_up() == 4
-    assert "the capture instance that was read before is gone" in capsys.readouterr().err
+    assert "the previously read capture instance no longer exists" in capsys.readouterr().err
     place.configure(snapshot_mode="when_needed")
     assert place.catch_up() == 0
     assert place.check() == 0

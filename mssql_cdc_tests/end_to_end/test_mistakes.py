@@ -51,11 +51,11 @@ class Mistake:
 
 MISTAKES: dict[str, Mistake] = {
     "unknown host": Mistake(
-        r"The host 'no-such-host\.invalid' is not known \(.*database\.hostname", 3,
+        r"Cannot resolve the host 'no-such-host\.invalid' \(.*database\.hostname", 3,
         properties={"database_hostname": "no-such-host.invalid"},
     ),
     "closed port": Mistake(
-        r"Nothing accepts connections on 127\.0\.0\.1:1 .*database\.port", 3, properties={"database_port": "1"}
+        r"Cannot connect to 127\.0\.0\.1:1 .*database\.port", 3, properties={"database_port": "1"}
     ),
     "wrong password": Mistake(
         r"Login failed for user 'sa'.*database\.password", properties={"database_password": "wrong"}
@@ -70,12 +70,12 @@ MISTAKES: dict[str, Mistake] = {
         r"CDC is not enabled in database '{database}': run EXEC sys\.sp_cdc_enable_db",
         statements=("EXEC sys.sp_cdc_disable_db",),
     ),
-    "no table under CDC": Mistake(
-        r"Database '{database}' has no table under CDC: EXEC sys\.sp_cdc_enable_table",
+    "no table enabled for CDC": Mistake(
+        r"Database '{database}' has no table enabled for CDC: run EXEC sys\.sp_cdc_enable_table",
         statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
     ),
     "filter that matches nothing": Mistake(
-        r"table\.include\.list leave out all that are under CDC \({database}\.dbo\.orders\)",
+        r"table\.include\.list exclude every table that is enabled for CDC \({database}\.dbo\.orders\)",
         properties={"table_include_list": "dbo.order"},
     ),
     "login that sees the schema cdc only": Mistake(
@@ -93,7 +93,7 @@ MISTAKES: dict[str, Mistake] = {
         properties={"signal_data_collection": "dbo.signals"},
     ),
     "signal table that is not captured": Mistake(
-        r"The signal table {database}\.dbo\.signals is not under CDC: EXEC sys\.sp_cdc_enable_table",
+        r"The signal table {database}\.dbo\.signals is not enabled for CDC: run EXEC sys\.sp_cdc_enable_table",
         properties={"signal_data_collection": "dbo.signals"},
         statements=("CREATE TABLE dbo.signals (id varchar(42), type varchar(32), data varchar(2048))",),
     ),
@@ -214,4 +214,4 @@ def test_a_heartbeat_table_that_is_not_captured_is_a_warning(shop: Place, capsys
     shop.sql("CREATE TABLE dbo.beat (n int NOT NULL)")
     shop.configure(heartbeat_interval_ms="1000", heartbeat_action_query="INSERT INTO dbo.beat VALUES (1)")
     assert main(["discover", "--config", str(shop.config)]) == 0
-    assert "dbo.beat, which is not under CDC" in capsys.readouterr().err
+    assert "dbo.beat, which is not enabled for CDC" in capsys.readouterr().err

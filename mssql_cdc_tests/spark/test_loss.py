@@ -42,7 +42,7 @@ def test_lost_changes_are_in_the_ledger_until_they_are_acknowledged(database, so
             catch_up([database], timeout=60)
     (gap,) = load_gaps(database.layout)
     assert (gap.table, gap.from_, gap.to) == ("shop.dbo.orders", lsn(20).text, lsn(23).text)
-    assert "cleaned up" in gap.reason
+    assert "CDC cleanup removed" in gap.reason
     source.put("orders", 2, "two")
     ask_for_snapshot(database, "mend", ["shop.dbo.orders"], channel="test")
     settled(database, source)
@@ -186,4 +186,4 @@ def test_cleanup_of_changes_during_a_snapshot_is_recorded_in_the_ledger(database
     same(database, source)
     (gap,) = load_gaps(database.layout)
     assert (gap.from_, gap.status) == (lsn(20).text, "open")
-    assert "rows stand for them" in gap.reason
+    assert "its rows replace them" in gap.reason

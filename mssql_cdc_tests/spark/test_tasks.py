@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
+from mssql_cdc.run.worker_daemon import MODULES
 from mssql_cdc.spark.session import (
     STATIC,
     SparkSettings,
@@ -46,6 +47,19 @@ def test_task_results_are_in_order_and_one_broken_task_does_not_affect_others(sp
     assert isinstance(found[3].error, TaskError)
     with pytest.raises(TaskError, match="ZeroDivisionError: division by zero"):
         found[3].unwrap()
+
+
+def seen(_task: int) -> dict[str, Any]:
+    import gc
+    import sys
+
+    return {"frozen": gc.get_freeze_count(), "missing": [name for name in MODULES if name not in sys.modules]}
+
+
+def test_workers_begin_with_what_tasks_need_imported_and_frozen(spark: SparkSession):
+    for found in run_tasks(spark, [1, 2, 3, 4], seen):
+        assert found.unwrap()["missing"] == []
+        assert found.unwrap()["frozen"] > 10_000
 
 
 def convert(task: str) -> dict[str, Any]:
@@ -145,9 +159,8 @@ def test_session_works_in_utc_with_ansi(spark: SparkSession):
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
 
 
-def test_session_resolves_exactly_the_two_delta_jars(spark: SparkSession):
-    context: Any = spark.sparkContext
-    jars = context._jsc.sc().listJars().mkString(" ")
+def test_session_has_exactly_the_two_prepared_delta_jars(spark: SparkSession):
+    jars = str(spark.conf.get("spark.driver.extraClassPath"))
     assert jars.count(".jar") == 2
     assert "delta-spark_4.2_2.13-4.4.0" in jars
     assert "delta-storage-4.4.0" in jars
@@ -170,4 +183,4 @@ def test_missing_session_jars_are_named(tmp_path: Path):
         session_confs(SparkSettings(jars=str(tmp_path)))
     jar = tmp_path / "delta.jar"
     jar.write_bytes(b"")
-    assert session_confs(SparkSettings(jars=str(tmp_path)))["spark.jars"] == str(jar)
+    assert session_confs(SparkSettings(jars=str(tmp_path)))["spark.driver.extraClassPath"] == str(jar)

@@ -55,7 +55,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     """
     missing = [table.text for table in wanted.tables if table not in survey.tables]
     if missing:
-        raise DataLostError(f"CDC is no longer enabled on {', '.join(missing)}, which snapshot {wanted.id} was to read")
+        raise DataLostError(f"CDC is no longer enabled on {', '.join(missing)}, which snapshot {wanted.id} must read")
     plan, fresh, failed = _plan(database, session, survey, wanted)
     offsets = _give_up(database, survey, failed, wanted.epoch)
     chosen = {t.table: survey.tables[t.table] for t in plan.tables if t.table in wanted.tables}
@@ -101,12 +101,18 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
 
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
-    """The gaps of tables whose place another one has taken: what the former ones captured last was never read."""
+    """The gaps of tables whose place another one has taken: what the former ones captured last was never read.
+
+    Args:
+        database: The database.
+        tables: The tables whose snapshot begins.
+        epoch: The current epoch.
+    """
     gaps: list[Gap] = []
     for member in tables:
         reached = member.reached(epoch) if member.recreated else None
         if reached is not None:
-            reason = "another table has taken its place: it was dropped and created again, or renamed and left out"
+            reason = "another table has replaced it: it was dropped and re-created, or renamed and excluded"
             gaps.append(Gap(member.table.text, epoch, reached.to, None, reason))
     for gap in record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage):
         database.log(gap.text)

@@ -19,7 +19,13 @@ from mssql_cdc.spark.tasks import run_tasks
 
 
 def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
-    """Read group after group until every table has ended or failed."""
+    """Read group after group until every table has ended or failed.
+
+    Args:
+        run: The run of the snapshot.
+        group_chunks: The number of chunks per group.
+        progress: Called after each group.
+    """
     while True:
         minima = run.session.minima()
         left: dict[TableId, tuple[Chunk, ...]] = {}
@@ -74,7 +80,7 @@ def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> 
     ]
     results = run_tasks(run.database.spark(), tasks, write, most=run.database.connector.snapshot.max_threads)
     if run.lock is not None:
-        run.lock.require_held("making sure that the snapshot's tables are still locked")
+        run.lock.require_held("verifying that the snapshot's tables are still locked")
     for table in dict.fromkeys(t for t, _ in group):
         own = [(c, r) for (t, c), r in zip(group, results, strict=True) if t == table]
         try:
@@ -99,7 +105,7 @@ def read_locked_tables(run: Run) -> None:
                 task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
                 result = run_tasks(spark, [task], write)[0]
                 # A lost connection is a lost lock: rows read without it must not be committed.
-                lock.require_held(f"making sure that {table} is still locked")
+                lock.require_held(f"verifying that {table} is still locked")
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)

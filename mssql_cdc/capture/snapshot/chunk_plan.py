@@ -94,7 +94,13 @@ def low_mark(captured: Lsn, start: Lsn) -> Lsn:
 
 
 def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -> tuple[Chunk, ...]:
-    """Return the unread chunks; those whose low mark cleanup has passed count as unread."""
+    """Return the unread chunks; those whose low mark cleanup has passed count as unread.
+
+    Args:
+        plan: The plan of one table.
+        done: The committed groups of chunks.
+        min_lsn: The minimum LSN of the capture instance; None if it has none.
+    """
     read = {number for group in done if _reaches(group.low, min_lsn) for number in group.chunks}
     return tuple(chunk for chunk in plan.chunks if chunk.number not in read)
 
@@ -102,13 +108,25 @@ def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -
 def next_group(
     plan: SnapshotPlan, left: dict[TableId, tuple[Chunk, ...]], size: int
 ) -> tuple[tuple[TableId, Chunk], ...]:
-    """Return up to `size` unread chunks, table by table, so that one table ends early and can stream."""
+    """Return up to `size` unread chunks, table by table, so that one table ends early and can stream.
+
+    Args:
+        plan: The plan of the snapshot.
+        left: The unread chunks of each table.
+        size: The number of chunks per group.
+    """
     wanted = [(t.table, chunk) for t in plan.tables for chunk in left.get(t.table, ())]
     return tuple(wanted[: max(size, 1)])
 
 
 def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) -> Reread | Ended:
-    """Return how the table's snapshot ends: chunks to reread, or the position to stream from (min of P and all L)."""
+    """Return how the table's snapshot ends: chunks to reread, or the position to stream from (min of P and all L).
+
+    Args:
+        plan: The plan of one table.
+        done: The committed groups of chunks.
+        min_lsn: The minimum LSN of the capture instance; None if it has none.
+    """
     left = remaining(plan, done, min_lsn)
     if left:
         return Reread(tuple(chunk.number for chunk in left))

@@ -15,7 +15,13 @@ from mssql_cdc.source.values import LogMark
 
 
 def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
-    """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed."""
+    """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed.
+
+    Args:
+        run: The run of the snapshot.
+        table_plan: The plan of the table, whose chunks are all read.
+        minimum: The minimum LSN of the capture instance; None if it has none.
+    """
     table = table_plan.table
     outcome = conclude(table_plan, run.done[table], minimum)
     if isinstance(outcome, Reread):
@@ -33,7 +39,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost."""
     if not ended.gap or table_plan.held is None:
         return
-    reason = f"changes were cleaned up while {run.plan.id} was running; its rows stand for them"
+    reason = f"CDC cleanup removed changes while {run.plan.id} was running; its rows replace them"
     gap = Gap(table_plan.table.text, run.epoch, table_plan.held.text, ended.position.text, reason)
     record_gaps(run.database.layout, [gap], run_id=run.database.run_id, storage=run.database.storage)
     run.database.log(gap.text)

@@ -71,7 +71,13 @@ class Run:
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
-    """Record a failure: the table keeps the status `snapshot` and is retried; the others continue."""
+    """Record a failure: the table keeps the status `snapshot` and is retried; the others continue.
+
+    Args:
+        run: The run of the snapshot.
+        table: The table that failed.
+        error: The reason.
+    """
     run.failed[table] = error
     run.notifier.scanned(table.text, None)
     run.database.log(f"snapshot of {table} failed: {error}")

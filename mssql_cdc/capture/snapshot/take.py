@@ -112,11 +112,11 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
     if _begins(survey, decision, table):
         if policy.data and settings.collections.matches(*table.parts):
             return None
-        return f"snapshot.mode={policy.mode} takes the table's position only"
+        return f"snapshot.mode={policy.mode} records only the table's position"
     rows = [row for row in survey.offsets.snapshot_rows if row.partition == decision.id]
     entries = [row.tables[table.text] for row in rows if table.text in row.tables]
     if entries and entries[-1].status == "streaming":
-        return "this snapshot has been taken; materialize the table's partition in `snapshots` for a new one"
+        return "this snapshot is complete; materialize the table's partition in `snapshots` for a new one"
     return None
 
 
@@ -163,15 +163,15 @@ def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[
     why = {table: _must_be_whole(_member(survey, table)) for table in found}
     for table, reason in why.items():
         if reason:
-            database.log(f"{table}: read whole, without the signal's filter, because {reason}")
+            database.log(f"{table}: read in full without the signal's filter because {reason}")
     return {table: text for table, text in found.items() if not why[table]}
 
 
 def _must_be_whole(member: Member) -> str | None:
     """Why a snapshot of a part of the table would leave its current table wrong; None when it would not."""
     if member.status == "lost":
-        return "changes of it were lost"
-    return "its key has another definition" if member.rekeyed else None
+        return "changes were lost"
+    return "its key definition changed" if member.rekeyed else None
 
 
 def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> None:

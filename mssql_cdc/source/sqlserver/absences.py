@@ -24,8 +24,8 @@ def _absence(table: TableId, captured: bool, visible: bool) -> Absence:  # noqa:
     name = f"{quote(table.schema)}.{quote(table.name)}"
     if captured:
         return Absence(
-            f"the login cannot see it any more: GRANT SELECT ON {name} TO <login's user>, or membership of the gating "
-            "role; it stays where it is until then",
+            f"the login can no longer see it: GRANT SELECT ON {name} TO <login's user>, or membership of the gating "
+            "role; it keeps its position until then",
             lost=False,
         )
     if visible:

@@ -52,8 +52,9 @@ def _require_state(control: Control, name: str) -> None:
         control.rows(statements.LOG_SCANS, doing="looking at the log scans")
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The login may not see how far the log of database {name!r} is captured. In that database: GRANT VIEW "
-            "DATABASE STATE TO <login's user> (since SQL Server 2022 VIEW DATABASE PERFORMANCE STATE is enough)"
+            f"The login lacks permission to see how far capture has read the log of database {name!r}. In that "
+            "database: GRANT VIEW DATABASE STATE TO <login's user> (since SQL Server 2022 VIEW DATABASE PERFORMANCE "
+            "STATE is enough)"
         ) from error
 
 
@@ -142,7 +143,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         from_lsn=_lsn(row.start_lsn).text,
     )
     if not schema.value_columns:
-        raise SchemaError(f"The column filters leave no column of {table_id}; exclude the table, or less of it")
+        raise SchemaError(f"The column filters exclude every column of {table_id}; exclude the table, or fewer columns")
     return CaptureInstance(
         name=row.capture_instance,
         object_id=row.object_id,
@@ -235,7 +236,7 @@ def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: st
     """
     return tuple(
         f"{table_id}: column {column.name!r} ({column.type.declaration}) has the collation {column.type.collation}, "
-        f"the database {collation}; CDC may store its non-ASCII text wrongly. Make it nvarchar"
+        f"the database {collation}; CDC may corrupt its non-ASCII text. Change the column to nvarchar"
         for column in columns
         if _spoiled(column.type.name, column.type.collation, collation)
     )
@@ -286,7 +287,7 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
         return table
     schema, name = named
     raise ConfigurationError(
-        f"The signal table {catalog}.{schema}.{name} is not under CDC: EXEC sys.sp_cdc_enable_table "
+        f"The signal table {catalog}.{schema}.{name} is not enabled for CDC: run EXEC sys.sp_cdc_enable_table "
         f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
     )
 

@@ -251,7 +251,13 @@ def page_statement(instance: CaptureInstance, plan: RowPlan, condition: str, aft
 
 
 def page_parameters(wanted: LsnRange, rows: int, after: Place | None) -> list[str | None]:
-    """The parameters of `page_statement`; each has always the same length, so that the server sees one declaration."""
+    """The parameters of `page_statement`; each has always the same length, so that the server sees one declaration.
+
+    Args:
+        wanted: The range.
+        rows: The number of rows per page.
+        after: The last row of the page before; None: the first page.
+    """
     given: list[str | None] = [digits(wanted.from_), digits(wanted.to), f"{rows:010d}"]
     if after is None:
         return given
@@ -312,7 +318,7 @@ class OrderGuard:
             operations[op] = change
             if len(operations) == 2 and operations["c"] != operations["d"]:
                 raise SourceError(
-                    f"{self._schema.table_id}: transaction {commit} deletes and inserts one key, and without SELECT "
-                    f"on the change table of {self._schema.instance!r} their order is unknown. "
+                    f"{self._schema.table_id}: transaction {commit} deletes and inserts the same key; without SELECT "
+                    f"on the change table of {self._schema.instance!r} the order is unknown. "
                     "GRANT SELECT ON SCHEMA::cdc TO the login's user"
                 )

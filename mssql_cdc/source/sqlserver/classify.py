@@ -30,9 +30,9 @@ LOGIN_FAILED = {4060, 18456}
 """A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
 _LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
 _ADVICE = {
-    207: "the table's columns changed while it was read; the next try sees the new structure",
+    207: "the table's columns changed during the read; the retry uses the new structure",
     208: "CDC was disabled for the database or the table, or the capture instance was dropped",
-    313: "the range lies outside of what the capture instance still holds",
+    313: "the range is outside the validity interval of the capture instance",
     911: "check database.names",
     3952: "ALTER DATABASE … SET ALLOW_SNAPSHOT_ISOLATION ON, or choose another snapshot.isolation.mode",
     22901: "EXEC sys.sp_cdc_enable_db in this database",
@@ -121,14 +121,14 @@ def _tls_remedy(text: str) -> str | None:
             "database.encrypt=false"
         )
     if "SSL Provider" in text and re.search(r"host ?name|subject name", text, re.IGNORECASE):
-        return "Name the host that the certificate is for with driver.hostNameInCertificate"
+        return "Set driver.hostNameInCertificate to the certificate's host name"
     if "SSL Provider" in text and "certificate" in text:
         return (
-            "The server's certificate is not trusted: add its authority to the system's certificates, name the "
-            "certificate with odbc.ServerCertificate, or accept any with driver.trustServerCertificate=true"
+            "The server's certificate is not trusted: install its certificate authority on this machine, set "
+            "odbc.ServerCertificate, or accept any certificate with driver.trustServerCertificate=true"
         )
     if "SSL Provider" in text and re.search(r"unsupported protocol|wrong version|no protocols", text):
-        return "The server and this machine share no version of TLS: update the server, or its TLS settings"
+        return "The server and this machine have no TLS version in common: update the server or its TLS settings"
     return None
 
 

@@ -83,8 +83,8 @@ class RowPlan:
                 values, exact = way.decode(parts)
             except MisfitError as error:
                 raise StaleStructureError(
-                    f"A value of column {column.name!r} does not fit {column.type.declaration}, as which it was read: "
-                    f"{error}. The column was altered; it is read again under its new structure"
+                    f"A value of column {column.name!r} does not fit {column.type.declaration}, the type it was read "
+                    f"as: {error}. The column was altered; it will be re-read with its new structure"
                 ) from None
             except ValueError as error:
                 raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
@@ -210,7 +210,7 @@ def _whole(parts: Sequence[pa.Array]) -> pa.Array:
     short = arrived != sent
     if short.any():
         row = int(short.argmax())
-        raise ValueError(f"the server sent {sent[row]} bytes, {arrived[row]} arrived; see the driver's text size")
+        raise ValueError(f"the server sent {sent[row]} bytes, {arrived[row]} arrived; check the driver's text size")
     return values
 
 

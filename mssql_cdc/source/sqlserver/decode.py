@@ -122,8 +122,8 @@ class ChangeDecoder:
         if strange.any():
             row = int(strange.argmax())
             raise SourceError(
-                f"{self._schema.table_id}: operation {operation[row]} at {lsn[row].tobytes().hex()} is none of "
-                "1 (delete), 2 (insert), 3 and 4 (update)"
+                f"{self._schema.table_id}: operation {operation[row]} at {lsn[row].tobytes().hex()} is not one of 1 "
+                "(delete), 2 (insert), 3 and 4 (update)"
             )
         first = np.nonzero(operation == BEFORE)[0]
         second = np.nonzero(operation == AFTER)[0]
@@ -139,8 +139,8 @@ class ChangeDecoder:
     def _unpaired(self, lsn: str) -> SourceError:
         return SourceError(
             f"{self._schema.table_id}: an update in transaction 0x{lsn} has only one of its two rows (operations "
-            f"3 and 4) in the change table of {self._schema.instance!r}; rows were deleted by hand, or the change "
-            "table is damaged. A new snapshot of the table repairs it"
+            f"3 and 4) in the change table of {self._schema.instance!r}; rows were deleted manually, or the change "
+            "table is damaged. Take a new snapshot of the table"
         )
 
     def _check_order(self, pos: pa.Array) -> None:

@@ -71,11 +71,11 @@ def agent_runs(control: Control, connection: Connection) -> bool | None:
 def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the server)
     match runs:
         case True:
-            return "SQL Server Agent is running: look at its capture job (EXEC sys.sp_cdc_help_jobs)"
+            return "SQL Server Agent is running: check its capture job (EXEC sys.sp_cdc_help_jobs)"
         case False:
             return "SQL Server Agent is not running: start it"
         case None:
-            return "is SQL Server Agent running?"
+            return "check that SQL Server Agent is running"
 
 
 def _since(control: Control) -> tuple[datetime | None, timedelta] | None:

@@ -82,8 +82,8 @@ def require_mark(control: Control, known: LogMark) -> None:
     fork = recovery_fork(control)
     if known.fork is not None and fork is not None and fork != known.fork:
         raise SourceRestoredError(
-            f"The source was restored or failed over after a snapshot had read it up to {known.lsn}, before "
-            f"capture passed it: its recovery fork is {fork}, not {known.fork}"
+            f"The source was restored or failed over after a snapshot read it up to {known.lsn} and before capture "
+            f"passed that position: found recovery fork {fork}, expected {known.fork}"
         )
 
 

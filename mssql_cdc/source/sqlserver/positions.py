@@ -102,9 +102,9 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
     minimum = require_minimum(instance, minimum)
     if minimum > from_.increment():
         raise DataLostError(
-            f"Capture instance {instance!r} holds changes only from {minimum.text}; those after {from_.text} were "
-            "cleaned up. A new snapshot of the table is needed; a longer retention "
-            "(sys.sp_cdc_change_job 'cleanup', @retention = …) avoids it"
+            f"Capture instance {instance!r} has changes only from {minimum.text}; those after {from_.text} were "
+            "removed by CDC cleanup. Take a new snapshot of the table; a longer retention "
+            "(sys.sp_cdc_change_job 'cleanup', @retention = …) prevents this"
         )
 
 
@@ -190,10 +190,10 @@ def require_witness(control: Control, known: Witness) -> None:
         oldest = _lsn(control.value(f"SELECT MIN(start_lsn) FROM {MAPPING}", doing="reading the oldest position"))
         if oldest is not None and known.start_lsn < oldest:
             return
-    found = "does not exist any more" if row is None else f"is another one ({_witness(row)})"
+    found = "no longer exists" if row is None else f"is a different one ({_witness(row)})"
     raise SourceRestoredError(
-        f"Transaction {known.start_lsn.text} of {known.tran_end_time}, seen before, {found}: the database was restored "
-        "or failed over with loss. A new epoch and a new snapshot are needed"
+        f"Transaction {known.start_lsn.text} of {known.tran_end_time}, which was captured before, {found}: the "
+        "database was restored, or a failover lost transactions. A new epoch and a new snapshot are needed"
     )
 
 
@@ -213,9 +213,9 @@ def require_complete(control: Control, to: Lsn, known: Witness | None) -> None:
     found = witness(control, to)
     if found is not None and (known is None or found.start_lsn > known.start_lsn):
         raise SourceRestoredError(
-            f"Transaction {found.start_lsn.text} of {found.tran_end_time} stands at or below {to.text}, which was read "
-            "when it did not exist: the database was restored or failed over with loss. A new epoch and a new snapshot "
-            "are needed"
+            f"Transaction {found.start_lsn.text} of {found.tran_end_time} is at or below {to.text}, which was read "
+            "before the transaction existed: the database was restored, or a failover lost transactions. A new epoch "
+            "and a new snapshot are needed"
         )
 
 

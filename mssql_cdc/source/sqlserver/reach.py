@@ -40,14 +40,14 @@ def require_reachable(connection: Connection) -> None:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise SourceUnavailableError(
-            f"The host {host!r} is not known ({error.strerror}); check database.hostname, or the name service"
+            f"Cannot resolve the host {host!r} ({error.strerror}); check database.hostname and DNS"
         ) from None
     end = time.monotonic() + seconds
     opened = _connected(addresses, end)
     if opened is None:
         raise SourceUnavailableError(
-            f"Nothing accepts connections on {host}:{port} (waited up to {seconds:g} s): check database.hostname and "
-            "database.port, whether SQL Server runs with TCP/IP enabled, and the firewalls in between"
+            f"Cannot connect to {host}:{port} within {seconds:g} s; check database.hostname and database.port, that "
+            "SQL Server runs with TCP/IP enabled, and the firewalls in between"
         )
     with opened:
         if not _is_strict(connection) and not _answers(opened, end):

@@ -202,8 +202,8 @@ def locked(
         if opened.value(UPDATEABILITY, doing="asking whether the database may be locked") == "READ_ONLY":
             names = ", ".join(str(schema.table_id) for schema in schemas)
             raise ConfigurationError(
-                f"{names} cannot be snapshotted from a readable secondary: without a key a table is read under a lock, "
-                "and secondaries ignore locks. Give it a unique index, or take the snapshot on the primary (without "
+                f"{names} cannot be snapshotted from a readable secondary: a table without a key is read under a "
+                "lock, which secondaries ignore. Add a unique index, or take the snapshot on the primary (without "
                 "driver.applicationIntent)"
             )
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")

@@ -51,7 +51,7 @@ class SqlServerSource:
         """
         if self.connector.streaming.query_mode == "direct" and instance.change_table is None:
             raise ConfigurationError(
-                f"data.query.mode=direct: the login may not read the change table of {instance.name!r}. "
+                f"data.query.mode=direct: the login cannot read the change table of {instance.name!r}. "
                 "GRANT SELECT ON SCHEMA::cdc TO the login's user, or remove the property"
             )
         return ChangeReader(

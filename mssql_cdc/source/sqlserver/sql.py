@@ -45,6 +45,6 @@ IS_CAPTURED = (
 def stale_reader(doing: str) -> StaleReaderError:
     """The error of a connection that does not see what it has to; `doing` completes "while …"."""
     return StaleReaderError(
-        f"The server that answered does not yet see the end of the range, while {doing}: a replica behind its "
-        "primary. It is tried again later"
+        f"The server does not see the end of the range yet, while {doing}: a replica lags behind its primary. The "
+        "read will be retried"
     )

@@ -96,7 +96,9 @@ class Structure:
         if not rows:
             raise StaleStructureError(f"{self.table} is gone: it was dropped or renamed")
         if self.object_id is not None and rows[0].object_id != self.object_id:
-            raise StaleStructureError(f"{self.table} is another table by now; it was dropped and created, or renamed")
+            raise StaleStructureError(
+                f"{self.table} is a different table now: it was dropped and re-created or renamed"
+            )
         return {row.name: row for row in rows}
 
     def _require_column(self, column: Column, row: SimpleNamespace | None) -> None:
@@ -112,7 +114,8 @@ class Structure:
         if actual != expected:
             raise StaleStructureError(
                 f"{self.table}: column {column.name!r} is {_shown(actual)}, it was read as {_shown(expected)}: it was "
-                "altered meanwhile. The table is read again under its new structure, once capture has taken it over"
+                "altered during the read. The table will be re-read with its new structure once capture has picked "
+                "it up"
             )
 
 

@@ -213,4 +213,4 @@ def test_a_table_in_whose_place_another_one_is_leaves_a_gap(database: Database, 
     (gap,) = open_gaps(database.layout)[ORDERS.text]
     assert lake.entry is not None
     assert (gap.from_, gap.to) == (lake.entry.to, None)
-    assert "another table has taken its place" in gap.text
+    assert "another table has replaced it" in gap.text

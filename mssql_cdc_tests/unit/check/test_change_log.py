@@ -84,34 +84,38 @@ def test_an_honest_log_has_no_findings_in_one_part_or_in_many(
 
 def test_a_missing_event_in_between_breaks_the_chain(tmp_path: Path):
     assert findings(tmp_path, [c for c in HONEST if c.at != 3]) == [
-        "the value before is not the value that precedes it (1 rows, _key 1:1)"
+        "the before image differs from the preceding after image (1 rows, _key 1:1)"
     ]
 
 
 def test_a_doubled_event_is_found(tmp_path: Path):
     """Review, bug 7: the same range was committed twice."""
-    assert findings(tmp_path, [*HONEST, HONEST[-2]]) == ["the same position twice (1 rows, _key 1:1)"]
+    assert findings(tmp_path, [*HONEST, HONEST[-2]]) == ["duplicate position (1 rows, _key 1:1)"]
 
 
 def test_a_missing_delete_is_found(tmp_path: Path):
-    assert findings(tmp_path, [c for c in HONEST if c.at != 4]) == ["created although it was there (1 rows, _key 1:2)"]
+    assert findings(tmp_path, [c for c in HONEST if c.at != 4]) == [
+        "inserted although the row existed (1 rows, _key 1:2)"
+    ]
 
 
 def test_a_missing_insert_is_found(tmp_path: Path):
     changes = [*(c for c in HONEST if c.at != 5), update(8, 4, "d", "e")]
-    assert findings(tmp_path, changes, {**ROWS, 4: "e"}) == ["changed although it was never there (1 rows, _key 1:4)"]
+    assert findings(tmp_path, changes, {**ROWS, 4: "e"}) == [
+        "changed although the row never existed (1 rows, _key 1:4)"
+    ]
 
 
 def test_a_change_behind_a_delete_is_found(tmp_path: Path):
     changes = [*(c for c in HONEST if c.at != 7), update(8, 2, "b", "e")]
-    assert findings(tmp_path, changes, {**ROWS, 2: "e"}) == ["changed although it was deleted (1 rows, _key 1:2)"]
+    assert findings(tmp_path, changes, {**ROWS, 2: "e"}) == ["changed after it was deleted (1 rows, _key 1:2)"]
 
 
 def test_a_current_table_that_is_not_the_end_of_the_log_is_found(tmp_path: Path):
     assert findings(tmp_path, HONEST, {1: "x", 2: "b again", 3: "c", 5: "d"}) == [
-        "ends in a row that the current table lacks (1 rows, _key 1:4)",
+        "ends with a row that the current table lacks (1 rows, _key 1:4)",
         "ends without a row that the current table has (1 rows, _key 1:5)",
-        "ends in other values than the current table has (1 rows, _key 1:1)",
+        "ends with values that differ from the current table (1 rows, _key 1:1)",
     ]
 
 
@@ -121,7 +125,7 @@ def test_rows_of_a_snapshot_may_be_newer_than_their_positions_until_its_end(tmp_
     assert findings(tmp_path, changes, {1: "newest"}) == []
     late = [read(1, "new"), update(3, 1, "old", "newest")]
     assert findings(tmp_path / "late", late, {1: "newest"}) == [
-        "the value before is not the value that precedes it (1 rows, _key 1:1)"
+        "the before image differs from the preceding after image (1 rows, _key 1:1)"
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_type_that_the_lake_has_recorded_otherwise_is_named(changed: Column, n
 
 def test_a_key_that_is_not_unique_any_more_is_named():
     found = compared(unique=(("name",),))
-    assert found.structure == ("the key (id) is not unique at the source any more",)
+    assert found.structure == ("the key (id) is no longer unique at the source",)
 
 
 def test_rows_with_a_masked_key_cannot_be_told_apart():

@@ -20,9 +20,9 @@ CONDITIONS = [
     "CASE WHEN id = 1 THEN 1 ELSE 0 END = 1",
 ]
 BAD_CONDITIONS = {
-    "id = 1) AS t; DELETE FROM dbo.secret; COMMIT; SELECT * FROM (SELECT * FROM dbo.orders": "closes|';'",
-    "id = 1) OR (1 = 1": "closes a parenthesis",
-    "(id = 1": "opens a parenthesis",
+    "id = 1) AS t; DELETE FROM dbo.secret; COMMIT; SELECT * FROM (SELECT * FROM dbo.orders": "unmatched closing|';'",
+    "id = 1) OR (1 = 1": "unmatched closing parenthesis",
+    "(id = 1": "unclosed parenthesis",
     "id = 1; DROP TABLE dbo.orders": "';'",
     "id = 1 -- rest": "'--'",
     "id = 1 /* rest */": "'/\\*'",

@@ -51,7 +51,7 @@ def test_debezium_example_loads_unchanged(tmp_path: Path) -> None:
         "2 Kafka and Java settings have no meaning here: schema.history.internal.kafka.bootstrap.servers, "
         "schema.history.internal.kafka.topic"
     )
-    assert java.startswith("database.ssl.truststore, database.ssl.truststore.password: no effect here, it belongs to")
+    assert java.startswith("database.ssl.truststore, database.ssl.truststore.password: no effect: it belongs to")
 
 
 def test_debezium_example_shows_no_secret(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_inner_and_outer_name_must_match(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("{", "no valid JSON at line 1"),
+        ("{", "invalid JSON at line 1"),
         ("[]", "expected a JSON object"),
-        ('{"name": "a", "config": 1}', "is no JSON object"),
-        ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix stands beside"),
+        ('{"name": "a", "config": 1}', "is not a JSON object"),
+        ('{"name": "a", "config": {}, "topic.prefix": "x"}', "topic.prefix is next to"),
         ('{"topic.prefix": "a", "topic.prefix": "b"}', "topic.prefix twice; keep one"),
     ],
 )
@@ -128,7 +128,7 @@ def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:
     second = write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "SERVER1"})
     connectors, problems = load_connectors(tmp_path)
     assert list(connectors) == [first]
-    assert "is taken by" in str(problems[second])
+    assert "is already used by" in str(problems[second])
 
 
 def test_missing_folder_is_a_configuration_error(tmp_path: Path) -> None:

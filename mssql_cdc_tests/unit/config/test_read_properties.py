@@ -19,7 +19,7 @@ def test_mistyped_database_property_is_not_treated_as_a_driver_setting() -> None
 
 def test_unknown_property_without_a_similar_one_suggests_nothing() -> None:
     text = problems_of(MINIMAL | {"zzz": "1"})
-    assert "zzz: unknown property; docs/configuration.md lists all" in text
+    assert "zzz: unknown property; docs/configuration.md lists them all" in text
 
 
 def test_all_problems_are_reported_in_one_error() -> None:
@@ -40,9 +40,9 @@ def test_all_problems_are_reported_in_one_error() -> None:
         "topic.prefix: found 'a b'",
         "tombstones.on.delete: found 'yes', expected true or false",
         "snapshot.mode: found 'sometimes', expected always, initial",
-        "table.include.list: 'dbo.(' is not a regular expression",
+        "table.include.list: 'dbo.(' is not a valid regular expression",
         "nonsense.property: unknown property",
-        "column.mask.with.x.chars: found 'x' in place of <n>, expected a whole number",
+        "column.mask.with.x.chars: found 'x' as <n>, expected a whole number",
         "database.hostname: is required",
         "database.names: is required",
     ):
@@ -65,17 +65,17 @@ def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:
         ("database.hostname", "a host", "expected letters, digits"),
         ("database.names", ",", "expected at least one database"),
         ("skipped.operations", "c,x", "expected c, u, d, t, r or none"),
-        ("skipped.operations", "none,c", "none cannot stand beside"),
+        ("skipped.operations", "none,c", "none cannot be combined"),
         ("message.key.columns", "dbo.a", "not of the form"),
         ("column.mask.hash.CRC32.with.salt.x", "dbo.a.b", "'CRC32' is not known"),
-        ("column.truncate.to.0.chars", "dbo.a.b", "from 1 on"),
+        ("column.truncate.to.0.chars", "dbo.a.b", "at least 1"),
         ("signal.data.collection", "otherDB.dbo.s", "one of database.names"),
         ("notification.enabled.channels", "sink", "is required with the notification channel"),
         ("database.names", "a,A", "more than once"),
         ("database.server.timezone", "Mars/Base", "IANA"),
         ("driver.encrypt", "perhaps", "driver.encrypt: found 'perhaps', expected true, false, mandatory"),
         ("driver.loginTimeout", "soon", "found 'soon', expected a whole number of seconds"),
-        ("poll.interval.ms", [1], "expected a text"),
+        ("poll.interval.ms", [1], "expected a string"),
     ],
 )
 def test_bad_value_is_named(name: str, value: object, message: str) -> None:

@@ -239,7 +239,7 @@ def test_narrower_values_are_written_with_the_type_of_the_table(tmp_path: Path):
 
 def test_type_that_cannot_be_widened_is_an_error_with_advice():
     text = delta_schema_text(change_log_schema(orders(column("id", "int"), column("x", "int"))))
-    with pytest.raises(SchemaError, match=r"before\.x is int32 .* became string"):
+    with pytest.raises(SchemaError, match=r"before\.x is int32 .* is now string"):
         schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "varchar", length=5))))
     change = schema_change(text, change_log_schema(orders(column("id", "int"), column("x", "bigint"))))
     assert [path for path, _ in change.widened] == [("before", "x"), ("after", "x")]

@@ -100,7 +100,7 @@ def test_replacing_the_capture_instance_loses_the_changes_in_between():
     decision = plan(facts(replaced, member("b", 4)))
     assert isinstance(decision, Lost)
     assert [(loss.table.name, loss.position, loss.to) for loss in decision.losses] == [("a", lsn(4), lsn(8))]
-    assert "the capture instance that was read before is gone" in decision.reason
+    assert "the previously read capture instance no longer exists" in decision.reason
 
 
 def test_another_instance_continues_if_it_holds_everything_after_the_position():

@@ -117,7 +117,7 @@ def test_values_of_rows_do_not_enter_messages(number: int, text: str, shown: str
         ("SSL Provider: [error:0A000086:SSL routines::certificate verify failed:subject name does not match host name]",
          "driver.hostNameInCertificate"),
         ("Encryption not supported on SQL Server.", "database.encrypt=false"),
-        ("SSL Provider: [error:0A000102:SSL routines::unsupported protocol]", "no version of TLS"),
+        ("SSL Provider: [error:0A000102:SSL routines::unsupported protocol]", "no TLS version in common"),
     ],
 )  # fmt: skip
 def test_refused_tls_is_the_configurations_fault_and_names_the_property(text: str, property_: str) -> None:
