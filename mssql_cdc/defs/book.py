@@ -79,6 +79,7 @@ class Account:
         due: The windows to report.
         open: The windows that were reported while they could still get rows.
         metrics: The metrics of the newest range with rows.
+        newest: The commit time of the newest row that was read, also in a range that another table could not finish.
         begun: When the change log was created.
         as_of: The commit time up to which the current table has every change.
         merged: The result of the last merge.
@@ -90,6 +91,7 @@ class Account:
     due: set[datetime] = field(default_factory=set[datetime])
     open: set[datetime] = field(default_factory=set[datetime])
     metrics: dict[str, Any] = field(default_factory=dict[str, Any])
+    newest: datetime | None = None
     begun: datetime | None = None
     as_of: datetime | None = None
     merged: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -241,6 +243,7 @@ class Book:
         if account is None or state is None:
             return
         account.metrics = range_metrics(outcome)
+        account.newest = datetime.fromisoformat(outcome.last) if outcome.last else account.newest
         if state.batch <= account.batch:
             return  # The change log was counted after this commit.
         first, last = (datetime.fromisoformat(text) for text in (outcome.first, outcome.last) if text)
@@ -320,7 +323,7 @@ class Book:
             if not self._streams(table):
                 continue
             now = self.setup.windows.start(self.clock())
-            written = [window for window in sorted(account.due) if self._is_read(window, now)]
+            written = [window for window in sorted(account.due) if self._is_read(account, window, now)]
             self._load_missing(account, written)
             for window in written:
                 self._log(table, account, window)
@@ -365,11 +368,11 @@ class Book:
         key, partition = self.setup.transactions_key, self.setup.windows.key(window or self.clock())
         self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
 
-    def _is_read(self, window: datetime, now: datetime) -> bool:
+    def _is_read(self, account: Account, window: datetime, now: datetime) -> bool:
         """Whether the window was read to its end, or, if it is the current one, up to now."""
         if window != now:
             return self._has_ended(window)
-        return self.idle or (self.through is not None and self.through >= window)
+        return self.idle or any(at is not None and at >= window for at in (self.through, account.newest))
 
     def _load_missing(self, account: Account, windows: Sequence[datetime]) -> None:
         """Count the windows that are not in memory, all in one read."""
