@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test storm certify coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test storm storm-mutants certify coverage bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -38,10 +38,12 @@ $(ORACLE): $(STAMP)
 test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
-# Every schedule is new: hypothesis prints how to repeat one that fails. STORM_SHRINK=1 makes it shorter, which takes long.
-WORLD ?= model
-storm: $(ORACLE)  ## random schedules of source and connector (ARGS="STORM_EXAMPLES=2000 STORM_STEPS=30" by default)
-	@$(or $(ARGS),STORM_EXAMPLES=2000 STORM_STEPS=30) $(PYTHON) -m pytest --timeout 0 mssql_cdc_tests/storm/test_$(WORLD).py
+# Each run of schedules prints its seed, which repeats it; --shrink looks for the shortest schedule that fails.
+storm: $(ORACLE)  ## random schedules of source and connector (ARGS="--world whole --schedules 300 --seed 7")
+	@$(PYTHON) -m mssql_cdc_tests.storm $(ARGS)
+
+storm-mutants: $(ORACLE)  ## plant known defects one by one and count the schedules that find them (ARGS="--schedules 250")
+	@$(PYTHON) -m mssql_cdc_tests.storm --mutants $(ARGS)
 
 # The connection string contains a password: it travels in the environment, never on a command line of ours.
 certify: export MSSQL_TEST_URL := $(or $(URL),$(MSSQL_TEST_URL))

@@ -229,8 +229,7 @@ def _restored(session: SourceSession, offsets: Offsets) -> str | None:
         cut = offsets.last_cut()
         if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
             session.require_complete(Lsn.parse(cut.to), cut.witness)
-        # A snapshot may have read what is not captured yet: no transaction that is known bears witness to it.
-        for mark in set(offsets.closed_tables.values()):
+        for mark in offsets.unwitnessed_marks:
             session.require_mark(mark)
     except SourceRestoredError as error:
         return str(error)

@@ -41,7 +41,7 @@ class Offsets:
         self._batches: dict[int, dict[str, int]] = {}
 
     def __eq__(self, other: object) -> bool:
-        return self.rows == other.rows if isinstance(other, Offsets) else NotImplemented
+        return self._table.equals(other._table) if isinstance(other, Offsets) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -147,7 +147,7 @@ class Offsets:
     @cached_property
     def snapshot_rows(self) -> tuple[OffsetRow, ...]:
         """The rows of snapshot steps, in order; there are few compared with those of ranges."""
-        return tuple(self.rows[place] for place in self._places(pc.equal(self._table.column("kind"), "snapshot")))
+        return self.rows.at(self._places(pc.equal(self._table.column("kind"), "snapshot")))
 
     @cached_property
     def begun_snapshots(self) -> Mapping[str, str]:
@@ -160,9 +160,31 @@ class Offsets:
         return found
 
     @cached_property
+    def begun_marks(self) -> frozenset[LogMark]:
+        """The log marks at which the tables that are in a snapshot of this epoch began it (A7)."""
+        found: dict[str, LogMark | None] = {}
+        for row in self.noted if self.begun_snapshots else ():
+            if isinstance(row.facts, SnapshotBegun) and row.epoch == self.epoch:
+                found |= dict.fromkeys(row.tables, row.facts.mark)
+        return frozenset(mark for name, mark in found.items() if mark is not None and name in self.begun_snapshots)
+
+    @cached_property
+    def unwitnessed_marks(self) -> frozenset[LogMark]:
+        """The marks of this epoch's snapshots behind which no captured transaction is known (A7).
+
+        A snapshot reads what was never captured, too. Only a witness behind its end would be lost in every restore to
+        a moment before it.
+        """
+        rows = (row for row in self.noted if row.epoch == self.epoch)
+        ended = {row.facts.table: row.facts.mark for row in rows if isinstance(row.facts, SnapshotEnded)}
+        known = self.witness
+        later = (mark for mark in ended.values() if known is None or known.start_lsn < mark.lsn)
+        return self.begun_marks.union(later)
+
+    @cached_property
     def noted(self) -> tuple[OffsetRow, ...]:
         """The rows with facts, in order."""
-        return tuple(self.rows[place] for place in self._places(pc.is_valid(self._table.column("facts"))))
+        return self.rows.at(self._places(pc.is_valid(self._table.column("facts"))))
 
     @cached_property
     def answered_signals(self) -> frozenset[str]:

@@ -69,13 +69,17 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotBegun:
-    """A snapshot began, took the positions of tables without reading rows (`data` False), or answered a signal."""
+    """A snapshot began, took the positions of tables without reading rows (`data` False), or answered a signal.
+
+    `mark` is the log's end then: the rows that are read must come from the history that it belongs to (A7).
+    """
 
     step: Literal["snapshot begun"] = "snapshot begun"
     snapshot: str
     number: int | None = None
     signal: str | None = None
     data: bool = True
+    mark: LogMark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +213,7 @@ def status_changed(stamp: Stamp, tables: Mapping[str, Entry]) -> OffsetRow:
 
 
 def snapshot_begun(
-    stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, number: int, signal: str | None
+    stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, number: int, signal: str | None, mark: LogMark
 ) -> OffsetRow:
     """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended.
 
@@ -219,8 +223,9 @@ def snapshot_begun(
         snapshot: The snapshot's partition key.
         number: The snapshot's number in `_pos`.
         signal: The id of the signal that requested it; None: no signal did.
+        mark: The log's end before anything is read.
     """
-    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, number=number, signal=signal))
+    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, number=number, signal=signal, mark=mark))
 
 
 def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str) -> OffsetRow:

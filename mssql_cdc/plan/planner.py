@@ -244,8 +244,11 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
     # Where a table was given up the others have come to one position, which no cut names yet.
     uncut = facts.cut is not None and facts.cut < reached
     if due or uncut or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
-        if (facts.scanned or facts.captured) >= reached:
-            return _build(facts, ready, reached)
+        found = _build(facts, ready, reached)
+        # Behind the cut with nothing to advance, a table that is closed makes the range wait for capture.
+        effect = due or found.idle or found.slices or found.complete
+        if (facts.scanned or facts.captured) >= reached and effect:
+            return found
     elif facts.settled is not None and facts.settled > reached and facts.idle_for >= facts.limits.idle_advance:
         return _build(facts, ready, facts.settled)
     return _build(facts, ready, reached) if due else _waiting(facts, ready, reached)

@@ -11,12 +11,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.read import exists, query, scan
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
@@ -102,7 +103,10 @@ def change_log(database: Database, name: str) -> list[dict[str, Any]]:
     """The rows of a table's change log in the order of their positions."""
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
-    return _read(database.layout.home(table, folder=entry.folder if entry else None).changes)
+    uri = database.layout.home(table, folder=entry.folder if entry else None).changes
+    if not exists(uri, database.storage):
+        return []
+    return _rows(scan(uri, storage=database.storage))
 
 
 def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
@@ -110,7 +114,53 @@ def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
     uri = database.layout.home(table, folder=entry.folder if entry else None).current
-    return Counter((row["id"], row["name"]) for row in _read(uri))
+    if not exists(uri, database.storage):
+        return Counter()
+    return Counter((row["id"], row["name"]) for row in _rows(query(uri, "SELECT * FROM t", database.storage)))
+
+
+def is_known(database: Database, name: str) -> bool:
+    """Whether the lake has ever had the table."""
+    return (
+        load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text) is not None
+    )
+
+
+def has_streamed(database: Database, name: str) -> bool:
+    """Whether the table has ever had a position."""
+    entry = load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text)
+    return entry is not None and entry.to is not None
+
+
+def missing_events(
+    database: Database, name: str, log: list[dict[str, Any]], captured: Counter[str] | None
+) -> Counter[str]:
+    """Captured changes that the change log lacks; none where the ledger names any loss of the table.
+
+    Args:
+        database: The database.
+        name: The table.
+        log: Its change log.
+        captured: The commits of the captured changes; None: not known.
+    """
+    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name).text
+    gaps = {gap.table for gap in load_gaps(database.layout, database.storage)}
+    rows = (row.tables[table] for row in offsets.rows if table in row.tables)
+    first = next((entry.to for entry in rows if entry.status == "streaming"), None)
+    if captured is None or table in gaps or offsets.epoch or first is None:
+        return Counter()
+    told = Counter(str(change["source"]["commit_lsn"]) for change in log if change["op"] != "r")
+    return Counter({commit: count for commit, count in captured.items() if commit > first}) - told
+
+
+def restore_change_log(database: Database, name: str, back: int) -> None:
+    """A user runs RESTORE on a change log: it is as it was so many versions before."""
+    table = TableId(database.catalog, "dbo", name)
+    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
+    home = database.layout.home(table, folder=entry.folder if entry else None)
+    state = load_state(home.changes, owner=home.app_id, storage=database.storage)
+    if state is not None and state.delta_version >= back:
+        state.table.restore(state.delta_version - back)
 
 
 def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
@@ -124,11 +174,6 @@ def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def _read(uri: str) -> list[dict[str, Any]]:
-    try:
-        table = DeltaTable(uri)
-    except TableNotFoundError:
-        return []
-    found: Any = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
-    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    rows = [row for batch in batches for row in batch.to_pylist()]
     return sorted(rows, key=lambda row: row["_pos"])

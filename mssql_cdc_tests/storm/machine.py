@@ -7,34 +7,48 @@ do. The world decides how whole it is: `model.py` or `whole.py`.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot
-from mssql_cdc.capture.survey import survey
+from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.plan.decisions import Range, Restored, Wait
+from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loss import go_on_after_restore
 from mssql_cdc.run.standing import standings
-from mssql_cdc_tests.storm.lake import Killed, change_log, current_rows, killed_at, rows_by_the_log
+from mssql_cdc_tests.storm.lake import (
+    Killed,
+    change_log,
+    current_rows,
+    has_streamed,
+    is_known,
+    killed_at,
+    missing_events,
+    restore_change_log,
+    rows_by_the_log,
+)
 from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change, World
 
 NAMES = st.sampled_from(TABLES)
 KEYS = st.integers(0, 3)
 VALUES = st.none() | st.integers(0, 99).map("v{}".format)
 CHANGES = st.lists(st.tuples(NAMES, KEYS, VALUES), min_size=1, max_size=3)
+PLACES = st.integers(0, 4)
+"""How many calls of the source a step makes before something happens."""
 ENOUGH = 60
 """Looks that must do for the lake to come to rest."""
 
@@ -50,8 +64,11 @@ class Storm(RuleBasedStateMachine):
         self.stack = ExitStack()
         self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.stack.enter_context(self.world.open())
+        for name, value in (("CHUNK_ROWS", 2), ("GROUP_CHUNKS", 1)):
+            self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.take.{name}", value))
         self.follower = self._follower()
         self.repairs = 0
+        self.rivals: list[tuple[Database, Survey, Decision]] = []
 
     def teardown(self) -> None:
         with self.stack:
@@ -80,6 +97,11 @@ class Storm(RuleBasedStateMachine):
     def key_changes(self, name: str, key: int, to: int) -> None:
         self.world.move(name, key, to)
 
+    @rule()
+    def scan_begins(self) -> None:
+        """The next scan sees the log as it is now."""
+        self.world.begin_scan()
+
     @rule(most=st.integers(1, 4))
     def scan(self, most: int) -> None:
         self.world.scan(most)
@@ -103,6 +125,15 @@ class Storm(RuleBasedStateMachine):
         self.world.enable(name)
 
     @rule(name=NAMES)
+    def disable(self, name: str) -> None:
+        self.world.disable(name)
+
+    @rule(name=NAMES)
+    def enable(self, name: str) -> None:
+        if name in self.world.dark():
+            self.world.enable(name)
+
+    @rule(name=NAMES)
     def drop_and_create(self, name: str) -> None:
         self.world.drop_and_create(name)
 
@@ -124,18 +155,39 @@ class Storm(RuleBasedStateMachine):
     def step(self) -> None:
         self._step(self.follower)
 
-    @rule(changes=CHANGES, scans=st.integers(0, 2))
-    def step_while_the_source_changes(self, changes: list[Change], scans: int) -> None:
+    @rule(name=NAMES, other=NAMES, count=st.integers(1, 5), most=st.integers(1, 4), early=st.booleans())
+    def snapshot_while_capture_lags(self, name: str, other: str, count: int, most: int, early: bool) -> None:  # noqa: FBT001
+        """A snapshot ends behind transactions that are not captured, and the next scan need not reach them."""
+        self._ask(name)
+        if early:
+            self.world.begin_scan()
+        self.backlog(other, count)
+        self.step()
+        self.step()
+        self.world.scan(most)
+        for _ in range(3):
+            self.step()
+
+    @rule(changes=CHANGES, scans=st.integers(0, 2), at=PLACES)
+    def step_while_the_source_changes(self, changes: list[Change], scans: int, at: int) -> None:
         def meanwhile() -> None:
             self.world.change(*changes)
             for _ in range(scans):
                 self.world.scan(2)
 
-        self._interrupted_step(meanwhile)
+        self._interrupted_step(meanwhile, at)
 
-    @rule(name=NAMES, changes=CHANGES)
-    def step_while_an_instance_is_replaced(self, name: str, changes: list[Change]) -> None:
-        self._interrupted_step(lambda: self.disable_change_enable(name, changes))
+    @rule(name=NAMES, changes=CHANGES, at=PLACES)
+    def step_while_an_instance_is_replaced(self, name: str, changes: list[Change], at: int) -> None:
+        self._interrupted_step(lambda: self.disable_change_enable(name, changes), at)
+
+    @rule(kept=st.integers(0, 2), at=PLACES)
+    def step_while_it_is_cleaned_up(self, kept: int, at: int) -> None:
+        self._interrupted_step(lambda: self.world.clean_up(kept), at)
+
+    @rule(at=PLACES)
+    def step_while_it_is_restored(self, at: int) -> None:
+        self._interrupted_step(self.restore, at)
 
     @rule(write=st.integers(0, 20), call=st.integers(1, 3), after=st.booleans())
     def killed_step(self, write: int, call: int, after: bool) -> None:  # noqa: FBT001 (drawn)
@@ -144,6 +196,10 @@ class Storm(RuleBasedStateMachine):
                 self._step(self.follower)
             except Killed:
                 self.follower = self._follower()
+
+    def write(self, name: str) -> int:
+        """The number of the write for `killed_step`, by a part of its name."""
+        return next(number for number, target in enumerate(self.world.writes) if name in target)
 
     @rule(changes=CHANGES)
     def late_rival(self, changes: list[Change]) -> None:
@@ -160,6 +216,24 @@ class Storm(RuleBasedStateMachine):
         if isinstance(decision, Range):
             _tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
 
+    @rule()
+    def rival_looks(self) -> None:
+        """A run surveys and decides; it carries its decision out whenever `rival_acts` says so."""
+        rival = self.database.named(f"rival {len(self.rivals)}")
+        with contextlib.suppress(MssqlCdcError):
+            seen = survey(rival, currents=self.world.merges)
+            self.rivals.append((rival, seen, plan(seen.facts)))
+
+    @rule(number=st.integers(0, 3))
+    def rival_acts(self, number: int) -> None:
+        if self.rivals:
+            rival, seen, decision = self.rivals.pop(number % len(self.rivals))
+            _tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
+
+    @rule(name=NAMES, back=st.integers(1, 3))
+    def user_restores_a_change_log(self, name: str, back: int) -> None:
+        restore_change_log(self.database, name, back)
+
     @rule(name=NAMES)
     def snapshot_is_asked_for(self, name: str) -> None:
         self._ask(name)
@@ -174,10 +248,16 @@ class Storm(RuleBasedStateMachine):
         """Everything is captured and read; what was lost is named, and one snapshot of it repairs it."""
         self.world.interruption.arm(None)
         self._settle()
-        named = self._findings()
+        named, dark = self._findings(), self.world.dark()
         for name in TABLES:
-            if name not in named:
+            if name not in named and (name not in dark or is_known(self.database, name)):
                 self._same(name)
+        if not named and not dark:
+            return
+        if dark:
+            for name in dark:
+                self.world.enable(name)
+            self._settle()
         for name in named:
             self._ask(name)
         self._settle()
@@ -189,17 +269,21 @@ class Storm(RuleBasedStateMachine):
         wanted = self.world.rows(name)
         found = rows_by_the_log(self.database, name, keyed=name in KEYED)
         assert found == wanted, f"the change log of {name} differs, and nothing says so"
-        told = [change["_pos"] for change in change_log(self.database, name)]
+        log = change_log(self.database, name)
+        told = [change["_pos"] for change in log]
         assert len(told) == len(set(told)), f"{name}: a position is there twice"
+        missing = missing_events(self.database, name, log, self.world.captured_events(name))
+        assert not missing, f"the change log of {name} lacks events, and no gap says so: {missing}"
         if self.world.merges and name in KEYED:
             assert current_rows(self.database, name) == wanted, f"the current table of {name} differs"
 
     def _findings(self) -> set[str]:
-        """The tables of which the connector says that changes may be missing; each has a gap in the ledger."""
+        """The tables of which the connector says that changes may be missing; those that streamed have a gap."""
         seen = survey(self.database, currents=False)
         named = {text.rpartition(".")[2] for text in standings(seen).missing}
-        ledger = {text.rpartition(".")[2] for text in open_gaps(self.database.layout, self.database.storage)}
-        assert named <= ledger, f"{named - ledger} lost changes, and no gap says so"
+        ledger = {gap.table.rpartition(".")[2] for gap in load_gaps(self.database.layout, self.database.storage)}
+        streamed = {name for name in named if has_streamed(self.database, name)}
+        assert streamed <= ledger, f"{streamed - ledger} lost changes, and no gap says so"
         return named
 
     def _settle(self) -> None:
@@ -221,9 +305,12 @@ class Storm(RuleBasedStateMachine):
 
     def _step(self, follower: Follower) -> None:
         _tolerated(follower.step)
+        done = follower.decision
+        if isinstance(done, Range):
+            assert done.slices or done.idle or done.complete or done.give_up, f"a range without effect: {done.key}"
 
-    def _interrupted_step(self, meanwhile: Callable[[], None]) -> None:
-        self.world.interruption.arm(meanwhile)
+    def _interrupted_step(self, meanwhile: Callable[[], None], at: int) -> None:
+        self.world.interruption.arm(meanwhile, at=at)
         self._step(self.follower)
         self.world.interruption.arm(None)
 
@@ -234,25 +321,42 @@ def _tolerated(action: Callable[[], object]) -> None:
         action()
 
 
-def storm(make: Callable[[Path], World], *, examples: int, steps: int) -> None:
-    """Play schedules in worlds made by `make`: the same ones each time, unless `STORM_EXAMPLES` asks for new ones.
+def storm(
+    make: Callable[[Path], World],
+    *,
+    schedules: int,
+    steps: int,
+    seed: int,
+    shrink: bool = False,
+    numbers: Iterator[int] | None = None,
+) -> None:
+    """Play the schedules of a seed, each of at most so many steps.
 
-    `STORM_STEPS` wins over `steps`.
+    Args:
+        make: Makes a world in a folder of its own.
+        schedules: How many schedules.
+        steps: The most rules that one schedule plays.
+        seed: The same seed plays the same schedules.
+        shrink: Look for the shortest schedule that fails, which takes long.
+        numbers: Advances with every schedule.
     """
 
+    @seeded(seed)
     class Played(Storm):
         def __init__(self) -> None:
             super().__init__(make)
+            if numbers is not None:
+                next(numbers)
 
     run_state_machine_as_test(
         Played,
         settings=settings(
-            max_examples=int(os.environ.get("STORM_EXAMPLES", examples)),
-            stateful_step_count=int(os.environ.get("STORM_STEPS", steps)),
+            max_examples=schedules,
+            stateful_step_count=steps,
             deadline=None,
-            print_blob=True,
-            derandomize="STORM_EXAMPLES" not in os.environ,
-            phases=[Phase.reuse, Phase.generate, *([Phase.shrink] if "STORM_SHRINK" in os.environ else [])],
+            database=None,
+            report_multiple_bugs=False,
+            phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
             suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much),
         ),
     )

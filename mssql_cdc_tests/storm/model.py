@@ -1,4 +1,4 @@
-"""The storm as a model: a modelled server, and the connector's own code on real Delta tables with no Spark.
+"""The storm as a model: a modelled server and a modelled lake, and the connector's own code between them.
 
 Tasks run in this process. Current tables are left out, because only Spark merges; a change log that amounts to the
 source's rows is the proof here.
@@ -17,7 +17,9 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
+from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
+from mssql_cdc_tests.storm.model_lake import ModelLake
 from mssql_cdc_tests.storm.model_server import ModelServer
 from mssql_cdc_tests.storm.worlds import KEYED, KEYLESS, Change, Interruption
 
@@ -30,6 +32,7 @@ class ModelWorld:
 
     def __init__(self, folder: Path) -> None:
         self.server = ModelServer(*KEYED, keyless=KEYLESS)
+        self.lake = ModelLake()
         self.interruption = Interruption(cast("Source", self.server))
         session: Any = None
         self.database = Database.of(
@@ -42,6 +45,9 @@ class ModelWorld:
     def move(self, name: str, key: int, to: int) -> None:
         self.server.move(name, key, to)
 
+    def begin_scan(self) -> None:
+        self.server.begin_scan()
+
     def scan(self, most: int) -> None:
         self.server.scan(most)
 
@@ -53,6 +59,9 @@ class ModelWorld:
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
         self.server.disable(name, oldest_only=oldest_only)
+
+    def dark(self) -> set[str]:
+        return {name for name, table in self.server.tables.items() if not table.instances}
 
     def drop_and_create(self, name: str) -> None:
         self.server.drop_and_create(name)
@@ -69,9 +78,14 @@ class ModelWorld:
     def rows(self, name: str) -> Counter[tuple[int, str]]:
         return Counter(self.server.tables[name].rows.items())
 
+    def captured_events(self, name: str) -> Counter[str]:
+        log = self.server.log
+        return Counter(lsn(at).text for at, table, _ in log if table == name and at <= self.server.captured)
+
     @contextmanager
     def open(self) -> Iterator[None]:
         with (
+            self.lake.opened(),
             patch("mssql_cdc.capture.range.run_tasks", _here),
             patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", _here),
         ):

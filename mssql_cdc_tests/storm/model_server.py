@@ -78,6 +78,7 @@ class ModelServer(ModelSource):
         self._ids = 1000
         self._session = 0
         self.sessions: list[Scan] = []
+        self._seen: int | None = None
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
@@ -133,9 +134,14 @@ class ModelServer(ModelSource):
         self.tables[name] = ServerTable(name, self._new_id(), self.tables[name].keyed)
         self.enable(name)
 
+    def begin_scan(self) -> None:
+        """A scan begins: `scan` ends it, and sees nothing that was committed meanwhile."""
+        self._seen = self.number
+
     def scan(self, most: int) -> None:
         """A scan session of the capture job: at most so many transactions, an empty one when there are none."""
-        waiting = sorted(at for at in self.history if at > self.captured)[:most]
+        seen, self._seen = self._seen if self._seen is not None else self.number, None
+        waiting = sorted(at for at in self.history if self.captured < at <= seen)[:most]
         if waiting:
             self.captured = waiting[-1]
             self._session += 1
@@ -148,7 +154,7 @@ class ModelServer(ModelSource):
 
     def restart(self) -> None:
         """The server restarts: its dynamic views begin anew."""
-        self._session, self.sessions = 0, []
+        self._session, self.sessions, self._seen = 0, [], None
 
     def clean_up(self, kept: int) -> None:
         """The cleanup job: only the newest `kept` captured transactions stay."""
@@ -162,11 +168,12 @@ class ModelServer(ModelSource):
 
     def back_up(self) -> None:
         """A full backup."""
-        self._backup = copy.deepcopy((self.tables, self.log, self.history, self.number, self.captured))
+        self._backup = copy.deepcopy(self.tables), [*self.log], {**self.history}, self.number, self.captured
 
     def bring_back(self) -> None:
         """The backup takes the database's place: the same log positions are used again for other transactions."""
-        self.tables, self.log, self.history, self.number, self.captured = copy.deepcopy(self._backup)
+        tables, log, history, self.number, self.captured = self._backup
+        self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.restores += 1
         self.restart()
 
@@ -187,23 +194,26 @@ class ModelServer(ModelSource):
         yield ModelServerSession(self)
 
     def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
-        held = self._held(instance)
-        if lsn(held.minimum) > wanted.from_.increment():
+        if lsn(self._held(instance).minimum) > wanted.from_.increment():
             raise DataLostError(f"{instance.name}: cleaned up")
-        name = instance.schema.table_id.name
-        found = tuple(
-            replace(change, epoch=wanted.epoch)
-            for at, table, change in self.log
-            if table == name and held.start <= at <= self.captured and lsn(at) in wanted
-        )
+        found = tuple(replace(change, epoch=wanted.epoch) for change in self.rows_in(instance, wanted))
         return ModelReader(instance.schema, found)
+
+    def rows_in(self, instance: CaptureInstance, wanted: LsnRange) -> list[Change]:
+        """The rows of a range that the instance's change table holds."""
+        held, name = self._held(instance), instance.schema.table_id.name
+        return [
+            change
+            for at, table, change in self.log
+            if table == name and max(held.start, held.minimum) <= at <= self.captured and lsn(at) in wanted
+        ]
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         table, chunk = self.tables[wanted.schema.table_id.name], wanted.chunk
         low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
         found = [
             Change(
-                number_of(wanted.position), "r", None, _image(key, value), sequence=place,
+                number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
                 snapshot=wanted.snapshot_number, epoch=wanted.epoch,
             )
             for place, (key, value) in enumerate(sorted(table.rows.items()))
@@ -268,6 +278,9 @@ class ModelServerSession(ModelSession):
 
     def server_time(self) -> datetime:
         return AT.replace(tzinfo=UTC)
+
+    def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
+        return {instance.name: len(self.source.rows_in(instance, wanted)) for instance, wanted in parts}
 
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(at) for at in self.source.history if at <= self.source.captured]

@@ -16,4 +16,4 @@ from mssql_cdc_tests.storm.whole import WholeWorld
 def test_lake_is_the_source_after_any_schedule_of_the_whole(spark, tmp_path):
     numbers = itertools.count(1)
     with sandbox_process(tmp_path) as server:
-        storm(lambda folder: WholeWorld(server, spark, folder, f"storm{next(numbers)}"), examples=2, steps=10)
+        storm(lambda folder: WholeWorld(server, spark, folder, f"storm{next(numbers)}"), schedules=2, steps=10, seed=0)

@@ -81,6 +81,9 @@ class WholeWorld:
             f"IF NOT EXISTS (SELECT 1 FROM dbo.{name} WHERE id = {to}) UPDATE dbo.{name} SET id = {to} WHERE id = {key}"
         )
 
+    def begin_scan(self) -> None:
+        """The sandbox scans in one go."""
+
     def scan(self, most: int) -> None:
         self._run(f"EXEC sys.sp_cdc_scan @maxtrans = {most}, @maxscans = 1")
 
@@ -112,6 +115,9 @@ class WholeWorld:
                 f"@capture_instance = N'{instance}'"
             )
 
+    def dark(self) -> set[str]:
+        return {name for name, instances in self._instances.items() if not instances}
+
     def drop_and_create(self, name: str) -> None:
         self.disable(name)
         self._run(f"DROP TABLE dbo.{name}")
@@ -141,6 +147,9 @@ class WholeWorld:
         with control(self._connection, self.name) as session:
             found = session.rows(f"SELECT id, name FROM dbo.{name}", doing="reading the source")
         return Counter((int(key), str(value)) for key, value in found)
+
+    def captured_events(self, name: str) -> None:
+        """Cleanup takes what was captured."""
 
     def _create(self, table: str) -> None:
         key = " PRIMARY KEY" if table in KEYED else ""

@@ -34,6 +34,10 @@ class World(Protocol):
         """One transaction that gives a row another id, if there is such a row and the other id is free."""
         ...
 
+    def begin_scan(self) -> None:
+        """A scan begins, which sees nothing that comes later; `scan` ends it."""
+        ...
+
     def scan(self, most: int) -> None:
         """One scan of the capture job over at most so many transactions."""
         ...
@@ -48,6 +52,10 @@ class World(Protocol):
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
         """Drop the table's capture instances, or the older one of two."""
+        ...
+
+    def dark(self) -> set[str]:
+        """The tables that no instance captures."""
         ...
 
     def drop_and_create(self, name: str) -> None:
@@ -70,21 +78,31 @@ class World(Protocol):
         """The rows of a source table."""
         ...
 
+    def captured_events(self, name: str) -> Counter[str] | None:
+        """Commit LSNs of the table's changes that were captured, as often as there are changes; None: not known."""
+        ...
+
     def open(self) -> AbstractContextManager[object]:
         """Holds while the schedule is played; cleans up at its end."""
         ...
 
 
 class Interruption:
-    """A source in front of the real one: lets something happen when the connector begins to read, once."""
+    """A source in front of the real one: lets something happen between two of the connector's calls, once."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._action: Callable[[], None] | None = None
+        self._at = 0
 
-    def arm(self, action: Callable[[], None] | None) -> None:
-        """Let `action` happen at the next read; None: nothing."""
-        self._action = action
+    def arm(self, action: Callable[[], None] | None, *, at: int = 0) -> None:
+        """Let `action` happen behind `at` further calls that open a session or a reader; None: nothing."""
+        self._action, self._at = action, at
+
+    def session(self, catalog: str) -> Any:
+        """As the source's."""
+        self._interrupt()
+        return self._source.session(catalog)
 
     def change_reader(self, *arguments: Any, **more: Any) -> Any:
         """As the source's."""
@@ -98,9 +116,13 @@ class Interruption:
         return self._source.chunk_reader(catalog, wanted)
 
     def _interrupt(self) -> None:
+        if self._action is None:
+            return
+        if self._at:
+            self._at -= 1
+            return
         action, self._action = self._action, None
-        if action is not None:
-            action()
+        action()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)

@@ -21,7 +21,7 @@ from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import Chunk
+from mssql_cdc.source.values import Chunk, LogMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
-        offsets = _write_status(database, plan, begins, offsets, wanted.epoch)
+        offsets = _write_status(database, plan, begins, offsets, wanted.epoch, session.mark())
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
     schemas, _ = versioned(database, structures, survey.history)
@@ -208,7 +208,12 @@ def _held(member: LakeTable, epoch: int) -> Lsn | None:
 
 
 def _write_status(
-    database: Database, plan: SnapshotPlan, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int
+    database: Database,
+    plan: SnapshotPlan,
+    members: Mapping[TableId, LakeTable],
+    offsets: Offsets,
+    epoch: int,
+    mark: LogMark,
 ) -> Offsets:
     entries: dict[str, Entry] = {}
     for table, member in members.items():
@@ -216,7 +221,8 @@ def _write_status(
         entries[table.text] = replace(
             member.new_entry(), status="snapshot", to=held.text if held else None, epoch=epoch
         )
-    begun = snapshot_begun(database.stamp(epoch), entries, snapshot=plan.id, number=plan.number, signal=plan.signal)
+    stamp = database.stamp(epoch)
+    begun = snapshot_begun(stamp, entries, snapshot=plan.id, number=plan.number, signal=plan.signal, mark=mark)
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
@@ -33,12 +33,8 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
             table = table_plan.table
             if table in run.failed or table not in run.tables:
                 continue
-            instance = run.tables[table].captured.newest.name
-            try:
-                minimum = run.session.require_minimum(instance, minima.get(instance))
-            except SourceError as error:
-                # Without it, every chunk would count as cleaned up and be reread forever.
-                fail(run, table, error)
+            minimum = _minimum(run, table, minima)
+            if minimum is None:
                 continue
             unread = remaining(table_plan, run.done[table], minimum)
             if not unread:
@@ -53,6 +49,19 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
         _read_group(run, group, captured)
         if progress is not None:
             progress(progress_of(run))
+
+
+def _minimum(run: Run, table: TableId, minima: Mapping[str, Lsn | None]) -> Lsn | None:
+    """The smallest LSN that the table's instance holds; None: it shows none, so the table failed.
+
+    Without it, every chunk would count as cleaned up and be reread forever.
+    """
+    instance = run.tables[table].captured.newest.name
+    try:
+        return run.session.require_minimum(instance, minima.get(instance))
+    except SourceError as error:
+        fail(run, table, error)
+        return None
 
 
 @contextmanager
@@ -92,12 +101,13 @@ def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> 
 
 def read_locked_tables(run: Run) -> None:
     """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E."""
+    minima = run.session.minima()
     for table_plan in run.plan.tables:
-        read = {number for group in run.done[table_plan.table] for number in group.chunks}
-        if not table_plan.locked or read.issuperset(table_plan.numbers):
+        table, schema = table_plan.table, run.schemas[table_plan.table]
+        minimum = _minimum(run, table, minima) if table_plan.locked else None
+        if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
-        table, schema = table_plan.table, run.schemas[table_plan.table]
         spark = run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:

@@ -77,10 +77,13 @@ class Reread:
 class Ended:
     """The table is read: stream from `position`, exclusive.
 
-    `gap`: the changes after P were cleaned up during the snapshot; its rows replace them.
+    `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so that their rows may
+    have to be swept (rule C19). `gap`: the changes after P were cleaned up during the snapshot; its rows replace them.
     """
 
     position: Lsn
+    low: Lsn
+    again: bool = False
     gap: bool = False
 
 
@@ -130,10 +133,11 @@ def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) ->
     left = remaining(plan, done, min_lsn)
     if left:
         return Reread(tuple(chunk.number for chunk in left))
-    low = min(group.low for group in done if _reaches(group.low, min_lsn))
+    counting = [group for group in done if _reaches(group.low, min_lsn) and {*group.chunks} & {*plan.numbers}]
+    low, again = min(group.low for group in counting), len(counting) < len(done)
     if plan.held is None or plan.held >= low:
-        return Ended(low)
-    return Ended(plan.held) if _reaches(plan.held, min_lsn) else Ended(low, gap=True)
+        return Ended(low, low, again)
+    return Ended(plan.held, low, again) if _reaches(plan.held, min_lsn) else Ended(low, low, again, gap=True)
 
 
 def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:

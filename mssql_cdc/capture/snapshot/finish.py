@@ -27,6 +27,8 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
     if isinstance(outcome, Reread):
         return
     mark = run.session.mark()
+    for begun in run.offsets.begun_marks:
+        run.session.require_mark(begun)  # Groups of another history would stay among the others.
     _record_gap(run, table_plan, outcome)
     run.offsets = _write_end(run, table, outcome, mark)
     run.notifier.scanned(table.text, run.rows[table])
@@ -61,15 +63,15 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         filled=run.schemas[table].version,
     )
     table_plan = run.plan.of(table)
-    sweeps = table_plan.again and not table_plan.select and not table_plan.locked
+    sweeps = (table_plan.again or ended.again) and not table_plan.select and not table_plan.locked
     facts = SnapshotEnded(
         table=table.text,
         snapshot=run.plan.id,
         number=run.plan.number,
         signal=run.plan.signal,
         mark=mark,
-        low=min(group.low for group in run.done[table] if {*group.chunks} & {*table_plan.numbers}).text,
-        sweep=SweepBound(low=table_plan.begun.text, number=run.plan.number) if sweeps else None,
+        low=ended.low.text,
+        sweep=SweepBound(low=ended.low.text, number=run.plan.number) if sweeps else None,
         gap=ended.gap,
     )
     row = snapshot_ended(run.database.stamp(run.epoch), entry, facts)

@@ -90,14 +90,14 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
 def test_stream_starts_at_the_smallest_mark_and_never_after_its_last_position():
     table = TablePlan(ORDERS, chunks(3), lsn(1))
     done = [GroupDone((0, 1), lsn(8)), GroupDone((2,), lsn(5))]
-    assert conclude(table, done, lsn(3)) == Ended(lsn(5))
-    assert conclude(replace(table, held=lsn(4)), done, lsn(3)) == Ended(lsn(4))
-    assert conclude(replace(table, held=lsn(6)), done, lsn(3)) == Ended(lsn(5))
+    assert conclude(table, done, lsn(3)) == Ended(lsn(5), lsn(5))
+    assert conclude(replace(table, held=lsn(4)), done, lsn(3)) == Ended(lsn(4), lsn(5))
+    assert conclude(replace(table, held=lsn(6)), done, lsn(3)) == Ended(lsn(5), lsn(5))
 
 
 def test_position_that_was_cleaned_up_during_the_snapshot_is_a_named_gap():
     table = TablePlan(ORDERS, chunks(1), lsn(1), held=lsn(2))
-    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), gap=True)
+    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), lsn(8), gap=True)
 
 
 def test_chunks_whose_mark_was_cleaned_up_are_reread():
@@ -105,7 +105,7 @@ def test_chunks_whose_mark_was_cleaned_up_are_reread():
     done = [GroupDone((0,), lsn(3)), GroupDone((1,), lsn(8))]
     assert conclude(table, done, lsn(5)) == Reread((0,))
     again = [*done, GroupDone((0,), lsn(9))]
-    assert conclude(table, again, lsn(5)) == Ended(lsn(8))
+    assert conclude(table, again, lsn(5)) == Ended(lsn(8), lsn(8), again=True)
     assert conclude(table, again, None) == Reread((0, 1))
 
 

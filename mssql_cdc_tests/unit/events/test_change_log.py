@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandera.pyarrow import DataFrameSchema
 
 from mssql_cdc.errors import ConfigurationError, ContractError, SchemaError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
@@ -302,6 +303,24 @@ def test_contract_names_the_rule_that_a_batch_violates(name: str, values: pa.Arr
     index = batch.schema.get_field_index(name)
     with pytest.raises(ContractError, match=message):
         check_batch(batch.set_column(index, batch.schema.field(index), values), keyed=True)
+
+
+@pytest.mark.parametrize("keys", [("id",), ()])
+def test_contract_asks_pandera_about_broken_batches_only(keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch):
+    schema = orders(keys=keys)
+    changes = [
+        Change(1, "c", after=row()),
+        Change(2, "u", row(), row()),
+        Change(3, "d", row()),
+        Change(4, "r", None, row()),
+    ]
+    batch = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=1)
+    asked = []
+    monkeypatch.setattr(DataFrameSchema, "validate", lambda _self, table, **_: asked.append(table))
+    check_batch(batch, keyed=bool(keys))
+    assert not asked
+    check_batch(batch.set_column(0, batch.schema.field(0), pa.array(["elsewhere"] * 4)), keyed=bool(keys))
+    assert asked
 
 
 @pytest.mark.parametrize("field", ["commit_lsn", "change_lsn"])

@@ -1,0 +1,370 @@
+"""A lake in memory: the parts of `deltalake`, of Parquet and of a file system that `lake/` works with.
+
+Everything above them is the product's own code: states, fences, tampering, schema changes, reading. What the model
+answers is held to `deltalake` by `test_model_lake.py`, which plays the same operations on both.
+"""
+
+# ruff: noqa: ARG002, ARG003 - the signatures are those of the libraries
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from deltalake import CommitProperties, Schema
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.layout import Layout, encode_segment
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc_tests.storm.patched import everywhere
+
+_OPENERS = ("mssql_cdc.lake.log", "mssql_cdc.lake.read", "mssql_cdc.lake.small_tables")
+"""The modules that open the tables which `deltalake` commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a table: what its log amounts to, and the entry of its own commit in the history."""
+
+    id: str
+    schema_json: str
+    configuration: Mapping[str, str]
+    entry: Mapping[str, Any]
+    transactions: Mapping[str, int] = field(default_factory=dict[str, int])
+    adds: tuple[AddAction, ...] = ()
+    wrote: frozenset[str] = frozenset()
+    metadata: bool = False
+
+
+@dataclass(slots=True)
+class ModelLake:
+    """Logs and files, by folder. `opened` makes the product work on it."""
+
+    logs: dict[str, list[Version]] = field(default_factory=dict[str, list[Version]])
+    files: dict[str, list[pa.RecordBatch]] = field(default_factory=dict[str, list[pa.RecordBatch]])
+    _loaded: dict[tuple[str, str, int], Any] = field(default_factory=dict[tuple[str, str, int], Any])
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """The product works on this lake, in this process."""
+
+        class Table(ModelTable):
+            lake = self
+
+        def folder(uri: str, _storage: object = None) -> ModelFolder:
+            return ModelFolder(self, uri)
+
+        with ExitStack() as stack:
+            for module in _OPENERS:
+                stack.enter_context(patch(f"{module}.DeltaTable", Table))
+            for module in ("mssql_cdc.lake.log", "mssql_cdc.lake.read", "mssql_cdc.lake.files"):
+                stack.enter_context(patch(f"{module}.file_system", folder))
+            stack.enter_context(patch("mssql_cdc.lake.files.pq.ParquetWriter", ModelWriter))
+            stack.enter_context(patch("mssql_cdc.lake.read.pq.ParquetFile", ModelFile))
+            stack.enter_context(patch.object(SmallTable, "table", self._remembered(SmallTable.table, _uri_of_table)))
+            for load, uri in ((load_offsets, _uri_of_offsets), (load_history, _uri_of_history)):
+                stack.enter_context(everywhere(load, self._remembered(load, uri)))
+            for pure in (arrow_of, file_schema, encode_segment):
+                stack.enter_context(everywhere(pure, lru_cache(maxsize=4096)(pure)))
+            yield
+
+    def _remembered(self, load: Callable[..., Any], uri: Callable[..., str]) -> Callable[..., Any]:
+        """A version of a table never changes: load it once."""
+
+        def loaded(*arguments: Any) -> Any:
+            where = uri(*arguments)
+            key = load.__qualname__, where, len(self.logs.get(where, ()))
+            if key not in self._loaded:
+                self._loaded[key] = load(*arguments)
+            return self._loaded[key]
+
+        return loaded
+
+
+class ModelTable:
+    """`deltalake.DeltaTable`: a handle on one version of a log."""
+
+    lake: ModelLake
+
+    def __init__(self, uri: str, version: int | None = None, storage_options: object = None) -> None:
+        if uri not in self.lake.logs:
+            raise TableNotFoundError(f"{uri} holds no Delta table")
+        self.table_uri = uri
+        self._version = len(self._log) - 1 if version is None else version
+
+    @property
+    def _log(self) -> list[Version]:
+        return self.lake.logs[self.table_uri]
+
+    @property
+    def _now(self) -> Version:
+        return self._log[self._version]
+
+    @classmethod
+    def is_deltatable(cls, uri: str, storage_options: object = None) -> bool:
+        """Whether there is a log."""
+        return uri in cls.lake.logs
+
+    @classmethod
+    def create(
+        cls, uri: str, schema: pa.Schema, *, mode: str, configuration: Mapping[str, str], **more: Any
+    ) -> ModelTable:
+        """Version 0, by put-if-absent."""
+        assert mode == "ignore"
+        entry = _entry("CREATE TABLE", None)
+        first = Version(str(uuid.uuid4()), _delta_json(schema), dict(configuration), entry, metadata=True)
+        cls.lake.logs.setdefault(uri, [first])
+        return cls(uri)
+
+    def version(self) -> int:
+        """The handle's version, which only `update_incremental` advances."""
+        return self._version
+
+    def update_incremental(self) -> None:
+        """Go to the newest version."""
+        self._version = len(self._log) - 1
+
+    def metadata(self) -> Version:
+        """`id` and `configuration`."""
+        return self._now
+
+    def schema(self) -> ModelSchema:
+        """The schema."""
+        return ModelSchema(self._now.schema_json)
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The newest txn of an application."""
+        return self._now.transactions.get(app_id)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The entries of the commits, newest first."""
+        found = [{**version.entry, "version": number} for number, version in enumerate(self._log[: self._version + 1])]
+        return found[::-1][:limit]
+
+    def get_add_actions(self, *, flatten: bool) -> pa.Table:
+        """The files with the statistics of `_batch`."""
+        assert flatten
+        stats = [json.loads(add.stats) for add in self._now.adds]
+        ends = {end: [one.get(f"{end}Values", {}).get("_batch") for one in stats] for end in ("min", "max")}
+        return pa.table(
+            {
+                "path": pa.array([add.path for add in self._now.adds], pa.string()),
+                "min._batch": pa.array(ends["min"], pa.int64()),
+                "max._batch": pa.array(ends["max"], pa.int64()),
+            }
+        )
+
+    def create_write_transaction(
+        self, actions: Sequence[AddAction], mode: str, schema: object, *, commit_properties: CommitProperties
+    ) -> None:
+        """Append files, unless a commit since the handle's version has one of the same txns, or changed the schema."""
+        assert mode == "append"
+        wanted = {one.app_id: one.version for one in commit_properties.app_transactions or ()}
+        for other in self._since():
+            if other.wrote & wanted.keys():
+                raise CommitFailedError("Failed to commit transaction: Concurrent transaction failed.")
+        newest = self._log[-1]
+        self._log.append(
+            replace(
+                newest,
+                entry=_entry("WRITE", commit_properties),
+                transactions={**newest.transactions, **wanted},
+                adds=(*newest.adds, *actions),
+                wrote=frozenset(wanted),
+                metadata=False,
+            )
+        )
+
+    def _since(self) -> list[Version]:
+        """The commits since the handle's version."""
+        found = self._log[self._version + 1 :]
+        if any(other.metadata for other in found):
+            raise CommitFailedError("Failed to commit transaction: Metadata changed since last commit.")
+        return found
+
+    def restore(self, version: int) -> None:
+        """The files of an earlier version; txns stay."""
+        newest = self._log[-1]
+        entry = _entry("RESTORE", None)
+        self._log.append(replace(newest, adds=self._log[version].adds, entry=entry, wrote=frozenset(), metadata=True))
+        self.update_incremental()
+
+    @property
+    def alter(self) -> _Alter:
+        """Schema changes."""
+        return _Alter(self)
+
+    @property
+    def optimize(self) -> _Optimize:
+        """Compaction."""
+        return _Optimize(self)
+
+
+@dataclass(frozen=True)
+class ModelSchema:
+    """`deltalake.Schema`."""
+
+    text: str
+
+    def to_json(self) -> str:
+        """The schema's text."""
+        return self.text
+
+
+@dataclass(frozen=True)
+class _Alter:
+    table: ModelTable
+
+    def add_columns(self, fields: Sequence[Any], commit_properties: CommitProperties) -> None:
+        table = self.table
+        table._since()
+        newest, text = table._log[-1], json.loads(table._now.schema_json)
+        _add(text["fields"], [json.loads(one.to_json()) for one in fields])
+        table._log.append(
+            replace(
+                newest,
+                schema_json=json.dumps(text),
+                entry=_entry("ADD COLUMN", commit_properties),
+                wrote=frozenset(),
+                metadata=True,
+            )
+        )
+        table.update_incremental()
+
+
+@dataclass(frozen=True)
+class _Optimize:
+    table: ModelTable
+
+    def compact(self) -> None:
+        table = self.table
+        newest = table._log[-1]
+        if len(newest.adds) < 2:
+            return
+        stats = [json.loads(add.stats) for add in newest.adds]
+        joined = {
+            "numRecords": sum(one["numRecords"] for one in stats),
+            "minValues": {"_batch": min(one["minValues"]["_batch"] for one in stats)},
+            "maxValues": {"_batch": max(one["maxValues"]["_batch"] for one in stats)},
+        }
+        path, lake = f"part-{uuid.uuid4()}.parquet", table.lake
+        root = table.table_uri
+        lake.files[f"{root}/{path}"] = [b for add in newest.adds for b in lake.files[f"{root}/{add.path}"]]
+        add = AddAction(path, 0, {}, int(time.time() * 1000), False, json.dumps(joined))
+        table._log.append(
+            replace(newest, adds=(add,), entry=_entry("OPTIMIZE", None), wrote=frozenset(), metadata=False)
+        )
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The file system of a table's folder."""
+
+    lake: ModelLake
+    uri: str
+
+    @contextmanager
+    def open_output_stream(self, path: str) -> Iterator[ModelSink]:
+        """A new file."""
+        yield ModelSink(self.lake.files.setdefault(f"{self.uri}/{path}", []))
+
+    @contextmanager
+    def open_input_file(self, path: str) -> Iterator[list[pa.RecordBatch]]:
+        """A file's row groups."""
+        yield self.lake.files[f"{self.uri}/{path}"]
+
+
+@dataclass(frozen=True)
+class ModelSink:
+    """An open file: its row groups."""
+
+    groups: list[pa.RecordBatch]
+
+    def tell(self) -> int:
+        """The size so far."""
+        return sum(group.nbytes for group in self.groups)
+
+
+class ModelWriter:
+    """`pyarrow.parquet.ParquetWriter`."""
+
+    def __init__(self, sink: ModelSink, schema: pa.Schema, **more: Any) -> None:
+        self._sink = sink
+
+    def __enter__(self) -> ModelWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is left to write."""
+
+    def write_batch(self, batch: pa.RecordBatch, row_group_size: int) -> None:
+        """One row group."""
+        self._sink.groups.append(batch)
+
+
+class ModelFile:
+    """`pyarrow.parquet.ParquetFile`."""
+
+    def __init__(self, groups: list[pa.RecordBatch]) -> None:
+        self._groups = groups
+        self.num_row_groups = len(groups)
+        self.schema_arrow = groups[0].schema if groups else pa.schema([])
+
+    def read_row_group(self, group: int, *, columns: Sequence[str], use_threads: bool) -> ModelGroup:
+        """The columns of a row group."""
+        return ModelGroup(self._groups[group].select(list(columns)))
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """The table of a row group."""
+
+    batch: pa.RecordBatch
+
+    def to_batches(self) -> list[pa.RecordBatch]:
+        """Its only batch."""
+        return [self.batch]
+
+
+def _uri_of_table(small: SmallTable) -> str:
+    return small.uri
+
+
+def _uri_of_offsets(layout: Layout, *_: object) -> str:
+    return layout.own("offsets")
+
+
+def _uri_of_history(layout: Layout, *_: object) -> str:
+    return layout.own("schema_history")
+
+
+def _entry(operation: str, properties: CommitProperties | None) -> dict[str, Any]:
+    given = (properties.custom_metadata if properties else None) or {}
+    return {"timestamp": int(time.time() * 1000), "operation": operation, **given}
+
+
+def _add(fields: list[dict[str, Any]], more: Sequence[dict[str, Any]]) -> None:
+    """Add fields to those of a struct, inside its structs too."""
+    there = {one["name"]: one for one in fields}
+    for one in more:
+        if one["name"] not in there:
+            fields.append(one)
+        else:
+            _add(there[one["name"]]["type"]["fields"], one["type"]["fields"])
+
+
+@lru_cache(maxsize=1024)
+def _delta_json(schema: pa.Schema) -> str:
+    return Schema.from_arrow(schema).to_json()

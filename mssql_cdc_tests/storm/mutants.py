@@ -1,0 +1,217 @@
+"""Defects that the storm has to find: those of the review, put back into the product one at a time.
+
+Each is a change of the text of one function. A text that no longer occurs fails, so that the table stays true.
+"""
+
+from __future__ import annotations
+import __future__
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from mssql_cdc_tests.storm.patched import everywhere
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A defect; `where` is `module:function` or `module:Class.method` below `mssql_cdc`.
+
+    `rule` is the review's bug or the rule of docs/correctness.md that it breaks.
+    """
+
+    rule: str
+    what: str
+    where: str
+    old: str
+    new: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The product has the defect."""
+        module = importlib.import_module(f"mssql_cdc.{self.where.partition(':')[0]}")
+        path = self.where.partition(":")[2].split(".")
+        holder: Any = module if len(path) == 1 else getattr(module, path[0])
+        original = inspect.getattr_static(holder, path[-1])
+        changed = self._changed(module, original, path[-1])
+        if holder is module:
+            with everywhere(original, changed):
+                yield
+            return
+        if hasattr(changed, "__set_name__"):
+            changed.__set_name__(holder, path[-1])
+        with patch.object(holder, path[-1], changed):
+            yield
+
+    def _changed(self, module: Any, original: Any, name: str) -> Any:
+        function = getattr(original, "fget", None) or getattr(original, "func", None) or inspect.unwrap(original)
+        source = textwrap.dedent(inspect.getsource(function))
+        assert source.count(self.old) == 1, f"{self.where} does not hold {self.old!r} once"
+        code = compile(
+            source.replace(self.old, self.new),
+            f"<mutant {self.rule}>",
+            "exec",
+            flags=__future__.annotations.compiler_flag,
+            dont_inherit=True,
+        )
+        names: dict[str, Any] = {}
+        space = vars(module)
+        before = space.get(name)
+        exec(code, space, names)  # noqa: S102 (the product's own text)
+        assert space.get(name) is before
+        return names[name]
+
+
+MUTANTS = (
+    Mutant(
+        "1", "any later scan session proves that capture has passed a mark",
+        "source.sqlserver.log_end:proven",
+        "if later and scan.empty_scans >= before + 2:",
+        "if later and (scan.session_id, scan.empty_scans) > (known.session_id, before):",
+    ),
+    Mutant(
+        "words", "one empty scan is proof, though it may have begun before the mark",
+        "source.sqlserver.log_end:proven", "before + 2", "before + 1",
+    ),
+    Mutant(
+        "1", "an idle table moves past what is proven",
+        "plan.planner:_build", "scanned = to <= max(facts.captured, facts.scanned or facts.captured)",
+        "scanned = True",
+    ),
+    Mutant(
+        "2", "any other instance continues",
+        "plan.facts:Member.continues", "if instance.identity == self.read or", "if True or",
+    ),
+    Mutant(
+        "2", "another instance continues although the one that was read is gone",
+        "plan.facts:Member.continues", "return self.still_read and", "return",
+    ),
+    Mutant(
+        "11", "a change log that a user restored is not noticed",
+        "lake.tamper:verify_untouched", "if not ours and not operation.startswith(_HARMLESS):", "if False:",
+    ),
+    Mutant(
+        "12", "a table that is no longer captured is not noticed",
+        "capture.survey:_absent", "if not missing:", "if True:",
+    ),
+    Mutant(
+        "15", "a second snapshot of a table without a key doubles its rows",
+        "lake.offsets:Offsets.log_start", "reversed(self.noted)", "self.noted",
+    ),
+    Mutant(
+        "A1", "a table's position is the one of the cut, not its own",
+        "capture.members:LakeTable.reached", "known = [self.own(), self.entry.reached if self.entry else None]",
+        "known = [self.entry.reached if self.entry else None]",
+    ),
+    Mutant(
+        "A3", "commits carry no txn",
+        "lake.log:commit",
+        "            Transaction(state.app_id, number),\n            Transaction(_counter(state.owner), number),\n",
+        "",
+    ),
+    Mutant(
+        "A3", "offsets are appended although another run has written the table's entry",
+        "lake.offsets:_check_own", "if changed:", "if False:",
+    ),
+    Mutant(
+        "A4", "a retry ends below what a table has committed",
+        "plan.planner:_next_range", "to = max(to, reached)", "pass",
+    ),
+    Mutant(
+        "A6", "a resumed snapshot does not know its groups",
+        "capture.snapshot.begin:groups_done", 'facts.get("snapshot") == snapshot', "False",
+    ),
+    Mutant(
+        "A7", "no witness is looked at",
+        "capture.survey:_restored", "session.require_witness(offsets.witness)", "pass",
+    ),
+    Mutant(
+        "A7", "transactions that come below a complete cut are not noticed",
+        "capture.survey:_restored", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
+    ),
+    Mutant(
+        "A7", "a restore behind a snapshot's end is not noticed",
+        "capture.survey:_restored", "offsets.unwitnessed_marks", "offsets.begun_marks",
+    ),
+    Mutant(
+        "A7", "a restore during a snapshot is not noticed when it is resumed",
+        "capture.survey:_restored", "offsets.unwitnessed_marks",
+        "set(offsets.closed_tables.values())",
+    ),
+    Mutant(
+        "A7", "a restore during a snapshot is not noticed at its end",
+        "capture.snapshot.finish:end_table", "run.session.require_mark(begun)", "pass",
+    ),
+    Mutant(
+        "A7", "a position of an earlier epoch counts",
+        "capture.survey:_member", " and lake.entry.epoch == offsets.epoch", "",
+    ),
+    Mutant(
+        "A7", "a run of an earlier epoch writes offsets",
+        "lake.offsets:_check_own", "if now.epoch > seen.epoch:", "if False:",
+    ),
+    Mutant(
+        "A9", "changes that were cleaned up are not missed by the planner",
+        "plan.planner:_loss",
+        "if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():",
+        "if True:",
+    ),
+    Mutant(
+        "A9", "tables without rows are not checked after the read",
+        "capture.range:_check_quiet", "if o.error is None and not counts[o.slice.table]", "if False",
+    ),
+    Mutant(
+        "A9", "gaps are not recorded",
+        "lake.gaps:record_gaps", "return [gap for gap in gaps if gap.identity not in there]", "return []",
+    ),
+    Mutant(
+        "A9", "chunks whose changes were cleaned up count as read",
+        "capture.snapshot.chunk_plan:remaining", "if _reaches(group.low, min_lsn)", "if True",
+    ),
+    Mutant(
+        "B14", "a slice goes on past the start of the next instance",
+        "plan.planner:_clamp", "if later is not None and later.before is not None and _at(member) < later.before < to:",
+        "if False:",
+    ),
+    Mutant(
+        "B14", "the newest instance is read, whatever it holds",
+        "plan.facts:Member.instance_at", "return usable[-1] if usable else next(iter(begun), None)",
+        "return begun[-1] if begun else None",
+    ),
+    Mutant(
+        "B15", "a table that was dropped and created goes on as the former one",
+        "capture.survey:_member", "lake.recreated or not known", "not known",
+    ),
+    Mutant(
+        "B15", "what a dropped table captured last is no gap",
+        "capture.snapshot.begin:note_unread", "if reached is not None:", "if False:",
+    ),
+    Mutant(
+        "C18", "the stream begins at the largest low mark of a snapshot",
+        "capture.snapshot.chunk_plan:conclude", "min(group.low for", "max(group.low for",
+    ),
+    Mutant(
+        "C18", "the stream begins at the snapshot, though it stood before",
+        "capture.snapshot.chunk_plan:conclude", "if plan.held is None or plan.held >= low:", "if True:",
+    ),
+    Mutant(
+        "C18", "changes that were cleaned up during a snapshot are no gap",
+        "capture.snapshot.finish:_record_gap", "if not ended.gap or table_plan.held is None:", "if True:",
+    ),
+    Mutant(
+        "C19", "rows of a chunk that is read again are not swept",
+        "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "table_plan.again",
+    ),
+    Mutant(
+        "C21", "a table without a key is not read again",
+        "capture.snapshot.chunk_groups:read_locked_tables",
+        "if minimum is None or not remaining(table_plan, run.done[table], minimum):",
+        "if minimum is None or not table_plan.locked or run.done[table]:",
+    ),
+)  # fmt: skip
+"""The defects that the model can show. docs/correctness.md lists the others with the tests that find them."""
