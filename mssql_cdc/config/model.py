@@ -126,8 +126,10 @@ class DeltaSettings:
     current_interval_s: int = prop("delta.current.interval", 15, ge=0)
     """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""
-    deletion_vectors: bool = prop("delta.deletion.vectors", True)
-    """Uses deletion vectors in the current tables."""
+    deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
+    """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
+    the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
+    vectors from the start. `false`: never, at the cost of rewriting files. A table that has vectors keeps them."""
 
 
 Window = Literal["15 minutes", "hour", "day"]

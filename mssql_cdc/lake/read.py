@@ -113,6 +113,53 @@ def open_files(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The files of a change log that hold a slice of it, readable on a worker; picklable, holds no secret.
+
+    `most_rows` and `size` bound the slice: all rows and bytes of the files.
+    """
+
+    uri: str
+    paths: tuple[str, ...]
+    schema_json: str
+    batches: BatchSlice
+    most_rows: int
+    size: int
+    storage: Storage
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of the slice's rows, oldest commit first."""
+        all_columns = arrow_of(self.schema_json)
+        logical = pa.schema([all_columns.field(name) for name in dict.fromkeys([*columns, "_batch"])])
+        physical = file_schema(self.schema_json, logical)
+        system = file_system(self.uri, self.storage)
+        for path in self.paths:
+            with system.open_input_file(path) as source:
+                yield from _file(pq.ParquetFile(source), physical, logical, self.batches, columns)
+
+
+def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
+    """Find the files of a slice of a change log."""
+    table = DeltaTable(uri, storage_options=storage.resolved())
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = actions.schema.names
+    if "min._batch" in names and "max._batch" in names:
+        early = pc.less_equal(actions.column("min._batch"), batches.up_to)
+        late = pc.greater(actions.column("max._batch"), batches.after)
+        actions = actions.filter(pc.fill_null(pc.and_(early, late), True))
+        actions = actions.sort_by("min._batch")
+    return Window(
+        uri,
+        tuple(actions.column("path").to_pylist()),
+        table.schema().to_json(),
+        batches,
+        pc.sum(actions.column("num_records")).as_py() or 0,
+        pc.sum(actions.column("size_bytes")).as_py() or 0,
+        storage,
+    )
+
+
 def exists(uri: str, storage: Storage = LOCAL) -> bool:
     """Whether there is a Delta table."""
     return DeltaTable.is_deltatable(uri, storage.resolved())
