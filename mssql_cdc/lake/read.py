@@ -136,7 +136,8 @@ class Window:
         system = file_system(self.uri, self.storage)
         for path in self.paths:
             with system.open_input_file(path) as source:
-                yield from _file(pq.ParquetFile(source), physical, logical, self.batches, columns)
+                for batch in _file(pq.ParquetFile(source), physical, logical, self.batches):
+                    yield batch.select(list(columns))
 
 
 def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
