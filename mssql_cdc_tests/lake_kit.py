@@ -11,10 +11,12 @@ import pyarrow as pa
 from deltalake import Schema
 
 from mssql_cdc.events import to_change_log
+from mssql_cdc.lake import current
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout, TableHome
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.lsn import Lsn, position_text, snapshot_position_text
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema, change_log_schema, neutral_schema
 
@@ -147,3 +149,10 @@ def append(state: TableState, schema: TableSchema, *changes: Change, spark: Any 
 
 def _pairs(texts: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
     return list(texts.items()) if texts else None
+
+
+def applied_batch(home: TableHome, schema: TableSchema) -> int:
+    """The `_batch` that a current table has reached."""
+    log = load_log(home.current)
+    assert log is not None
+    return current.applied_batch(log, schema)

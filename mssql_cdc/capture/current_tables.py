@@ -5,42 +5,48 @@ This needs neither a JVM nor a source. `follow/current.py` merges them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
+from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.lake.current import applied_batch, merged_at
+from mssql_cdc.lake.current import applied_batch
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.steps import Entry
-from mssql_cdc.lake.storage import Storage
 from mssql_cdc.schema import TableId, TableSchema
 
 
 def behind_cut(
-    tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory, *, storage: Storage
+    database: Database, tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> dict[TableId, int]:
     """Return the tables whose current table has not reached the newest complete cut, and the `_batch` it must reach.
 
     Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key has
     another definition than when their last snapshot was read: they stay as they are until the next one (B15).
+
+    Args:
+        database: the database; it knows the current tables' logs.
+        tables: the captured tables.
+        offsets: all offsets of the database.
+        history: the schema history.
     """
-    found = {}
+    found: dict[TableId, int] = {}
     for table in tables:
         entry = offsets.entry_of(table.table.text, table.captured.object_id) or table.entry
         up_to = mergeable_batch(table.table, offsets, entry)
         newest = history.newest(table.table)
         if up_to is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):
             continue
-        if newest.key_columns and _lacks_rows(table, newest, up_to, storage):
+        if newest.key_columns and _lacks_rows(database, table, newest, up_to):
             found[table.table] = up_to
     return found
 
 
 def without_key(tables: Iterable[LakeTable], history: SchemaHistory) -> list[TableId]:
     """The tables that had a key and have none now: their current tables stay as they were."""
-    found = []
+    found: list[TableId] = []
     for table in tables:
         versions = history.versions.get(table.table.text, ())
         if versions and not versions[-1].key_columns and any(schema.key_columns for schema in versions):
@@ -56,16 +62,22 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
     return None if table.text in offsets.closed_tables else offsets.cut_batch(table.text, cut)
 
 
-def is_due(table: LakeTable, interval_s: float, *, storage: Storage) -> bool:
-    """Whether the interval has passed since the current table's newest commit."""
-    at = merged_at(table.home, storage)
-    return at is None or time.time() - at.timestamp() >= interval_s
+def is_due(database: Database, table: LakeTable) -> bool:
+    """Whether `delta.current.interval` has passed since the current table's newest commit."""
+    log = database.current_logs.newest(table.home.current, database.storage)
+    if log is None or log.committed is None:
+        return True
+    return (datetime.now(UTC) - log.committed).total_seconds() >= database.connector.delta.current_interval_s
 
 
-def _lacks_rows(table: LakeTable, newest: TableSchema, up_to: int, storage: Storage) -> bool:
+def _lacks_rows(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
     """Whether the current table is missing, or lacks rows; commits without rows do not count."""
-    applied = applied_batch(table.home, newest, storage)
-    if applied is None or applied >= up_to:
-        return applied is None
-    rows = scan(table.home.changes, batches=BatchSlice(applied, up_to), columns=["_batch"], storage=storage)
+    log = database.current_logs.newest(table.home.current, database.storage)
+    if log is None:
+        return True
+    applied = applied_batch(log, newest)
+    if applied >= up_to:
+        return False
+    window = BatchSlice(applied, up_to)
+    rows = scan(table.home.changes, batches=window, columns=["_batch"], storage=database.storage)
     return next(rows, None) is not None

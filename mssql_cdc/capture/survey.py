@@ -217,9 +217,8 @@ def _behind(
     cut = offsets.last_cut()
     if cut is None or cut.number == cursor.merged:
         return {}
-    interval = database.connector.delta.current_interval_s
-    found = behind_cut(tables.values(), offsets, history, storage=database.storage)
-    return {table: is_due(tables[table], interval, storage=database.storage) for table in found}
+    found = behind_cut(database, tables.values(), offsets, history)
+    return {table: is_due(database, tables[table]) for table in found}
 
 
 def _restored(session: SourceSession, offsets: Offsets) -> str | None:

@@ -19,8 +19,8 @@ from mssql_cdc.schema import TableId
 class Merged:
     """The merged current tables; `errors` are tables whose merge failed and will be retried."""
 
-    tables: Mapping[TableId, CurrentResult] = field(default_factory=dict)
-    errors: Mapping[TableId, MssqlCdcError] = field(default_factory=dict)
+    tables: Mapping[TableId, CurrentResult] = field(default_factory=dict[TableId, CurrentResult])
+    errors: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
 
     def raise_failure(self) -> None:
         """Raise the first table's error."""
@@ -32,9 +32,8 @@ def merge_due(
     database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> Merged:
     """Merge the current tables that are behind and whose `delta.current.interval` has passed."""
-    behind = behind_cut(tables.values(), offsets, history, storage=database.storage)
-    interval = database.connector.delta.current_interval_s
-    due = {t: up_to for t, up_to in behind.items() if is_due(tables[t], interval, storage=database.storage)}
+    behind = behind_cut(database, tables.values(), offsets, history)
+    due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
     return _merge_all(database, tables, history, due)
 
 
@@ -47,7 +46,7 @@ def merge_now(
     only: Collection[TableId] | None = None,
 ) -> Merged:
     """Merge the current tables that are behind, due or not; `only` these of them."""
-    behind = behind_cut(tables.values(), offsets, history, storage=database.storage)
+    behind = behind_cut(database, tables.values(), offsets, history)
     wanted = behind if only is None else {table: up_to for table, up_to in behind.items() if table in only}
     return _merge_all(database, tables, history, wanted)
 

@@ -58,7 +58,7 @@ def sweep_due(
             merge_table(database, table, history, state.own_batch)
             offsets = _note(database, offsets, due)
             continue
-        if behind_cut([table], offsets, history, storage=database.storage):
+        if behind_cut(database, [table], offsets, history):
             continue  # Rows that the snapshot read are not merged yet, so they would look deleted.
         sweep = Sweep(due.number, due.epoch, due.low, due.at)
         files = sweep_files(database.spark(), table.home, schema, state, sweep)

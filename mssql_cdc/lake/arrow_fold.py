@@ -229,8 +229,7 @@ def _pairs(maps: pa.Array | None, row: Any) -> Mapping[str, str]:
 
 
 def _column(old: OldRows, name: str) -> pa.Array:
-    column = old.rows.column(name)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return old.rows.column(name).combine_chunks()
 
 
 def _or_null(rows: Numbers) -> pa.Array:

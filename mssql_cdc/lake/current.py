@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
 from mssql_cdc.lake.apply_task import MOST_BYTES, MOST_ROWS, Applied, ApplyTask, apply_task
@@ -150,7 +148,7 @@ class CurrentTables:
         """
         done: dict[int, CurrentResult | MssqlCdcError] = {}
         handed: dict[int, _Handed] = {}
-        left = list(range(len(requests)))
+        left: list[int] = list(range(len(requests)))
         for attempt in range(_ATTEMPTS):
             planned: dict[int, _Planned] = {}
             for number in left:
@@ -161,7 +159,7 @@ class CurrentTables:
                         handed[number] = found
                     case CurrentResult() | MssqlCdcError() as result:
                         done[number] = result
-            left = []
+            left = list[int]()
             for number, outcome in self._apply(planned).items():
                 if isinstance(outcome, _Handed):
                     handed[number] = outcome
@@ -195,7 +193,7 @@ class CurrentTables:
         if wanted:
             change_structure(self._session(), home, newest, wanted, self._storage)
             log = self._newest(home) or log
-        applied = log.txn(progress_id(log.table_id, newest))
+        applied = applied_batch(log, newest)
         if applied >= request.up_to:
             return CurrentResult(log.version, applied, 0)
         because = log.writable()
@@ -354,28 +352,14 @@ def apply(
     return result
 
 
-def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL) -> int | None:
-    """Return the `_batch` that the current table has reached, without a JVM; None if there is no table."""
-    try:
-        table = DeltaTable(home.current, storage_options=storage.resolved())
-    except TableNotFoundError:
-        return None
-    return progress(table, newest)
+def applied_batch(log: TableLog, newest: TableSchema) -> int:
+    """The `_batch` that a current table has reached; it begins anew with another key."""
+    return log.txn(progress_id(log.table_id, newest))
 
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:
     """Return the `_batch` that an open current table has reached; it begins anew with another key."""
     return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
-
-
-def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
-    """Return the time of the current table's last commit; None if there is no table."""
-    try:
-        table = DeltaTable(home.current, storage_options=storage.resolved())
-    except TableNotFoundError:
-        return None
-    newest = table.history(1)
-    return datetime.fromtimestamp(newest[0].get("timestamp", 0) / 1000, UTC) if newest else None
 
 
 def progress_id(table_id: object, newest: TableSchema) -> str:

@@ -18,7 +18,7 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.session import private_session, run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def change_structure(
         _mark_unknown(session, home.current, wanted.unknown, emptied=wanted.returned)
     with private_session(session) as private:
         table = spark_identifier(home.current)
-        private.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
+        run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
         raise StorageError(f"The Delta table {home.current} is gone")
@@ -99,6 +99,7 @@ def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, empt
         left = f"map_filter(_exact, (name, text) -> NOT array_contains({listed}, name))"
         changes.append(f"_exact = IF(cardinality({left}) = 0, NULL, {left})")
     with private_session(session) as private:
-        private.sql(
-            f"UPDATE {spark_identifier(uri)} SET {', '.join(changes)} WHERE size(array_except({listed}, {known})) > 0"
+        run_sql(
+            private,
+            f"UPDATE {spark_identifier(uri)} SET {', '.join(changes)} WHERE size(array_except({listed}, {known})) > 0",
         )

@@ -66,7 +66,7 @@ def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[d
         features.append("columnMapping")
         text = _mapped(text)
         configuration |= {MAPPING: "name", "delta.columnMapping.maxColumnId": str(len(schema))}
-    metadata = {
+    metadata: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "name": f"{newest.table_id.schema}.{newest.table_id.name}",
         "description": f"The current rows of the SQL Server table {newest.table_id}, kept by mssql_cdc",

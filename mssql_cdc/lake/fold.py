@@ -126,7 +126,8 @@ def update_values(plan: FoldPlan) -> dict[str, str | Column]:
     """Return the expressions for an existing key: values unknown in the row's incarnation keep `t`'s value."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     values |= dict.fromkeys(plan.retired, "NULL")
-    exact, unknown = [], []
+    exact: list[str] = []
+    unknown: list[str] = []
     for number, name in enumerate(plan.uncertain):
         has, text = _has(number), _text(name)
         target = f"t.{quoted(plan.names[name])}"

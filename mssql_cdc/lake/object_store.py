@@ -5,11 +5,11 @@ Data files go through `lake/storage.py`'s file systems, which cannot put if abse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, UnknownConfigurationKeyError
+from obstore.exceptions import AlreadyExistsError, BaseError, UnknownConfigurationKeyError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from mssql_cdc.errors import StorageError
@@ -51,7 +51,7 @@ class Folder:
         with _failures(self._uri):
             try:
                 return bytes(obstore.get(self._store, path).bytes())
-            except (NotFoundError, FileNotFoundError):
+            except FileNotFoundError:
                 return None
 
     def put_new(self, path: str, content: bytes) -> bool:
@@ -65,7 +65,7 @@ class Folder:
 
 
 @contextmanager
-def _failures(uri: str) -> Iterator[None]:
+def _failures(uri: str) -> Generator[None]:
     try:
         yield
     except UnknownConfigurationKeyError as error:

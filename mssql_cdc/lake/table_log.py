@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -96,12 +96,17 @@ class LiveFile:
         stats = {**self.facts, "tightBounds": False}
         if rows is not None:
             stats["numRecords"] = rows
-        found = {"path": self.path, **self.action, "dataChange": True, "stats": json.dumps(stats, ensure_ascii=False)}
+        found: dict[str, Any] = {
+            "path": self.path,
+            **self.action,
+            "dataChange": True,
+            "stats": json.dumps(stats, ensure_ascii=False),
+        }
         return {"add": {**found, "deletionVector": vector.to_action()} if vector else found}
 
     def remove(self, at: datetime) -> dict[str, Any]:
         """The `remove` action of the file."""
-        found = {
+        found: dict[str, Any] = {
             "path": self.path,
             "deletionTimestamp": int(at.timestamp() * 1000),
             "dataChange": True,
@@ -387,5 +392,5 @@ def _plain(value: Any) -> Any:
     """A checkpoint's value as JSON has it: without NULLs, and maps are no lists of pairs."""
     if not isinstance(value, dict):
         return value
-    found = {name: inner for name, inner in value.items() if inner is not None}
+    found = {name: inner for name, inner in cast("dict[str, Any]", value).items() if inner is not None}
     return {name: dict(inner) if name in _MAPS else _plain(inner) for name, inner in found.items()}

@@ -199,7 +199,7 @@ def _current(database: Database, done: Done) -> bool:
     merged = merge_now(database, tables, done.offsets, history)
     merged.raise_failure()
     swept = sweep_due(database, tables, done.offsets, history)
-    return swept is done.offsets and not behind_cut(tables.values(), swept, history, storage=database.storage)
+    return swept is done.offsets and not behind_cut(database, tables.values(), swept, history)
 
 
 def _raise_findings(follower: Follower) -> None:

@@ -18,7 +18,7 @@ from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.evolution import evolve, spark_identifier
 from mssql_cdc.lake.log import commit
 from mssql_cdc.schema import change_log_schema
-from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
+from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, column, home_in, lsn, orders
 from mssql_cdc_tests.spark.conftest import rows_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_current_inserts_updates_and_deletes_over_several_batches(spark: SparkSe
         "1:4": (None, None, None),
     }
     assert (first.batch, second.batch, second.rows) == (1, 2, 3)
-    assert current.applied_batch(home, schema) == 2
+    assert applied_batch(home, schema) == 2
 
 
 def test_current_protocol_requires_only_the_reader_features_in_use(spark: SparkSession, tmp_path: Path):

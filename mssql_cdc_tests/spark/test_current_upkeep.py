@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from mssql_cdc.lake import current
-from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in
+from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in
 from mssql_cdc_tests.unit.lake.test_current_readers import SCHEMA, apply_without_spark, by_query, filled, told
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_
     apply_without_spark(home, state.batch, "true")
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}").collect()
     # The restored table still says that the section was applied: Delta keeps txns over a restore.
-    assert current.applied_batch(home, SCHEMA) == state.batch
+    assert applied_batch(home, SCHEMA) == state.batch
     assert len(seen()) == len(expected)
 
 

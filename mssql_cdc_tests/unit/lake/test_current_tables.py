@@ -28,7 +28,7 @@ from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.read import query
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog, load_log
-from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, orders
+from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in, orders
 
 Model = dict[int, tuple[str, str | None]]
 KEYS = 40
@@ -434,5 +434,5 @@ def test_progress_is_read_without_the_log_reader(tmp_path: Path):
     home = home_in(tmp_path)
     state = grown(home)
     apply(home, state.batch)
-    assert current.applied_batch(home, SCHEMA) == state.batch
+    assert applied_batch(home, SCHEMA) == state.batch
     assert load_state(home.current, owner=f"{home.app_id}:current") is not None
