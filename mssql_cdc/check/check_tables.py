@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
@@ -20,14 +21,14 @@ from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import story_of
-from mssql_cdc.check.table import Fetched, KeyedTable, first_look
+from mssql_cdc.check.table import MOST_DIFFERENCES, Fetched, FirstLook, KeyedTable, RowProgress, first_look, unseen
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.registry import open_check_source
 
-Progress = Callable[[TableId, int, int], None]
-"""Which table is looked at, how many tables of its database are done, how many there are."""
+Progress = Callable[[str, int, int], None]
+"""What is looked at, how much of it is done, how much there is: tables of a database, then rows of a large table."""
 
 
 def check_databases(
@@ -37,7 +38,7 @@ def check_databases(
 
     Args:
         databases: what to check.
-        progress: is told before each table.
+        progress: is told before each table, and after each key range of a table.
         repair: read the rows that differ again, and check their tables once more.
 
     Raises:
@@ -48,8 +49,9 @@ def check_databases(
             looked = look_at(database, session)
             wanted = _wanted(looked)
             for number, member in enumerate(wanted):
-                progress(member.table, number, len(wanted))
-                found = check_table(looked, member)
+                what = f"checking {member.table}"
+                progress(what, number, len(wanted))
+                found = check_table(looked, member, partial(progress, f"{what} (rows)"))
                 yield _repaired(looked, member, found) if repair and found.differences else found
             yield from _gone(looked)
             yield _not_looked_at(looked)
@@ -66,13 +68,19 @@ def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableChec
     return replace(after, repaired=rows, notes=(*after.notes, f"repaired: {rows} rows were read again"))
 
 
-def check_table(looked: Looked, member: LakeTable) -> TableCheck:
-    """Check one table; an error of it is its result."""
+def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unseen) -> TableCheck:
+    """Check one table; an error of it is its result.
+
+    Args:
+        looked: What is known of the database.
+        member: The table.
+        progress: Is told how many rows of how many are compared.
+    """
     status, reason = looked.statuses.get(member.table.text, ("equal", ""))
     notes = [reason] if reason else []
     notes += [f"not acknowledged: {gap.text}" for gap in looked.gaps.get(member.table.text, ())]
     try:
-        found = _compare(looked, member)
+        found = _compare(looked, member, progress)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a table is its result
         return _failed(member.table, status, notes, error)
     state = status if status != "equal" else "differs" if found.differs else "equal"
@@ -99,7 +107,7 @@ def _failed(table: TableId, status: Status, notes: Sequence[str], error: Excepti
     return TableCheck(table=table, status=status if status != "equal" else state, notes=tuple(notes), error=known)
 
 
-def _compare(looked: Looked, member: LakeTable) -> TableCheck:
+def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableCheck:
     database, recorded = looked.database, looked.recorded(member)
     masked = masks_of(database.connector, recorded)
     structure = looked.structures[member.captured.object_id]
@@ -113,7 +121,7 @@ def _compare(looked: Looked, member: LakeTable) -> TableCheck:
             f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
         )
     _require_settled(looked, member)
-    table = KeyedTable(looked.session, compared, recorded, pinned)
+    table = KeyedTable(looked.session, compared, recorded, pinned, progress)
     look = first_look(table)
     differences, log = look.result.differences, ()
     if member.table.text not in looked.statuses:
@@ -133,7 +141,7 @@ def _compare(looked: Looked, member: LakeTable) -> TableCheck:
         differences=differences,
         log=log,
         left_out=(*compared.left_out, *_unavailable(look.unknown)),
-        notes=(*compared.structure, *_unproven(compared, recorded)),
+        notes=(*compared.structure, *_unproven(compared, recorded), *_more(look)),
         fetched=table.fetched.rows,
     )
 
@@ -178,6 +186,12 @@ def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
         return ()
     key = ", ".join(recorded.key_columns)
     return [f"the key ({key}) is not comparable: concurrent changes count as differences"]
+
+
+def _more(look: FirstLook) -> Sequence[str]:
+    if not look.partial:
+        return []
+    return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; take a new snapshot of the table"]
 
 
 def _unavailable(unknown: Unknown) -> Sequence[str]:

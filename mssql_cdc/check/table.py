@@ -6,14 +6,14 @@ What was found here may have changed at the source meanwhile; `settle` says whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from mssql_cdc.check.checksums import Sums, add, bucket_count, lake_checksums, row_data
 from mssql_cdc.check.compared import Compared, Unknown
-from mssql_cdc.check.multiset import Comparison, Found, Row, compare, differences
+from mssql_cdc.check.multiset import Comparison, Difference, Found, Row, compare, differences
 from mssql_cdc.check.sides import CurrentRows
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.schema import TableSchema
@@ -22,6 +22,10 @@ from mssql_cdc.source.values import Buckets, Checksum, Texts
 
 RANGE_ROWS = 500_000
 """Rows of a key range whose checksums one statement adds up."""
+HELD_ROWS = 200_000
+"""About how many rows of differing buckets are held at a time, for each side."""
+MOST_DIFFERENCES = 10_000
+"""A table with more differences is not compared to its end: each part of it costs the source a scan."""
 _MODULUS = 1 << 64
 
 
@@ -39,14 +43,26 @@ class Fetched:
             yield row
 
 
+RowProgress = Callable[[int, int], None]
+"""How many rows are compared, and about how many there are."""
+
+
+def unseen(_done: int, _of: int) -> None:
+    """Progress that is not shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedTable:
-    """A table with a key, and the version of its current table that it is compared with."""
+    """A table with a key, and the version of its current table that it is compared with.
+
+    `progress` is told after each key range how many rows are compared.
+    """
 
     session: CheckSession
     compared: Compared
     recorded: TableSchema
     pinned: PinnedTable
+    progress: RowProgress = unseen
     fetched: Fetched = field(default_factory=Fetched)
 
     @property
@@ -59,12 +75,14 @@ class KeyedTable:
 class FirstLook:
     """What a comparison found before it was settled.
 
-    `unknown` are the cells that CDC never delivered, `positions` the `_pos` of the lake's rows that differ.
+    `unknown` are the cells that CDC never delivered, `positions` the `_pos` of the lake's rows that differ. `partial`:
+    there are more than `MOST_DIFFERENCES`, and not all rows were compared.
     """
 
     result: Comparison
     unknown: Unknown
     positions: dict[Texts, str] = field(default_factory=dict[Texts, str])
+    partial: bool = False
 
 
 def first_look(table: KeyedTable) -> FirstLook:
@@ -77,13 +95,22 @@ def first_look(table: KeyedTable) -> FirstLook:
     if ours is None:
         return _with_positions(table, FirstLook(_by_rows(table, unknown), unknown))
     theirs = lake_checksums(table.pinned.read(), table.current, table.compared, buckets)
-    suspects = {number for number in ours.keys() | theirs.keys() if ours.get(number) != theirs.get(number)}
-    left, right, positions = _rows_of(table, Buckets(buckets, frozenset(suspects)), unknown)
-    found = tuple(differences(left, right, table.compared.names))
+    suspects = sorted(number for number in ours.keys() | theirs.keys() if ours.get(number) != theirs.get(number))
+    held = max(1, HELD_ROWS * buckets // max(table.pinned.rows, 1))
+    found: list[Difference] = []
+    positions: dict[Texts, str] = {}
+    for start in range(0, len(suspects), held):
+        if len(found) > MOST_DIFFERENCES:
+            break
+        some = Buckets(buckets, frozenset(suspects[start : start + held]))
+        left, right, places = _rows_of(table, some, unknown)
+        new = list(differences(left, right, table.compared.names))
+        found += new
+        positions |= {one.key: places[one.key] for one in new if one.key in places}
     whole = [sum(sums.values(), Checksum()) for sums in (ours, theirs)]
     at_source, in_lake = whole if found else (whole[1], whole[1])
-    result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), found)
-    return FirstLook(result, unknown, positions)
+    result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), tuple(found))
+    return FirstLook(result, unknown, positions, partial=len(found) > MOST_DIFFERENCES)
 
 
 def _source_sums(table: KeyedTable, buckets: int) -> Sums | None:
@@ -96,6 +123,9 @@ def _source_sums(table: KeyedTable, buckets: int) -> Sums | None:
             return None
         table.fetched.checksums += len(found)
         add(sums, found)
+        done = sum(one.rows for one in sums.values())
+        if done < table.pinned.rows:
+            table.progress(done, table.pinned.rows)
     return sums
 
 
@@ -104,8 +134,6 @@ def _rows_of(table: KeyedTable, buckets: Buckets, unknown: Unknown) -> tuple[Fou
     left: Found = {}
     right: Found = {}
     positions: dict[Texts, str] = {}
-    if not buckets.numbers:
-        return left, right, positions
     for batch in table.pinned.read():
         numbers, _ = row_data(batch, table.current, table.compared, buckets.count)
         mine = batch.filter(pa.array([number in buckets.numbers for number in numbers], pa.bool_()))

@@ -14,7 +14,6 @@ from mssql_cdc.cli.output import Output
 if TYPE_CHECKING:
     from mssql_cdc.check.multiset import Difference
     from mssql_cdc.check.result import NotLookedAt, TableCheck
-    from mssql_cdc.schema import TableId
 
 SHOWN = 50
 """Differences and names of tables that are shown; `--json` has them all."""
@@ -80,11 +79,7 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
                 output.line(f"{database.catalog}: the current tables could not be updated: {error}")
         try:
             with output.progress() as show:
-
-                def tell(table: TableId, number: int, of: int) -> None:
-                    show(f"checking {table}", number, of)
-
-                for found in check_databases(databases, progress=tell, repair=repair):
+                for found in check_databases(databases, progress=show, repair=repair):
                     if isinstance(found, TableCheck):
                         done.append(found)
                     else:

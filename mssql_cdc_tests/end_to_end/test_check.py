@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mssql_cdc.check import table
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
 
@@ -23,10 +24,10 @@ def results(place: Place, capsys: pytest.CaptureFixture[str], *, code: int) -> d
     return json.loads(shown.out)
 
 
-def result(place: Place, capsys: pytest.CaptureFixture[str], table: str, *, code: int) -> dict[str, Any]:
+def result(place: Place, capsys: pytest.CaptureFixture[str], name: str, *, code: int) -> dict[str, Any]:
     """The result of one table."""
     found = results(place, capsys, code=code)
-    (one,) = (entry for entry in found["tables"] if entry["table"] == f"{place.database}.dbo.{table}")
+    (one,) = (entry for entry in found["tables"] if entry["table"] == f"{place.database}.dbo.{name}")
     return one
 
 
@@ -117,6 +118,27 @@ def test_a_wrong_cell_is_found_while_the_source_moves(orders: Place, capsys: pyt
     with Moving(orders):
         found = result(orders, capsys, "orders", code=5)
     assert found["differences"] == ["key 77: differs in name"]
+
+
+def test_a_table_that_differs_everywhere_is_not_compared_to_its_end(
+    orders: Place, capsys: pytest.CaptureFixture[str], spark: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """Memory: rows that differ are held bucket group by bucket group, and not without end."""
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong'").collect()
+    monkeypatch.setattr(table, "HELD_ROWS", 10)
+    monkeypatch.setattr(table, "RANGE_ROWS", 100)
+    assert len(result(orders, capsys, "orders", code=5)["differences"]) == 202
+    monkeypatch.setattr(table, "MOST_DIFFERENCES", 20)
+    capsys.readouterr()
+    assert orders.command("check", "--json") == 5
+    shown = capsys.readouterr()
+    (found,) = json.loads(shown.out)["tables"]
+    assert 20 < len(found["differences"]) < 202
+    assert [note for note in found["notes"] if "rows differ and the rest was not compared" in note]
+    assert "orders (rows) (100 of 202 done)" in shown.err
 
 
 def test_a_keyless_table_is_compared_while_the_source_moves(place: Place, capsys: pytest.CaptureFixture[str]):
