@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -96,6 +97,17 @@ def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_capt
     storm.disable_change_enable("people", [("people", 0, "a")])
     storm.come_to_rest()
     storm.restore()
+
+
+def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden(storm: Storm):
+    """The snapshot of `notes` takes the cut to the log's end, which other transactions use again after the restore."""
+    marked = ModelServerSession.mark
+    with patch.object(ModelServerSession, "mark", lambda session: replace(marked(session), fork=None)):
+        storm.back_up()
+        storm.come_to_rest()
+        storm.restore()
+        storm.transaction([("orders", 0, "a")])
+        storm.come_to_rest()
 
 
 def test_closed_table_makes_no_ranges_without_effect(storm: Storm):
