@@ -1,32 +1,45 @@
-"""The code location: one connector per file in the folder `MSSQL_CDC_CONNECTORS`. Loading it queries no database."""
+"""The code location: one connector per file in the folder `MSSQL_CDC_CONNECTORS`. Loading it queries no database.
+
+A connector that cannot be loaded never takes the others down: an asset in the group `not_loaded` shows the reason.
+"""
 
 import os
 from pathlib import Path
 
 import dagster as dg
 
-from mssql_cdc.config import load_connectors
+from mssql_cdc.config import Connector, load_connectors
 from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.defs.keys import encode
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.run.discover import read_table_list, table_list_path
+from mssql_cdc.run.discover import read_since, read_table_list
 
 FOLDER_VARIABLE = "MSSQL_CDC_CONNECTORS"
 DEFAULT_FOLDER = "connectors"
+NOT_LOADED = "not_loaded"
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """Build the definitions of all connectors in the folder; an empty or missing folder yields an empty location."""
     folder = Path(os.environ.get(FOLDER_VARIABLE, DEFAULT_FOLDER))
-    connectors = load_connectors(folder) if folder.is_dir() else {}
-    missing = [path for path in connectors if not table_list_path(path).exists()]
-    if missing:
-        commands = "\n".join(f"  mssql-cdc discover --config {path}" for path in missing)
-        raise ConfigurationError(
-            f"These connectors have no table list yet; run\n{commands}\nand reload the code location"
-        )
-    parts: list[dg.Definitions] = []
-    for path, connector in connectors.items():
-        tables = [table for listed in read_table_list(path).values() for table in listed]
-        parts.append(build_definitions(connector, tables=tables))
+    connectors, problems = load_connectors(folder) if folder.is_dir() else ({}, {})
+    parts = [_connector(path, connector) for path, connector in connectors.items()]
+    parts += [_not_loaded(path, error) for path, error in problems.items()]
     return dg.Definitions.merge(*parts, dg.Definitions(executor=dg.in_process_executor))
+
+
+def _connector(path: Path, connector: Connector) -> dg.Definitions:
+    try:
+        tables = [table for listed in read_table_list(path).values() for table in listed]
+        return build_definitions(connector, tables=tables, since=read_since(path))
+    except ConfigurationError as error:
+        return _not_loaded(path, error)
+
+
+def _not_loaded(path: Path, error: ConfigurationError) -> dg.Definitions:
+    """Return an external asset that tells why there is nothing else of this connector."""
+    dg.get_dagster_logger().error("%s is not loaded: %s", path.name, error)
+    key = dg.AssetKey([NOT_LOADED, encode(path.stem)])
+    text = f"{path.name} is not loaded: {error}. Then reload the code location."
+    return dg.Definitions(assets=[dg.AssetSpec(key, group_name=NOT_LOADED, kinds={"sqlserver"}, description=text)])

@@ -79,6 +79,7 @@ class Change:
     sequence: int = 1
     snapshot: int = 1
     epoch: int = 0
+    committed: datetime = AT
 
     def row(self, schema: TableSchema) -> dict[str, Any]:
         """The change as a row of `neutral_schema(schema)`."""
@@ -90,7 +91,7 @@ class Change:
         blank = dict.fromkeys(c.name for c in schema.columns)
         return {
             "pos": pos,
-            "commit_ts": AT,
+            "commit_ts": self.committed,
             "op": self.op,
             "commit_lsn": lsn(self.at).text,
             "change_lsn": lsn(self.sequence).text,

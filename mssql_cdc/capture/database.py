@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector
+from mssql_cdc.lake.current import CurrentLogs
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -25,7 +26,10 @@ logger = logging.getLogger("mssql_cdc")
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A captured database. `log` receives progress lines; `run_id` is part of every commit."""
+    """A captured database. `log` receives progress lines; `run_id` is part of every commit.
+
+    `current_logs` is what is known of the current tables' Delta logs.
+    """
 
     connector: Connector
     catalog: str
@@ -35,6 +39,7 @@ class Database:
     spark: Callable[[], SparkSession]
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     log: Callable[[str], None] = logger.info
+    current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)
 
     @classmethod
     def of(

@@ -39,29 +39,37 @@ def load_connector(path: str | Path) -> Connector:
     return connector_from_mapping(name, config)
 
 
-def load_connectors(folder: str | Path) -> dict[Path, Connector]:
-    """Every connector of a folder by its file, in the order of names; `<stem>.tables.json` files list tables.
+def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Path, ConfigurationError]]:
+    """Every connector of a folder by its file, in the order of names, and the files that are wrong, with the reason.
+
+    `<stem>.tables.json` files list tables. Of two connectors with the same `topic.prefix` the second one is wrong,
+    because their paths would collide.
 
     Raises:
-        ConfigurationError: a file is wrong, or two connectors share a `topic.prefix` (their paths would collide).
+        ConfigurationError: there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigurationError(f"{folder}: no such folder; create it with one Debezium JSON file per connector")
     paths = [one for one in sorted(folder.glob("*.json")) if not one.name.endswith(".tables.json")]
     connectors: dict[Path, Connector] = {}
+    problems: dict[Path, ConfigurationError] = {}
     owners: dict[str, Path] = {}
     for path in paths:
-        connector = load_connector(path)
-        key = connector.topic_prefix.lower()
-        if key in owners:
-            raise ConfigurationError(
-                f"{path}: topic.prefix {connector.topic_prefix!r} is already used by {owners[key]}; give each "
-                "connector its own"
-            )
+        try:
+            connector = load_connector(path)
+            key = connector.topic_prefix.lower()
+            if key in owners:
+                raise ConfigurationError(
+                    f"{path}: topic.prefix {connector.topic_prefix!r} is already used by {owners[key]}; give each "
+                    "connector its own"
+                )
+        except ConfigurationError as error:
+            problems[path] = error
+            continue
         owners[key] = path
         connectors[path] = connector
-    return connectors
+    return connectors, problems
 
 
 def _read(path: Path) -> dict[str, object]:

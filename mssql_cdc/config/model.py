@@ -69,7 +69,7 @@ class StreamingSettings:
     """Reading ranges. `max_transactions` is None unless it is set."""
 
     poll_interval_ms: int | None = prop("poll.interval.ms", None, "STR-01", debezium=500, ge=1)
-    """Sets the pause in milliseconds before an idle source is asked again: by `mssql-cdc run`, by a run in loop mode
+    """Sets the pause in milliseconds before an idle source is asked again: by `mssql-cdc run`, by a run in Dagster
     (500 by default) and by the sensor (5,000 by default, rounded up to whole seconds)."""
     query_mode: Literal["function", "direct"] | None = prop(
         "data.query.mode", None, "STR-05 STR-06", debezium="function"
@@ -126,8 +126,13 @@ class DeltaSettings:
     current_interval_s: int = prop("delta.current.interval", 15, ge=0)
     """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""
-    deletion_vectors: bool = prop("delta.deletion.vectors", True)
-    """Uses deletion vectors in the current tables."""
+    deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
+    """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
+    the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
+    vectors from the start. `false`: never, at the cost of rewriting files. A table that has vectors keeps them."""
+
+
+Window = Literal["15 minutes", "hour", "day"]
 
 
 @section(Group.RUN)
@@ -138,8 +143,13 @@ class DagsterSettings:
     """Limits the change rows of one range. They are counted before the range is fixed; no transaction is divided."""
     max_attempts: int = prop("dagster.max.attempts", 5, ge=1)
     """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue."""
-    max_run_seconds: int = prop("dagster.max.run.seconds", 0, ge=0)
-    """Turns on loop mode: one run captures further ranges for this many seconds; 0 = one range per run."""
+    max_run_seconds: int = prop("dagster.max.run.seconds", 3600, ge=0)
+    """Limits how many seconds a run reads ranges as they come, before its successor takes over; 0 = one range per
+    run."""
+    window: Window = prop("dagster.window", "hour")
+    """Sets the length of the commit-time windows (UTC) by which Dagster partitions the change logs."""
+    window_days: int = prop("dagster.window.days", 90, ge=1)
+    """Limits how many days of windows Dagster shows. Older windows leave the pages; their rows stay in the lake."""
 
 
 @section(Group.RUN)

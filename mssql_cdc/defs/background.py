@@ -15,6 +15,8 @@ from mssql_cdc.defs.resources import SparkResource
 
 Result = TypeVar("Result")
 SLICE_SECONDS = 0.25
+END_SECONDS = 20
+"""How long a terminated run may go on to its next cut; `cancel_timeout_seconds` in `dagster.yaml` is longer."""
 PROGRESS_TAG = "mssql_cdc/progress"
 
 
@@ -35,22 +37,24 @@ class Background:
         self._posted.put(action)
 
     def run(self, action: Callable[[], Result]) -> Result:
-        """Run the action and return its result; a termination cancels the Spark jobs and propagates."""
+        """Run the action and return its result; a termination lets it end or cancels its Spark jobs, and propagates."""
         with ThreadPoolExecutor(1, thread_name_prefix="capture") as pool:
             future = pool.submit(action)
             try:
                 while not wait([future], timeout=SLICE_SECONDS).done:
-                    self._drain()
+                    self.drain()
             except BaseException:
                 # DagsterExecutionInterruptedError is raised only in the main thread. Leaving the pool waits for the
-                # action, which ends as soon as its Spark jobs are canceled.
-                self.spark.cancel_jobs()
+                # action, which ends with its cut, or as soon as its Spark jobs are canceled.
+                if not wait([future], timeout=END_SECONDS).done:
+                    self.spark.cancel_jobs()
                 raise
             finally:
-                self._drain()
+                self.drain()
         return future.result()
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Log the lines and do the actions that other threads have posted."""
         while True:
             try:
                 action = self._posted.get_nowait()

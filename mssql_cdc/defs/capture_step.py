@@ -1,28 +1,34 @@
 """The capture step of one database: the multi-asset that materializes change logs, current tables and transactions.
 
-One step processes a range or a snapshot for all tables that the run selected (architecture §5). It turns results into
-materializations and checks; `run/` decides what is read and written.
+A run of the sensor reads ranges as they come; an operator's run reads up to the end of the newest window that was
+selected (architecture, section 5). `run/` decides what is read and written, `book.py` what is reported.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from threading import Thread
 
 import dagster as dg
 
-from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import Background
-from mssql_cdc.defs.report import Reporter, StepEvent, losses
+from mssql_cdc.defs.book import Book
+from mssql_cdc.defs.failures import Failures
+from mssql_cdc.defs.handover import Handover
+from mssql_cdc.defs.recorder import Recorder
+from mssql_cdc.defs.report import OwnTables, verdict_result
+from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
-from mssql_cdc.defs.work import RangeDone, Work, range_keys
+from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lsn import parse_snapshot_key
-from mssql_cdc.plan.decisions import Merge, Range, Wait
+from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.run.execute import Done
+from mssql_cdc.schema import TableId
 
-SENSOR_TAG = "dagster/sensor_name"
-SIGNAL_TAG = "mssql_cdc/signal"
+TAKE_OVER_SECONDS = 30
 
 
 def build_capture(setup: Setup) -> dg.AssetsDefinition:
@@ -37,104 +43,178 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={setup.names.spark},
     )
-    def capture(context: dg.AssetExecutionContext) -> Iterator[StepEvent]:
-        yield from _capture(context, setup)
+    def capture(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        step = Step(context, setup)
+        yield from step.run()
 
     return capture
 
 
-def _capture(context: dg.AssetExecutionContext, setup: Setup) -> Iterator[StepEvent]:
-    spark = getattr(context.resources, setup.names.spark)
-    background = Background(context, spark)
-    database = setup.open(spark=spark.start, run_id=context.run.run_id, log=background.log)
-    by_sensor = SENSOR_TAG in context.run.tags
-    work = Work(setup, database, background, by_sensor, signal=context.run.tags.get(SIGNAL_TAG))
-    for line in setup.connector.notices:
-        context.log.info("%s", line)
-    keys = _partition_keys(context, setup)
-    reporter = Reporter(setup, context, by_hand=len(keys) > 1)
-    try:
-        if not keys:
-            yield from _without_partition(work, reporter)
-        else:
-            reporter.remember(work)
-        for key in keys:
-            yield from _one_key(work, reporter, key)
-        if by_sensor and keys and parse_snapshot_key(keys[0]) is None:
-            yield from _loop_mode(work, reporter, started=time.monotonic())
-    except MssqlCdcError as error:
-        text = setup.connector.redact(f"{type(error).__name__}: {error}")
-        raise dg.Failure(text, allow_retries=False) from (error if text.endswith(str(error)) else None)
-    reporter.raise_failures()
+class Step:
+    """One run of the step."""
 
-
-def _one_key(work: Work, reporter: Reporter, key: str) -> Iterator[StepEvent]:
-    if parse_snapshot_key(key) is not None:
-        done = work.snapshot(
-            key, reporter.selected_logs, lambda found: work.background.post(lambda: reporter.progress(found))
+    def __init__(self, context: dg.AssetExecutionContext, setup: Setup) -> None:
+        tags = context.run.tags
+        self.context, self.setup = context, setup
+        self.spark = getattr(context.resources, setup.names.spark)
+        self.background = Background(context, self.spark)
+        database = setup.open(spark=self.spark.start, run_id=context.run.run_id, log=self.background.log)
+        self.by_sensor = SENSOR_TAG in tags
+        self.work = Work(setup, database, self.background, self.by_sensor)
+        self.windows = self._windows()
+        self.logs = [table for key, table in setup.log_keys.items() if key in context.selected_asset_keys]
+        self.currents = [table for key, table in setup.current_keys.items() if key in context.selected_asset_keys]
+        self.recorder = Recorder(context, self.background)
+        self.book = Book(
+            setup,
+            database,
+            self.recorder,
+            only=None if self.by_sensor else {*self.logs, *self.currents},
+            bound=None if self.by_sensor or not self.windows else self.windows[-1] + setup.windows.length,
+            attempt=int(tags[ATTEMPT_TAG]) if ATTEMPT_TAG in tags else None,
         )
-        reporter.gaps = open_gaps(work.database.layout, work.database.storage)
-        result = done.snapshot or SnapshotResult(key)
-        yield from reporter.snapshot(key, result)
-        carried = [*result.rows, *result.failed, *result.notes]
-        yield from reporter.unloaded([table for table in carried if table not in work.setup.names.tables])
-    else:
-        ranged = work.range(key, reporter.selected_logs)
-        reporter.gaps = open_gaps(work.database.layout, work.database.storage)
-        yield from reporter.range(key, ranged)
-        yield from reporter.followed(key, ranged)
-        yield from reporter.unloaded(work.unloaded(ranged.seen))
-    yield from reporter.side_effects(work)
+        self.own = OwnTables(setup, database)
+        self.failures = Failures(setup.connector)
 
-
-def _without_partition(work: Work, reporter: Reporter) -> Iterator[StepEvent]:
-    """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
-    if reporter.selected_currents:
-        yield from reporter.currents(work.merge(reporter.selected_currents).merged)
-    for table in reporter.selected_checks:
-        yield reporter.verdict(table, judge(work.database, table))
-
-
-def _loop_mode(work: Work, reporter: Reporter, *, started: float) -> Iterator[StepEvent]:
-    """Process further ranges in the same run while `dagster.max.run.seconds` allows; a failure ends the loop."""
-    limit = work.setup.connector.dagster.max_run_seconds
-    follower = work.follower() if limit else None
-    while follower is not None and time.monotonic() - started < limit and not reporter.failures:
-        done = work.background.run(follower.step)
-        if isinstance(done.decision, Range):
-            found = RangeDone([done])
-            yield from reporter.further(done.decision.key, found)
-            yield from reporter.followed(done.decision.key, found)
-            yield from reporter.side_effects(work)
-            continue
-        yield from reporter.currents(done.merged)
-        yield from losses(work.setup, done)
-        done.raise_failure()
-        if not isinstance(done.decision, Wait | Merge):
-            return
-        time.sleep(work.setup.connector.streaming.poll_seconds)
-
-
-def _partition_keys(context: dg.AssetExecutionContext, setup: Setup) -> list[str]:
-    """Return the run's partition keys: snapshots first, then ranges ordered by their ends.
-
-    A run without partition keys only merges.
-    """
-    if context.has_partition_key or context.has_partition_key_range:
-        keys = list(context.partition_keys)
-        snapshots = [key for key in keys if parse_snapshot_key(key) is not None]
+    def run(self) -> Iterator[dg.AssetCheckResult]:
+        """Do the step's work; checks that were selected alone are yielded."""
+        for line in self.setup.connector.notices:
+            self.context.log.info("%s", line)
+        if self.by_sensor:
+            self.recorder.turn = self.book.turn
+        self.recorder.start()
+        self.recorder.post(self.own.remember)
         try:
-            return [*sorted(snapshots), *range_keys(key for key in keys if key not in snapshots)]
-        except ValueError as error:
+            if not self.windows:
+                yield from self._without_window()
+            elif self.by_sensor:
+                self._stream()
+            else:
+                self._by_hand()
+        except MssqlCdcError as error:
+            raise self.failures.failure(error) from None
+        finally:
+            if self.by_sensor:
+                self.recorder.post(self.book.finish)
+            self.recorder.post(self._own_tables)
+            self.recorder.close()
+            self.background.drain()
+        self.failures.raise_if_any()
+
+    def _without_window(self) -> Iterator[dg.AssetCheckResult]:
+        """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
+        if self.currents:
+            done = self.work.merge(self.currents)
+            self._add(done)
+            self.recorder.post(self.book.currents)
+        for key in self.context.selected_asset_check_keys:
+            table = self.setup.log_keys[key.asset_key]
+            yield verdict_result(self.setup, table, judge(self.work.database, table))
+
+    def _by_hand(self) -> None:
+        """Read up to the end of the newest window that was selected, and report all windows that were."""
+        assert self.book.bound is not None  # there are windows, and the sensor did not request them
+        done = self.work.until(self.book.bound, self.logs) if self.logs else []
+        for one in done:
+            self._add(one)
+            self._say_why_not(one)
+        if not self.failures.any:
+            self.recorder.post(self.book.reached)
+        read = any(one.range is not None for one in done)
+        self.recorder.post(partial(self.book.selected, self.windows, read=read))
+        if self.setup.transactions_key in self.context.selected_asset_keys:
+            for window in self.windows:
+                self.recorder.post(partial(self.book.heartbeat, window))
+
+    def _stream(self) -> None:
+        """Read the range that the sensor requested, and then, for `dagster.max.run.seconds`, ranges as they come."""
+        limit = self.setup.connector.dagster.max_run_seconds
+        handover = Handover(self.context.instance, self.context.run, limit)
+        wanted = self.context.run.tags.get(RANGE_TAG, "")
+        if limit:
+            self._take_over(handover)
+        if is_range(wanted):
+            for done in self.work.range(wanted, self.logs):
+                self._add(done)
+            if not limit:
+                return
+        follower = self.work.follower()
+        while not self.failures.any:
+            done = self.background.run(follower.attempt)
+            self.recorder.post(partial(self.book.unavailable, follower.failure))
+            if done is not None:
+                self._add(done)
+                done.raise_failure()
+            elif not limit and follower.failure is not None:
+                raise follower.failure
+            if not limit or handover.is_over():
+                break
+            if done is None or isinstance(done.decision, Wait):
+                time.sleep(self.setup.connector.streaming.poll_seconds)
+        if limit:
+            handover.end()
+
+    def _take_over(self, handover: Handover) -> None:
+        """Let the run that streams until now end when this one is ready."""
+        if not handover.predecessors():
+            return
+        starting = Thread(target=self.spark.start, name="spark", daemon=True)
+        starting.start()
+        while starting.is_alive():
+            starting.join(0.25)
+        runs = handover.take_over()
+        self.context.log.info("taking over from %s", ", ".join(run[:8] for run in runs) or "no run")
+        self._wait_for(lambda: handover.has_taken_over(runs))
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + TAKE_OVER_SECONDS
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.25)
+
+    # -- Helpers -----------------------------------------------------------------------------------------------
+
+    def _add(self, done: Done) -> None:
+        """Report a result, and remember what failed in it."""
+        self.failures.add(done)
+        for table, error in done.merged.errors.items():
+            self.context.log.error("%s: the merge into the current table failed: %s", table, error)
+        self.recorder.post(partial(self.book.add, done))
+        if self.by_sensor:
+            self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
+        if done.range is not None:
+            self.recorder.post(self._own_tables)
+
+    def _own_tables(self) -> None:
+        for event in self.own.grown():
+            self.recorder.write(event)
+
+    def _unloaded(self, tables: Sequence[TableId]) -> None:
+        for event in self.own.unloaded(tables):
+            self.recorder.write(event)
+
+    def _say_why_not(self, done: Done) -> None:
+        """Log why a selected table is held back: its windows stay missing."""
+        reasons = {
+            "new": "it is waiting for its first snapshot",
+            "snapshot": "it is being snapshotted; a later range contains its changes",
+            "lost": "changes were lost; materialize its partition in `snapshots`",
+        }
+        for table in self.logs:
+            member = done.seen.member(table)
+            status = member.status if member is not None else "new"
+            if status in reasons:
+                self.context.log.warning("%s is not read: %s", table, reasons[status])
+
+    def _windows(self) -> list[datetime]:
+        """Return the starts of the run's windows. A run without windows only merges, or evaluates checks."""
+        if self.context.has_partition_key or self.context.has_partition_key_range:
+            return sorted(self.setup.windows.parse(key) for key in self.context.partition_keys)
+        partitioned = {*self.setup.log_keys, self.setup.transactions_key} & self.context.selected_asset_keys
+        if partitioned:
+            names = ", ".join(sorted(key.to_user_string() for key in partitioned))
             raise dg.Failure(
-                f"{error}, or the key of a snapshot: snapshot-20261121T080509", allow_retries=False
-            ) from None
-    partitioned = {*setup.log_keys, setup.transactions_key} & context.selected_asset_keys
-    if partitioned:
-        names = ", ".join(sorted(key.to_user_string() for key in partitioned))
-        raise dg.Failure(
-            f"No partition was selected for {names}. Select a range, or add a partition snapshot-<time>, "
-            "for example snapshot-20261121T080509; the sensor requests ranges automatically",
-            allow_retries=False,
-        )
-    return []
+                f"No partition was selected for {names}. Select the latest window to read what is new; the sensor "
+                "does so automatically",
+                allow_retries=False,
+            )
+        return []

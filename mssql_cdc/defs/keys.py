@@ -1,4 +1,4 @@
-"""The names of a connector in Dagster: asset keys, groups, partitions definitions, pools, jobs.
+"""The names of a connector in Dagster: asset keys, groups, keys of snapshots, pools, jobs.
 
 SQL Server allows names that Dagster does not; this module encodes them.
 """
@@ -14,7 +14,9 @@ import dagster as dg
 from mssql_cdc.schema import TableId
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_]")
-EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications")
+EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications", "snapshots")
+MANY_TABLES = 50
+"""Above this, the graph shows change logs and current tables in a group per schema of the source."""
 
 
 def encode(name: str) -> str:
@@ -33,7 +35,7 @@ class DatabaseNames:
 
     @property
     def stem(self) -> str:
-        """`<connector>__<database>`: the common part of the names of jobs, sensors, pools and partitions definitions.
+        """`<connector>__<database>`: the common part of the names of jobs, sensors and pools.
 
         If the name is ambiguous (`a__b` and `c`, `a` and `b__c`), the length of the connector's name is appended.
         """
@@ -47,24 +49,32 @@ class DatabaseNames:
         return f"spark__{encode(self.connector)}"
 
     @property
-    def partitions(self) -> str:
-        """The name of the dynamic partitions definition."""
-        return f"mssql_cdc__{self.stem}"
-
-    @property
     def pool(self) -> str:
-        """The pool that limits runs to one range and one snapshot at a time."""
+        """The pool that limits runs: one that streams, its successor, one snapshot."""
         return f"mssql_cdc__{self.stem}"
 
     @property
     def group(self) -> str:
-        """The asset group of the change logs."""
+        """The asset group of the database's own assets."""
         return f"{encode(self.connector)}_{encode(self.database)}"
 
     @property
-    def current_group(self) -> str:
-        """The asset group of the current tables."""
-        return f"{self.group}_current"
+    def operations_group(self) -> str:
+        """The asset group of what operators start: snapshots and signals, of all databases of the connector."""
+        return f"{encode(self.connector)}_operations"
+
+    @property
+    def has_many_tables(self) -> bool:
+        """Whether one group for all tables would be too large to look at."""
+        return len(self.tables) > MANY_TABLES
+
+    def log_group(self, table: TableId) -> str:
+        """Return the asset group of a change log."""
+        return f"{self.group}_{encode(table.schema)}" if self.has_many_tables else self.group
+
+    def current_group(self, table: TableId) -> str:
+        """Return the asset group of a current table."""
+        return f"{self.log_group(table)}_current"
 
     @property
     def source_group(self) -> str:
@@ -84,6 +94,10 @@ class DatabaseNames:
         path = ["sqlserver", self.connector, self.database, table.schema, table.name]
         return dg.AssetKey([encode(part) for part in path])
 
+    def snapshot_key(self, table: TableId) -> str:
+        """Return the partition key of a table's snapshots, such as `sales.orders`."""
+        return ".".join(_quoted(name) for name in (table.schema, table.name))
+
     def extra_key(self, name: str) -> dg.AssetKey:
         """Return the key of one of `EXTRA_ASSETS`."""
         return dg.AssetKey([encode(self.connector), encode(self.database), name])
@@ -93,6 +107,12 @@ class DatabaseNames:
 
     def _key(self, schema: str, name: str) -> dg.AssetKey:
         return dg.AssetKey([encode(self.connector), encode(self.database), encode(schema), encode(name)])
+
+
+def _quoted(name: str) -> str:
+    """Put a name with a dot in brackets; Dagster rejects control characters and `...` in partition keys."""
+    shown = "".join(c if c.isprintable() else f"_x{ord(c):04x}_" for c in name)
+    return f"[{encode(name) if '...' in shown else shown}]" if "." in name else shown
 
 
 def _free(name: str, taken: Collection[str]) -> str:

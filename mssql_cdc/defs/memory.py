@@ -17,14 +17,15 @@ class Memory:
     """The planner's cursor and the sensor's own state.
 
     `looked` is the time of the last full survey, `beaten` that of the last heartbeat, `started` when the sensor was
-    turned on.
+    turned on, `window` the window of the last run that it requested.
     """
 
-    v: int = 2
+    v: int = 3
     cursor: Cursor = Cursor()
     looked: datetime | None = None
     beaten: datetime | None = None
     started: float | None = None
+    window: str | None = None
 
     def to_json(self) -> str:
         """Serialize for Dagster's cursor."""

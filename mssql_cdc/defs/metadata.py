@@ -62,6 +62,18 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
     return dg.TableSchema(columns=columns)
 
 
+def source_columns(table: TableSchema) -> dg.TableSchema:
+    """Return the source table's captured columns as SQL Server declares them."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name, column.type.declaration, constraints=dg.TableColumnConstraints(nullable=column.nullable)
+            )
+            for column in table.value_columns
+        ]
+    )
+
+
 def change_log_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnLineage:
     """Return the source columns from which `before`, `after` and `key` are built."""
     source = names.source_key(table.table_id)

@@ -12,13 +12,16 @@ from typing import Literal
 
 import dagster as dg
 
+from mssql_cdc.defs.handover import HANDED_OVER, STATE_TAG
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.lsn import parse_snapshot_key
+from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan import facts as planner
 from mssql_cdc.plan.facts import MERGE_PREFIX, Activity, Outcome
 
-PARTITION_TAG = "dagster/partition"
-RANGE_START_TAG = "dagster/asset_partition_range_start"
+SENSOR_TAG = "dagster/sensor_name"
+RANGE_TAG = "mssql_cdc/range"
+"""The key of the range that a run begins with; of a run that found nothing to read, its window."""
+SNAPSHOT_TAG = "mssql_cdc/snapshot"
 ATTEMPT_TAG = "mssql_cdc/attempt"
 MERGE_TAG = "mssql_cdc/merge"
 IN_PROGRESS = [
@@ -33,30 +36,41 @@ UNDONE = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 @dataclass(frozen=True, slots=True)
 class RunRecords:
-    """The runs of one database's streaming job, including those launched in the UI, which do not name the job."""
+    """The runs of one database's jobs, including those launched in the UI, which do not name the job."""
 
     instance: dg.DagsterInstance
     setup: Setup
     job_name: str
+    snapshot_job_name: str
 
     def facts(self, keys: Collection[str]) -> planner.Runs:
         """Return the active runs and the outcomes of the runs for these keys."""
-        return planner.Runs(tuple(self.active()), {key: self._outcome(key) for key in keys})
+        return planner.Runs(tuple(self.active()), {key: self.outcome(key) for key in keys})
 
     def active(self) -> list[Activity]:
         """Return the runs that are queued or running."""
         found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
             if self._ours(record.dagster_run):
-                tags = record.dagster_run.tags
-                key = tags.get(PARTITION_TAG) or tags.get(RANGE_START_TAG)
+                tags, kind = record.dagster_run.tags, self._kind(record.dagster_run)
+                key = tags.get(SNAPSHOT_TAG if kind == "snapshot" else RANGE_TAG)
                 seconds = (datetime.now(UTC) - record.create_timestamp).total_seconds()
-                found.append(Activity(_kind(key), key, record.dagster_run.run_id, seconds))
+                found.append(Activity(kind, key, record.dagster_run.run_id, seconds))
         return found
 
-    def _outcome(self, key: str) -> Outcome:
-        tag = MERGE_TAG if key.startswith(MERGE_PREFIX) else PARTITION_TAG
-        records = self.instance.get_run_records(dg.RunsFilter(tags={tag: key}))
+    def streaming(self) -> list[float]:
+        """Return for how many seconds each continuous run has been running; 0 for one that is queued."""
+        found: list[float] = []
+        for record in self.instance.get_run_records(dg.RunsFilter(job_name=self.job_name, statuses=IN_PROGRESS)):
+            if record.dagster_run.tags.get(STATE_TAG, HANDED_OVER) != HANDED_OVER:
+                begun = record.start_time
+                found.append(datetime.now(UTC).timestamp() - begun if begun is not None else 0.0)
+        return found
+
+    def outcome(self, key: str) -> Outcome:
+        """Return the outcome of the runs with this key."""
+        tags = [MERGE_TAG] if key.startswith(MERGE_PREFIX) else [RANGE_TAG, SNAPSHOT_TAG]
+        records = [one for tag in tags for one in self.instance.get_run_records(dg.RunsFilter(tags={tag: key}))]
         ours = [record for record in records if self._ours(record.dagster_run)]
         undone = [record for record in ours if record.dagster_run.status in UNDONE]
         return Outcome(
@@ -66,13 +80,22 @@ class RunRecords:
         )
 
     def _ours(self, run: dg.DagsterRun) -> bool:
-        if run.job_name == self.job_name:
+        if run.job_name in {self.job_name, self.snapshot_job_name}:
             return True
-        keys = {*self.setup.log_keys, *self.setup.current_keys, self.setup.transactions_key}
-        return bool(keys & set(run.asset_selection or ()))
+        own = {*self.setup.log_keys, *self.setup.current_keys, self.setup.transactions_key, self.setup.snapshots_key}
+        return bool(own & set(run.asset_selection or ()))
+
+    def _kind(self, run: dg.DagsterRun) -> Literal["range", "snapshot", "merge"]:
+        selected = set(run.asset_selection or ())
+        if run.job_name == self.snapshot_job_name or self.setup.snapshots_key in selected:
+            return "snapshot"
+        return "merge" if selected and selected <= set(self.setup.current_keys) else "range"
 
 
-def _kind(key: str | None) -> Literal["range", "snapshot", "merge"]:
-    if key is None:
-        return "merge"
-    return "range" if parse_snapshot_key(key) is None else "snapshot"
+def is_range(key: str) -> bool:
+    """Whether the key is the key of a range."""
+    try:
+        LsnRange.parse(key)
+    except ValueError:
+        return False
+    return True

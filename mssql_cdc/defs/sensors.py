@@ -9,24 +9,25 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
+from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.defs.capture_step import SIGNAL_TAG
+from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.prune import stale_keys
 from mssql_cdc.defs.report import evaluation, loss_advice, losses
-from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RunRecords
+from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
-from mssql_cdc.plan.planner import next_cursor, plan
+from mssql_cdc.plan.planner import backoff, next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat
@@ -34,25 +35,38 @@ from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
-POOL_SLOTS = 2
-MAX_SNAPSHOT_SECONDS = 24 * 3600
+POOL_SLOTS = 3
+"""A run that streams, its successor, a snapshot."""
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
 """Environment variable; `running` starts the sensors of a new instance automatically, which the demo needs."""
 
 
-def build_sensor(setup: Setup, job: dg.UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
-    """Build the sensor, which targets the streaming job."""
+def build_sensor(
+    setup: Setup, job: dg.UnresolvedAssetJobDefinition, snapshot_job: dg.UnresolvedAssetJobDefinition
+) -> dg.SensorDefinition:
+    """Build the sensor, which keeps the streaming job running and requests snapshots.
+
+    Args:
+        setup: The database.
+        job: The streaming job.
+        snapshot_job: The job that takes snapshots.
+    """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
-        job=job,
+        jobs=[job, snapshot_job],
         minimum_interval_seconds=setup.connector.streaming.tick_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
-        description=f"Requests the next LSN range of {setup.database} and snapshots that are due.",
+        description=f"Keeps a run going that captures the changes of {setup.database}, and requests due snapshots.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        runs, memory = RunRecords(context.instance, setup, job.name), Memory.from_json(context.cursor)
+        runs, memory = (
+            RunRecords(context.instance, setup, job.name, snapshot_job.name),
+            Memory.from_json(context.cursor),
+        )
         tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
         try:
             tick.start(context.last_sensor_start_time)
@@ -89,10 +103,14 @@ class Tick:
     def result(self) -> dg.SensorResult:
         """Return the run request of this tick, or the reason to skip it."""
         now = datetime.now(UTC)
-        self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
-        quiet = self._quiet(now)
+        streaming = self.runs.streaming() if self._continuous else []
+        if not streaming:  # A run that streams sends the heartbeat itself.
+            self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
+        if len(streaming) == 1 and streaming[0] >= self._continuous - lead_seconds(self._continuous):
+            return self._ask(self._request("", list(self.setup.names.tables), 1))
+        quiet = self._quiet(now, streams=bool(streaming))
         if quiet is not None:
-            return self._wait(quiet)
+            return self._wait(quiet, able=True)
         seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
         if not seen.facts.members:
             look(self.database)
@@ -101,29 +119,69 @@ class Tick:
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
-                return self._wait(decision.because_of(seen.stalled))
+                able = facts.policy.stream and any(member.status == "streaming" for member in facts.members)
+                return self._wait(decision.because_of(seen.stalled), able=able)
             case Merge():
-                return self._merge(decision)
+                return self._keep_running() if self._continuous else self._merge(decision)
             case Snapshot():
-                return self._snapshot(seen, decision)
+                return self._snapshot(decision)
             case Range():
                 return self._range(seen, decision)
             case Lost() | Restored():
                 return self._loss(execute(self.database, seen, decision))
 
-    def _quiet(self, now: datetime) -> Wait | None:
-        """Return the reason to wait if the source has captured nothing and no current table is behind."""
+    @property
+    def _continuous(self) -> int:
+        return self.setup.connector.dagster.max_run_seconds
+
+    def _quiet(self, now: datetime, *, streams: bool) -> Wait | None:
+        """Return the reason to wait if the source has captured nothing and no current table is behind.
+
+        Args:
+            now: The current time.
+            streams: Whether a run streams: then only snapshots are the sensor's business.
+        """
         looked, merged = self.memory.looked, self.memory.cursor.merged
-        if looked is None or now - looked >= LOOK_AGAIN or self.runs.active():
+        if looked is None or now - looked >= LOOK_AGAIN:
+            return None
+        active = self.runs.active()
+        if streams:
+            offsets = load_offsets(self.database.layout, self.database.storage)
+            taken = any(run.kind == "snapshot" for run in active)
+            due = bool(offsets.begun_snapshots) and not taken
+            return None if due or open_requests(self.database, offsets) else Wait("a run streams the changes")
+        if active:
             return None
         wait, offsets = quiet_look(self.database)
         cut = offsets.last_cut()
         return wait if cut is not None and merged == cut.number else None
 
-    def _wait(self, decision: Wait) -> dg.SensorResult:
+    def _wait(self, decision: Wait, *, able: bool) -> dg.SensorResult:
+        """Skip, unless a run is needed although there is nothing to read: to follow the source, or for a new window.
+
+        Args:
+            decision: Why there is nothing to read.
+            able: Whether a table streams.
+        """
         if decision.alarm:
             raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
+        wanted = able and bool(self._continuous or self.memory.window != self._window)
+        if wanted and decision.until is None and not self.runs.active():
+            return self._keep_running(decision.reason)
         return self._skip(decision.reason)
+
+    def _keep_running(self, reason: str = "current tables are behind") -> dg.SensorResult:
+        """Request a run that begins with nothing to read, unless the last one failed a moment ago."""
+        key = f"from {self._window}"
+        earlier = self.runs.outcome(key)
+        wait = timedelta(milliseconds=self.setup.connector.streaming.retry_wait_ms)
+        if earlier.failed_at and datetime.now(UTC) < earlier.failed_at + backoff(wait, earlier.failures):
+            return self._skip(f"{reason}; the last run failed and is requested again soon")
+        return self._ask(self._request(key, list(self.setup.names.tables), 1))
+
+    @property
+    def _window(self) -> str:
+        return self.setup.windows.key(datetime.now(UTC))
 
     # -- Decisions -----------------------------------------------------------------------------------------
 
@@ -134,26 +192,23 @@ class Tick:
             mark_status(self.database, seen, dict.fromkeys(decision.give_up, reason), "failed")
             advice = "materialize any range of the table manually to retry it"
             events = [self._red(table, f"{reason}; {advice}") for table in decision.give_up]
-        request = dg.RunRequest(
-            partition_key=decision.key,
-            asset_selection=self._selection(seen.facts, decision),
-            tags=_attempt(decision.attempt),
-        )
-        return self._ask(request, decision.key, seen, events)
+        request = self._request(decision.key, self._selection(seen.facts, decision), decision.attempt)
+        return self._ask(request, events)
 
-    def _snapshot(self, seen: Survey, decision: Snapshot) -> dg.SensorResult:
-        known = [self.setup.names.log_key(table) for table in decision.tables if table in self.setup.names.tables]
+    def _snapshot(self, decision: Snapshot) -> dg.SensorResult:
+        """Request the snapshot. Its step also reads tables that the code location does not know yet."""
+        known = sorted(self.setup.names.snapshot_key(one) for one in decision.tables if one in self.setup.names.tables)
+        order = sorted(self.setup.snapshot_keys)
+        adjacent = bool(known) and order.index(known[-1]) - order.index(known[0]) + 1 == len(known)
+        several = {RANGE_START_TAG: known[0], RANGE_END_TAG: known[-1]} if adjacent and len(known) > 1 else {}
+        config = {"tables": [table.text for table in decision.tables], "signal": decision.signal or ""}
         request = dg.RunRequest(
-            partition_key=decision.id,
-            # The step itself adds tables that the code location does not know yet.
-            asset_selection=known or [self.setup.transactions_key],
-            tags={
-                **_attempt(decision.attempt),
-                "dagster/max_runtime": str(MAX_SNAPSHOT_SECONDS),
-                **({SIGNAL_TAG: decision.signal} if decision.signal else {}),
-            },
+            job_name=self.runs.snapshot_job_name,
+            partition_key=known[0] if known and not several else None,
+            run_config={"ops": {f"snapshots__{self.setup.names.stem}": {"config": config}}},
+            tags={SNAPSHOT_TAG: decision.id, **several, **_attempt(decision.attempt)},
         )
-        return self._ask(request, decision.id, seen, [])
+        return self._ask(request)
 
     def _merge(self, decision: Merge) -> dg.SensorResult:
         keys = [self.setup.names.current_key(table) for table in decision.tables if table in self.setup.names.tables]
@@ -161,7 +216,8 @@ class Tick:
             # The code location does not know these tables; they are merged together with ranges.
             self.memory = replace(self.memory, cursor=replace(self.memory.cursor, merged=decision.cut))
             return self._skip(decision.reason)
-        request = dg.RunRequest(asset_selection=keys, tags={MERGE_TAG: merge_key(decision.cut)})
+        tags = {MERGE_TAG: merge_key(decision.cut)}
+        request = dg.RunRequest(job_name=self.runs.job_name, asset_selection=keys, tags=tags)
         return dg.SensorResult(run_requests=[request], cursor=self.memory.to_json())
 
     def _loss(self, done: Done) -> dg.SensorResult:
@@ -176,43 +232,39 @@ class Tick:
 
     # -- Helpers -------------------------------------------------------------------------------------------
 
-    def _selection(self, facts: Facts, decision: Range) -> list[dg.AssetKey]:
-        """Select everything in small connectors, so that the partition grid has no holes; in retries only the rest."""
+    def _request(self, key: str, tables: Sequence[TableId], attempt: int) -> dg.RunRequest:
+        """Return the request of a run for these tables in the current window.
+
+        Args:
+            key: The range that the run begins with.
+            tables: The tables.
+            attempt: The number of the attempt at the range.
+        """
+        self.memory = replace(self.memory, window=self._window)
+        currents = {table: asset for asset, table in self.setup.current_keys.items()}
+        logs = [self.setup.names.log_key(table) for table in tables]
+        assets = [*logs, *(currents[table] for table in tables if table in currents), self.setup.transactions_key]
+        state = {STATE_TAG: STREAMING} if self._continuous else {}
+        return dg.RunRequest(
+            job_name=self.runs.job_name,
+            partition_key=self._window,
+            asset_selection=assets,
+            tags={**({RANGE_TAG: key} if key else {}), **state, **_attempt(attempt)},
+        )
+
+    def _selection(self, facts: Facts, decision: Range) -> list[TableId]:
+        """Select every table in small connectors, else those that changed; in retries only the rest.
+
+        A table that is not selected is reported nevertheless, but costs no planned event.
+        """
         wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
         if decision.attempt == 1 and len(self.setup.tables) <= DENSE_GRID:
             wanted = {member.table for member in facts.members}
         streaming = {m.table for m in facts.members if m.status == "streaming"} - set(decision.give_up)
-        chosen = [table for table in self.setup.names.tables if table in wanted & streaming]
-        currents = {table: key for key, table in self.setup.current_keys.items()}
-        keys = [self.setup.names.log_key(table) for table in chosen]
-        return [*keys, *(currents[table] for table in chosen if table in currents), self.setup.transactions_key]
+        return [table for table in self.setup.names.tables if table in wanted & streaming]
 
-    def _ask(
-        self, request: dg.RunRequest, key: str, seen: Survey, events: Sequence[dg.AssetCheckEvaluation]
-    ) -> dg.SensorResult:
-        keys = self.runs.instance.get_dynamic_partitions(self.setup.names.partitions)
-        changes: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
-        if key not in keys:
-            changes.append(self.setup.partitions.build_add_request([key]))
-        minima = [i.min_lsn for member in seen.facts.members for i in member.instances if i.min_lsn]
-        cursor = self.memory.cursor
-        in_use = {key, cursor.snapshot_key, cursor.pending_key}
-        in_use |= {run.key for run in self.runs.active()} | {member.snapshot for member in seen.facts.members}
-        old = stale_keys(
-            keys,
-            oldest=min(minima, default=None),
-            epoch=seen.facts.epoch,
-            now=seen.facts.now,
-            in_use={one for one in in_use if one},
-        )
-        if old:
-            changes.append(self.setup.partitions.build_delete_request(old))
-        return dg.SensorResult(
-            run_requests=[request],
-            dynamic_partitions_requests=changes,
-            asset_events=events,
-            cursor=self.memory.to_json(),
-        )
+    def _ask(self, request: dg.RunRequest, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
+        return dg.SensorResult(run_requests=[request], asset_events=events, cursor=self.memory.to_json())
 
     def _skip(self, reason: str, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
@@ -227,10 +279,13 @@ def _attempt(number: int) -> dict[str, str]:
 
 
 def _ensure_pool(instance: dg.DagsterInstance, setup: Setup) -> None:
-    """Limit the pool to one range and one snapshot at a time.
+    """Limit the pool to a run that streams, its successor and one snapshot.
 
     A new pool has no limit in its first burst of runs unless it is created beforehand.
     """
     storage = instance.event_log_storage
-    if storage.supports_global_concurrency_limits and setup.names.pool not in storage.get_concurrency_keys():
+    if not storage.supports_global_concurrency_limits:
+        return
+    known = setup.names.pool in storage.get_concurrency_keys()
+    if not known or storage.get_concurrency_info(setup.names.pool).slot_count < POOL_SLOTS:
         storage.set_concurrency_slots(setup.names.pool, POOL_SLOTS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -14,11 +15,12 @@ import dagster as dg
 from mssql_cdc.capture.database import Database, logger
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.keys import DatabaseNames
+from mssql_cdc.defs.windows import Windows
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.schema import TableId, TableSchema
 
 DENSE_GRID = 20
-"""With up to this many tables, every range selects all of them, so that "missing" in the UI really means missing."""
+"""With up to this many tables, a run selects all of them; with more, those with changes. It reports all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,18 @@ class Setup:
     database: str
     tables: tuple[TableSchema, ...]
     names: DatabaseNames
+    windows: Windows
     warehouse: str | None = None
 
     @classmethod
     def of(
-        cls, connector: Connector, database: str, tables: tuple[TableSchema, ...], *, warehouse: str | None = None
+        cls,
+        connector: Connector,
+        database: str,
+        tables: tuple[TableSchema, ...],
+        *,
+        warehouse: str | None = None,
+        since: datetime | None = None,
     ) -> Setup:
         """Build the setup of one database.
 
@@ -42,15 +51,18 @@ class Setup:
             database: One of the connector's databases.
             tables: The stored table list; tables of other databases are ignored.
             warehouse: Overrides `delta.warehouse`.
+            since: When capture was set up, where the windows begin; None: as many windows as are kept.
         """
         own = tuple(t for t in tables if (t.table_id.catalog or "").casefold() == database.casefold())
         names = DatabaseNames(connector.topic_prefix, database, tuple(t.table_id for t in own))
-        return cls(connector, database, own, names, warehouse)
+        settings = connector.dagster
+        windows = Windows.of(settings.window, days=settings.window_days, first=since, now=datetime.now(UTC))
+        return cls(connector, database, own, names, windows, warehouse)
 
     @property
-    def partitions(self) -> dg.DynamicPartitionsDefinition:
-        """The partitions definition that all tables of the database share."""
-        return dg.DynamicPartitionsDefinition(name=self.names.partitions)
+    def snapshot_keys(self) -> dict[str, TableId]:
+        """Maps the partition key of each table's snapshots to the table."""
+        return {self.names.snapshot_key(t.table_id): t.table_id for t in self.tables}
 
     @property
     def log_keys(self) -> dict[dg.AssetKey, TableId]:
@@ -66,6 +78,11 @@ class Setup:
     def transactions_key(self) -> dg.AssetKey:
         """The asset key of the transaction metadata."""
         return self.names.extra_key("transactions")
+
+    @property
+    def snapshots_key(self) -> dg.AssetKey:
+        """The asset key of the snapshots."""
+        return self.names.extra_key("snapshots")
 
     @property
     def layout(self) -> Layout:

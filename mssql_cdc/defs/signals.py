@@ -1,6 +1,6 @@
 """The `signals` asset: request snapshots, acknowledge lost changes, and resume after a restore from its launchpad.
 
-This is the recommended way to do all three (SIG-01, BLK-01, rules A7 and A9).
+A snapshot of a table is its partition in `snapshots` (BLK-01); this is the way for the rest (SIG-01, rules A7, A9).
 """
 
 import uuid
@@ -55,10 +55,11 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
         specs=[
             dg.AssetSpec(
                 key,
-                group_name=setup.names.group,
+                group_name=setup.names.operations_group,
                 kinds={"deltalake"},
-                description="Signals: click Materialize to open the launchpad, where you can request a snapshot of "
-                "tables, acknowledge lost changes, or resume capture after the source was restored.",
+                description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
+                "resume capture after the source was restored, or request a snapshot of several tables. To take a "
+                "snapshot of a table, materialize its partition in `snapshots` instead.",
                 metadata={"dagster/uri": setup.layout.own("signals")},
             )
         ],

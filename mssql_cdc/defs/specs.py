@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import dagster as dg
 
 from mssql_cdc.defs.metadata import (
@@ -15,6 +17,10 @@ from mssql_cdc.defs.setup import Setup
 
 CHECK = "captured_faithfully"
 LAKE_KINDS = {"deltalake", "pyspark"}
+HEARTBEAT = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2))
+"""The database's heartbeat is one event a minute."""
+HOURLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=135), warn_window=timedelta(minutes=75))
+"""Current tables are reported at least once in every window."""
 
 
 def source_specs(setup: Setup) -> list[dg.AssetSpec]:
@@ -35,15 +41,18 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
     """Return the assets that the capture step materializes: change logs, current tables and transactions."""
     layout = setup.layout
     specs: list[dg.AssetSpec] = []
+    # Without an explicit mapping, Dagster would pair windows with tables by their keys.
+    every = dg.AssetDep(setup.snapshots_key, partition_mapping=dg.AllPartitionMapping())
+    snapshots = [] if setup.names.has_many_tables else [every]
     for table in setup.tables:
         home, name = layout.home(table.table_id), table.table_id
         log_key = setup.names.log_key(name)
         specs.append(
             dg.AssetSpec(
                 log_key,
-                deps=[setup.names.source_key(name)],
-                partitions_def=setup.partitions,
-                group_name=setup.names.group,
+                deps=[setup.names.source_key(name), *snapshots],
+                partitions_def=setup.windows.definition,
+                group_name=setup.names.log_group(name),
                 kinds=LAKE_KINDS,
                 skippable=True,
                 description=f"Change log of {name}: one row per change event, appended exactly once.",
@@ -58,9 +67,10 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
                 dg.AssetSpec(
                     setup.names.current_key(name),
                     deps=[log_key],
-                    group_name=setup.names.current_group,
+                    group_name=setup.names.current_group(name),
                     kinds=LAKE_KINDS,
                     skippable=True,
+                    freshness_policy=_freshness(setup),
                     description=f"Current rows of {name}, merged from its change log.",
                     metadata={
                         **static_metadata(f"{name}.current", home.current, current_columns(table)),
@@ -68,19 +78,45 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
                     },
                 )
             )
+    enabled = setup.connector.records.transaction_metadata
     specs.append(
         dg.AssetSpec(
             setup.transactions_key,
-            deps=[setup.names.log_key(table.table_id) for table in setup.tables],
-            partitions_def=setup.partitions,
+            deps=[setup.names.log_key(table.table_id) for table in setup.tables] if enabled else [],
+            partitions_def=setup.windows.definition,
+            freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds else None,
             group_name=setup.names.group,
             kinds=LAKE_KINDS,
             skippable=True,
-            description="Transactions of complete cuts (provide.transaction.metadata).",
+            description="Transactions of complete cuts (provide.transaction.metadata), and the database's heartbeat: "
+            "reported once a minute while capture runs.",
             metadata={"dagster/uri": layout.own("transactions")},
         )
     )
     return specs
+
+
+def snapshots_spec(setup: Setup) -> dg.AssetSpec:
+    """Return the asset whose partitions are the tables: materializing one takes a blocking snapshot of it."""
+    return dg.AssetSpec(
+        setup.snapshots_key,
+        deps=[setup.names.source_key(table.table_id) for table in setup.tables],
+        partitions_def=dg.StaticPartitionsDefinition(sorted(setup.snapshot_keys)),
+        group_name=setup.names.operations_group,
+        kinds=LAKE_KINDS,
+        skippable=True,
+        description="Blocking snapshots: materialize the partition of a table to read the whole table again. The other "
+        "tables keep streaming. The initial snapshot materializes all partitions.",
+        metadata={"dagster/uri": setup.layout.own("snapshots")},
+    )
+
+
+def _freshness(setup: Setup) -> dg.FreshnessPolicy:
+    """Return the policy of current tables, which are reported at least once in every window."""
+    length = setup.windows.length
+    if length <= timedelta(hours=1):
+        return HOURLY
+    return dg.FreshnessPolicy.time_window(fail_window=2 * length, warn_window=length + timedelta(hours=1))
 
 
 def event_specs(setup: Setup) -> list[dg.AssetSpec]:
@@ -114,7 +150,8 @@ def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:
         dg.AssetCheckSpec(
             CHECK,
             asset=setup.names.log_key(table.table_id),
-            description="Every batch fulfills the contract, positions are continuous, and schemas are equal.",
+            description="Every batch fulfills the contract, positions are continuous, and schemas are equal. A "
+            "warning: the table is late. An error: changes were lost, or the lake differs from the source.",
         )
         for table in setup.tables
     ]

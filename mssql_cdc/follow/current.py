@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
-from mssql_cdc.lake.current import CurrentResult, apply
+from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
-from mssql_cdc.spark.tasks import side_by_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +54,19 @@ def merge_now(
 
 def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentResult:
     """Merge one current table up to `_batch` `up_to` of its change log."""
-    result = apply(
-        database.spark(),
-        table.home,
-        history.versions[table.table.text],
-        up_to=up_to,
-        run_id=database.run_id,
-        deletion_vectors="true" if database.connector.delta.deletion_vectors else "false",
-        storage=database.storage,
-    )
-    if result.rows:
-        database.log(f"{table.table}: {result.rows} change rows merged into the current table")
+    (result,) = _apply(database, [(table, up_to)], history)
+    if isinstance(result, MssqlCdcError):
+        raise result
     return result
 
 
 def _merge_all(
     database: Database, tables: Mapping[TableId, LakeTable], history: SchemaHistory, wanted: Mapping[TableId, int]
 ) -> Merged:
-    if not wanted:
-        return Merged()
     done: dict[TableId, CurrentResult] = {}
     errors: dict[TableId, MssqlCdcError] = {}
-    merges = [partial(merge_table, database, tables[table], history, up_to) for table, up_to in wanted.items()]
-    for table, result in zip(wanted, side_by_side(database.spark(), merges), strict=True):
+    results = _apply(database, [(tables[table], up_to) for table, up_to in wanted.items()], history)
+    for table, result in zip(wanted, results, strict=True):
         if isinstance(result, FencedError):
             continue  # Another run merged the same rows; its result is valid.
         if isinstance(result, MssqlCdcError):
@@ -86,3 +74,21 @@ def _merge_all(
             continue
         done[table] = result
     return Merged(done, errors)
+
+
+def _apply(
+    database: Database, wanted: Sequence[tuple[LakeTable, int]], history: SchemaHistory
+) -> list[CurrentResult | MssqlCdcError]:
+    vectors = database.connector.delta.deletion_vectors
+    requests = [
+        CurrentRequest(table.home, history.versions[table.table.text], up_to, vectors) for table, up_to in wanted
+    ]
+    current = CurrentTables(
+        database.spark, storage=database.storage, logs=database.current_logs, run_id=database.run_id
+    )
+    results = current.apply_all(requests)
+    for (table, _), result in zip(wanted, results, strict=True):
+        if isinstance(result, CurrentResult) and result.rows:
+            how = f" by Spark: {result.because}" if result.because else ""
+            database.log(f"{table.table}: {result.rows} change rows merged into the current table{how}")
+    return results

@@ -1,65 +1,325 @@
-"""Current tables: kept equal to the source by MERGE from the change log, stretch by stretch (correctness D).
+"""Current tables: kept equal to the source by applying the change log section by section (correctness D).
 
-Progress is the txn version of the current table itself, in `_batch` numbers of the change log. The callers decide when
-a table may be merged (complete cut, no open snapshot).
+One Spark job folds the sections of all tables that are due (a little work needs no job), one commit each makes them
+count. What only Spark can write goes to `lake/merge.py`. Progress is the txn version of the current table itself, in
+`_batch` numbers of the change log. The callers decide when a table may be updated (complete cut, no open snapshot).
 """
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from mssql_cdc.errors import FencedError, SchemaError, StorageError
-from mssql_cdc.lake.delta_schema import arrow_of, needs_mapping
-from mssql_cdc.lake.evolution import evolve, quoted, schema_change, spark_identifier
-from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, update_values
+from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
+from mssql_cdc.lake.apply_task import MOST_BYTES, MOST_ROWS, Applied, ApplyTask, apply_task
+from mssql_cdc.lake.current_structure import change_structure, structure_change
+from mssql_cdc.lake.current_table import Vectors, new_table, with_features
+from mssql_cdc.lake.files import FileTarget
+from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import TableState, facts_of, load_state
-from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, STRUCTURE
-from mssql_cdc.lake.read import BatchSlice, scan
-from mssql_cdc.lake.spark_log import conflicts_fenced, create_with_spark, txn_confs
+from mssql_cdc.lake.merge import merge
+from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
+from mssql_cdc.lake.read import BatchSlice, window
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.lake.table_commit import Change, commit, create, current_log
+from mssql_cdc.lake.table_log import VECTORS, TableLog
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.session import private_session
-from mssql_cdc.spark.tasks import interruptible
+from mssql_cdc.spark.tasks import run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_PARTITION_ROWS = 250_000
-_RENAMED = "mssql_cdc.renamed"
+_ATTEMPTS = 2
+_FEW = 8
+_LITTLE = 4 * 1024 * 1024
+"""So many tables, with so many bytes to read, are applied in this process: a Spark job costs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentResult:
-    """The result of `apply`: the current table's Delta version and the `_batch` that it has reached.
+    """The current table's Delta version and the `_batch` that it has reached.
 
-    `rows` is the number of folded change-log rows; 0 means that there was nothing new to merge.
+    `rows` is the number of folded change-log rows; 0 means that there was nothing new to apply. `because` says why
+    Spark had to merge them; None: they were applied by a task.
     """
 
     delta_version: int
     batch: int
     rows: int
+    because: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Facts about the rows to fold, read without Spark."""
+class CurrentRequest:
+    """One table to bring forward.
 
-    rows: int
-    first_key: str | None
-    last_key: str | None
-    unavailable: frozenset[str]
-    schemas: frozenset[int]
+    `versions` are all versions of the table from `_schema_history`, oldest first; `up_to` is the largest `_batch` of
+    its change log to apply (the number at the last complete cut).
+    """
+
+    home: TableHome
+    versions: Sequence[TableSchema]
+    up_to: int
+    vectors: Vectors = "auto"
+
+
+@dataclass(slots=True)
+class CurrentLogs:
+    """What was last seen of the current tables' logs: only what is new has to be read."""
+
+    _known: dict[str, TableLog] = field(default_factory=dict[str, TableLog])
+
+    def newest(self, uri: str, storage: Storage) -> TableLog | None:
+        """The newest version of a table; None when there is none."""
+        found = current_log(uri, self._known.get(uri), storage)
+        if found is not None:
+            self.keep(found)
+        return found
+
+    def keep(self, log: TableLog) -> None:
+        """Remember a version."""
+        self._known[log.uri] = log
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet."""
+
+    request: CurrentRequest
+    task: ApplyTask
+    log: TableLog | None
+    protocol: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    replaces: bool
+
+    @property
+    def table_id(self) -> str:
+        return self.metadata["id"] if self.metadata else self.log.table_id if self.log else ""
+
+    @property
+    def work(self) -> int:
+        return self.task.window.size + sum(file.size for file in self.task.live) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """A table that Spark must write."""
+
+    request: CurrentRequest
+    because: str
+
+
+class CurrentTables:
+    """Brings current tables forward; keeps their logs between calls.
+
+    Args:
+        session: starts or returns Spark.
+        storage: how to reach the folders.
+        logs: what is known of the tables.
+        run_id: goes into each commit's userMetadata.
+    """
+
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        *,
+        storage: Storage = LOCAL,
+        logs: CurrentLogs | None = None,
+        run_id: str = "",
+    ) -> None:
+        self._session = session
+        self._storage = storage
+        self._logs = logs or CurrentLogs()
+        self._run_id = run_id
+
+    def apply_all(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | MssqlCdcError]:
+        """Apply the change logs to their current tables; return each table's result or error.
+
+        Creates tables, and gives them new columns and wider types. When the key's definition has changed a table is
+        replaced, in one commit, by what was written under the new definition. That must hold a whole snapshot (rule
+        B15).
+
+        FencedError: another run applied the same rows; its result is valid. SchemaError: the table has no key, or
+        cannot take the newest structure.
+        """
+        done: dict[int, CurrentResult | MssqlCdcError] = {}
+        handed: dict[int, _Handed] = {}
+        left = list(range(len(requests)))
+        for attempt in range(_ATTEMPTS):
+            planned: dict[int, _Planned] = {}
+            for number in left:
+                match self._try(partial(self._plan, requests[number])):
+                    case _Planned() as plan:
+                        planned[number] = plan
+                    case _Handed() as found:
+                        handed[number] = found
+                    case CurrentResult() | MssqlCdcError() as result:
+                        done[number] = result
+            left = []
+            for number, outcome in self._apply(planned).items():
+                if isinstance(outcome, _Handed):
+                    handed[number] = outcome
+                elif isinstance(outcome, OvertakenError) and attempt + 1 < _ATTEMPTS:
+                    left.append(number)
+                else:
+                    done[number] = outcome
+            if not left:
+                break
+        if handed:
+            actions = [partial(self._merge, found) for found in handed.values()]
+            done |= dict(zip(handed, side_by_side(self._session(), actions), strict=True))
+        return [done[number] for number in range(len(requests))]
+
+    def _try(
+        self, action: Callable[[], _Planned | _Handed | CurrentResult]
+    ) -> _Planned | _Handed | CurrentResult | MssqlCdcError:
+        try:
+            return action()
+        except MssqlCdcError as error:
+            return error
+
+    def _plan(self, request: CurrentRequest) -> _Planned | _Handed | CurrentResult:
+        home, newest = request.home, request.versions[-1]
+        if not newest.key_columns:
+            raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
+        log = self._newest(home)
+        if log is None:
+            return self._plan_new(request)
+        wanted = structure_change(log, request.versions)
+        if wanted:
+            change_structure(self._session(), home, newest, wanted, self._storage)
+            log = self._newest(home) or log
+        applied = log.txn(progress_id(log.table_id, newest))
+        if applied >= request.up_to:
+            return CurrentResult(log.version, applied, 0)
+        because = log.writable()
+        if because:
+            return _Handed(request, because)
+        section = window(home.changes, BatchSlice(applied, request.up_to), self._storage)
+        replaces = not applied and bool(log.files)
+        if not section.paths and not replaces:
+            return CurrentResult(log.version, applied, 0)
+        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
+            return _Handed(request, f"{section.most_rows} rows at once")
+        target = _target(home, log.schema_json, log.properties, self._storage)
+        vectors = True if log.has_vectors else False if request.vectors == "false" else None
+        live = () if replaces else tuple(log.files.values())
+        task = ApplyTask(section, target, tuple(same_key(request.versions)), live, vectors)
+        metadata = None
+        if log.properties.get(STRUCTURE) != str(newest.version):
+            configuration = {**log.properties, STRUCTURE: str(newest.version)}
+            metadata = {**log.metadata, "configuration": configuration}
+        return _Planned(request, task, log, None, metadata, replaces)
+
+    def _plan_new(self, request: CurrentRequest) -> _Planned | _Handed:
+        home, newest = request.home, request.versions[-1]
+        protocol, metadata = new_table(home, newest, request.vectors)
+        section = window(home.changes, BatchSlice(0, request.up_to), self._storage)
+        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
+            change = Change("CREATE TABLE", protocol=protocol, metadata=metadata)
+            facts = self._facts(request, 0)
+            self._logs.keep(create(home.current, change, facts=facts, storage=self._storage))
+            return _Handed(request, f"{section.most_rows} rows at once")
+        target = _target(home, metadata["schemaString"], metadata["configuration"], self._storage)
+        task = ApplyTask(section, target, tuple(same_key(request.versions)))
+        return _Planned(request, task, None, protocol, metadata, replaces=False)
+
+    def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | _Handed]:
+        if not planned:
+            return {}
+        order = sorted(planned, key=lambda number: -planned[number].work)
+        tasks = [planned[number].task for number in order]
+        if len(tasks) <= _FEW and sum(plan.work for plan in planned.values()) <= _LITTLE:
+            found = run_here(tasks, apply_task)
+        else:
+            session = self._session()
+            # A partition costs Spark more than a small table.
+            found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
+        outcomes: dict[int, CurrentResult | MssqlCdcError | _Handed] = {}
+        for number, result in zip(order, found, strict=True):
+            plan = planned[number]
+            if result.error is not None:
+                outcomes[number] = result.error
+                continue
+            applied = Applied.from_value(result.unwrap())
+            if applied.too_large:
+                outcomes[number] = _Handed(plan.request, applied.too_large)
+                continue
+            try:
+                outcomes[number] = self._commit(plan, applied)
+            except MssqlCdcError as error:
+                outcomes[number] = error
+        return outcomes
+
+    def _commit(self, plan: _Planned, applied: Applied) -> CurrentResult:
+        request, log = plan.request, plan.log
+        app_id = progress_id(plan.table_id, request.versions[-1])
+        facts = self._facts(request, applied.rows)
+        uri, up_to = request.home.current, request.up_to
+        if log is None:
+            change = Change("CREATE TABLE AS SELECT", applied.adds, protocol=plan.protocol, metadata=plan.metadata)
+            made = create(uri, change, app_id=app_id, batch=up_to, facts=facts, storage=self._storage)
+            self._logs.keep(made)
+            return CurrentResult(made.version, up_to, applied.rows)
+        if not applied.rows and not plan.replaces:
+            return CurrentResult(log.version, log.txn(app_id), 0)
+        protocol, metadata = None, plan.metadata
+        if applied.vectors and not log.has_vectors:
+            metadata = metadata or dict(log.metadata)
+            metadata["configuration"] = {**(metadata["configuration"] or {}), VECTORS: "true"}
+            protocol = with_features(log.protocol, ["deletionVectors"])
+        removed = list(log.files.values()) if plan.replaces else [log.files[identity] for identity in applied.removed]
+        change = Change(
+            "WRITE" if plan.replaces else "MERGE",
+            applied.adds,
+            removed,
+            protocol,
+            metadata,
+            {"mode": "Overwrite"} if plan.replaces else {},
+            only=plan.replaces,
+        )
+        made = commit(log, change, app_id=app_id, batch=up_to, facts=facts)
+        self._logs.keep(made)
+        return CurrentResult(made.version, up_to, applied.rows)
+
+    def _merge(self, handed: _Handed) -> CurrentResult:
+        request = handed.request
+        newest, log = request.versions[-1], self._newest(request.home)
+        if log is None:
+            raise StorageError(f"The Delta table {request.home.current} is gone")
+        app_id = progress_id(log.table_id, newest)
+        result = merge(
+            self._session(),
+            request.home,
+            request.versions,
+            log,
+            app_id=app_id,
+            up_to=request.up_to,
+            because=handed.because,
+            run_id=self._run_id,
+            storage=self._storage,
+        )
+        return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because)
+
+    def _newest(self, home: TableHome) -> TableLog | None:
+        log = self._logs.newest(home.current, self._storage)
+        owner = f"{home.app_id}:current"
+        if log is not None and log.properties.get(OWNER) != owner:
+            raise StorageError(
+                f"The Delta table {home.current} belongs to {log.properties.get(OWNER) or 'no connector'}, not to "
+                f"{owner}; give this connector another topic.prefix or delta.warehouse, or move the table away"
+            )
+        return log
+
+    def _facts(self, request: CurrentRequest, rows: int) -> dict[str, Any]:
+        app_id = f"{request.home.app_id}:current"
+        return {"v": 1, "app_id": app_id, "batch": request.up_to, "rows": rows, "run_id": self._run_id}
 
 
 def apply(
@@ -69,69 +329,29 @@ def apply(
     *,
     up_to: int,
     run_id: str = "",
-    deletion_vectors: str = "true",
+    vectors: Vectors = "auto",
     storage: Storage = LOCAL,
 ) -> CurrentResult:
-    """Merge the current table up to `_batch` `up_to` of its change log (the number at the last complete cut).
-
-    Creates the table, and gives it new columns and wider types. When the key's definition has changed the table is
-    replaced, in one commit, by what was written under the new definition. That must hold a whole snapshot (rule B15).
+    """Bring one current table forward (`CurrentTables.apply_all`).
 
     Args:
-        session: any session of the application; the work is done in a private one.
+        session: any session of the application.
         home: the table's folders and owner.
         versions: all versions of the table from `_schema_history`, oldest first.
         up_to: the largest `_batch` to apply.
         run_id: goes into the commit's userMetadata.
-        deletion_vectors: "true" or "false", for a table that is created now.
-        storage: how to reach the folders.
+        vectors: whether the table may, must or must not have deletion vectors.
+        storage: how to reach the folder.
 
     Raises:
-        FencedError: another run merged at the same time; its result is valid, this run's was not written.
+        FencedError: another run applied the same rows at the same time; its result is valid.
         SchemaError: the table has no key, or cannot take the newest structure.
     """
-    with conflicts_fenced(home.current):
-        return _apply(session, home, versions, up_to, run_id, deletion_vectors, storage)
-
-
-def _apply(
-    session: SparkSession,
-    home: TableHome,
-    versions: Sequence[TableSchema],
-    up_to: int,
-    run_id: str,
-    deletion_vectors: str,
-    storage: Storage,
-) -> CurrentResult:
-    newest = versions[-1]
-    if not newest.key_columns:
-        raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
-    state = _prepare(session, home, versions, deletion_vectors, storage)
-    app_id = _progress_id(state.table_id, newest)
-    applied = state.table.transaction_version(app_id) or 0
-    if applied >= up_to:
-        return CurrentResult(state.delta_version, applied, 0)
-    usable = _same_key(versions)
-    stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
-    filled = bool(applied)
-    if not stretch.rows and (filled or _is_empty(home, storage)):
-        return CurrentResult(state.delta_version, applied, 0)
-    plan = _plan(newest, usable, stretch, state)
-    facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
-    facts["mark"] = uuid.uuid4().hex
-    confs = txn_confs(app_id, up_to, facts)
-    confs["spark.sql.shuffle.partitions"] = str(min(200, 1 + stretch.rows // _PARTITION_ROWS))
-    with private_session(session, confs) as private:
-        numbers = [schema.version for schema in usable]
-        log = private.read.format("delta").load(home.changes)
-        window = log.where(log["_batch"].between(applied + 1, up_to) & log["_schema"].isin(numbers))
-        folded = fold(window, plan)
-        if not filled or _is_empty(home, storage):
-            # Nothing to match: writing takes a third of the time that MERGE's joins need.
-            interruptible(session, lambda: _replace(home.current, folded, plan))
-        else:
-            interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
-    return _read_back(home, app_id, up_to, facts, storage)
+    tables = CurrentTables(lambda: session, storage=storage, run_id=run_id)
+    (result,) = tables.apply_all([CurrentRequest(home, versions, up_to, vectors)])
+    if isinstance(result, MssqlCdcError):
+        raise result
+    return result
 
 
 def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL) -> int | None:
@@ -145,11 +365,7 @@ def applied_batch(home: TableHome, newest: TableSchema, storage: Storage = LOCAL
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:
     """Return the `_batch` that an open current table has reached; it begins anew with another key."""
-    return table.transaction_version(_progress_id(table.metadata().id, newest)) or 0
-
-
-def _progress_id(table_id: object, newest: TableSchema) -> str:
-    return f"{table_id}:{newest.key_id}"
+    return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
 
 
 def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
@@ -162,154 +378,11 @@ def merged_at(home: TableHome, storage: Storage = LOCAL) -> datetime | None:
     return datetime.fromtimestamp(newest[0].get("timestamp", 0) / 1000, UTC) if newest else None
 
 
-def _prepare(
-    session: SparkSession, home: TableHome, versions: Sequence[TableSchema], deletion_vectors: str, storage: Storage
-) -> TableState:
-    """The current table's state with the newest structure."""
-    newest, owner = versions[-1], f"{home.app_id}:current"
-    state = load_state(home.current, owner=owner, storage=storage)
-    wanted = current_schema(newest)
-    if state is None:
-        _create(session, home, newest, owner, deletion_vectors)
-        state = load_state(home.current, owner=owner, storage=storage)
-        if state is None:
-            raise StorageError(f"{home.current} was created and is not there")
-        return state
-    change = schema_change(state.schema_json, wanted)
-    seen = int(state.properties.get(STRUCTURE, newest.version))
-    if not change and seen == newest.version:
-        return state
-    names = current_names(newest)
-    added = {path[0] for path, _ in change.added}
-    returned = {names[name]: name for name in _returned(versions, seen) if names[name] not in added}
-    # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
-    unknown = [name for name, stored in names.items() if stored in added or stored in returned]
-    if unknown:
-        _mark_unknown(session, home.current, unknown, emptied=list(returned))
-    if seen != newest.version:
-        with private_session(session) as private:
-            table = spark_identifier(home.current)
-            private.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
-    state = load_state(home.current, owner=owner, storage=storage) or state
-    return evolve(state, wanted, lambda: session, committer="spark")
+def progress_id(table_id: object, newest: TableSchema) -> str:
+    """The name of a current table's progress among its txns."""
+    return f"{table_id}:{newest.key_id}"
 
 
-def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
-    """The newest version's columns that were gone for a while since the table had structure `seen`."""
-    between = [{c.name for c in schema.value_columns} for schema in versions[:-1] if schema.version >= seen]
-    return [c.name for c in versions[-1].value_columns if any(c.name not in names for names in between)]
-
-
-def _create(session: SparkSession, home: TableHome, newest: TableSchema, owner: str, deletion_vectors: str) -> None:
-    properties = {
-        OWNER: owner,
-        STRUCTURE: str(newest.version),
-        STATS: "_key,_pos,_batch",
-        "delta.enableDeletionVectors": deletion_vectors,
-    }
-    renamed = {name: stored for name, stored in current_names(newest).items() if name != stored}
-    if renamed:
-        properties[_RENAMED] = json.dumps(renamed)
-    schema = current_schema(newest)
-    if needs_mapping(schema):
-        properties[MAPPING] = "name"
-    with private_session(session) as private:
-        create_with_spark(private, home.current, schema, properties)
-
-
-def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, emptied: Sequence[str]) -> None:
-    """Say of every row that it does not know these columns; what the `emptied` ones hold is out of date."""
-    listed = "array(" + ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in names) + ")"
-    known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"
-    changes = [f"_unavailable = array_union({known}, {listed})", *(f"{quoted(name)} = NULL" for name in emptied)]
-    if emptied:
-        left = f"map_filter(_exact, (name, text) -> NOT array_contains({listed}, name))"
-        changes.append(f"_exact = IF(cardinality({left}) = 0, NULL, {left})")
-    with private_session(session) as private:
-        private.sql(
-            f"UPDATE {spark_identifier(uri)} SET {', '.join(changes)} WHERE size(array_except({listed}, {known})) > 0"
-        )
-
-
-def _same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
-    """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
-    return [schema for schema in versions if schema.key_id == versions[-1].key_id]
-
-
-def _plan(newest: TableSchema, usable: Sequence[TableSchema], stretch: _Stretch, state: TableState) -> FoldPlan:
-    lacking: dict[str, tuple[int, ...]] = {}
-    for column in newest.value_columns:
-        without = tuple(
-            schema.version
-            for schema in usable
-            if schema.version in stretch.schemas and column.name not in {known.name for known in schema.value_columns}
-        )
-        if without:
-            lacking[column.name] = without
-    names = {column.name for column in newest.value_columns}
-    retired = tuple(sorted(set(arrow_of(state.schema_json).names) - set(current_schema(newest).names)))
-    return FoldPlan(newest, frozenset((stretch.unavailable & names) | lacking.keys()), lacking, retired)
-
-
-def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema], storage: Storage) -> _Stretch:
-    numbers = {schema.version for schema in usable}
-    rows, keys = 0, []
-    unavailable: set[str] = set()
-    schemas: set[int] = set()
-    columns = ["_key", "_schema", "_unavailable"]
-    for batch in scan(home.changes, batches=batches, columns=columns, storage=storage):
-        found = set(pc.unique(batch.column("_schema")).to_pylist())
-        schemas |= found & numbers
-        if not found & numbers:
-            continue
-        rows += batch.num_rows
-        ends = pc.min_max(batch.column("_key")).as_py()
-        keys += [key for key in ends.values() if key is not None]
-        unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
-    return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
-
-
-def _is_empty(home: TableHome, storage: Storage) -> bool:
-    return not DeltaTable(home.current, storage_options=storage.resolved()).file_uris()
-
-
-def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
-    """The folded rows instead of those that are there; txn and userMetadata are the session's, as for MERGE."""
-    values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
-    rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
-    rows.write.format("delta").mode("overwrite").save(uri)
-
-
-def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
-    from delta.tables import DeltaTable as SparkDeltaTable
-    from pyspark.sql import functions as sf
-
-    # Literals let Delta skip files; every `_key` of the stretch lies between its first and last.
-    same = (
-        (sf.col("t._key") == sf.col("s.k"))
-        & (sf.col("t._key") >= sf.lit(stretch.first_key))
-        & (sf.col("t._key") <= sf.lit(stretch.last_key))
-    )
-    newer = sf.col("s.pos") > sf.col("t._pos")
-    (
-        SparkDeltaTable.forPath(private, uri)
-        .alias("t")
-        .merge(folded.alias("s"), same)
-        .whenMatchedDelete(newer & sf.col("s.del"))
-        .whenMatchedUpdate(newer, set=update_values(plan))
-        .whenNotMatchedInsert(~sf.col("s.del"), values=insert_values(plan))
-        .execute()
-    )
-
-
-def _read_back(home: TableHome, app_id: str, up_to: int, facts: dict[str, Any], storage: Storage) -> CurrentResult:
-    """Spark silently skips a commit whose txn version already exists: check whether this run made it."""
-    table = DeltaTable(home.current, storage_options=storage.resolved())
-    for entry in table.history(20):
-        found = facts_of(entry)
-        if found and found.get("mark") == facts["mark"]:
-            return CurrentResult(table.version(), up_to, facts["rows"])
-    raise FencedError(
-        f"Another run merged into {home.current} at the same time (it stands at batch "
-        f"{table.transaction_version(app_id)}); this run wrote nothing"
-    )
+def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:
+    columns = tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
+    return FileTarget(home.current, schema_json, columns, storage)

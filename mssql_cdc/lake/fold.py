@@ -1,18 +1,18 @@
-"""Folds a section of the change log to one row per `_key`, and defines the MERGE clauses for it (correctness D).
+"""Plans the fold of a section of the change log to one row per `_key`, and expresses it for MERGE (correctness D).
 
-This module contains only column expressions; `lake/current.py` reads, merges and commits. Unknown is not NULL: a column
-that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all other columns
-take the last row's value.
+`lake/arrow_fold.py` does the same with Arrow; `lake/merge.py` reads, merges and commits with Spark. Unknown is not
+NULL: a column that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all
+other columns take the last row's value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mssql_cdc.lake.evolution import quoted
-from mssql_cdc.schema.arrow import current_names
+from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
 
 if TYPE_CHECKING:
@@ -48,6 +48,37 @@ class FoldPlan:
     def uncertain(self) -> list[str]:
         """The partial columns in source order."""
         return [c.name for c in self.table_schema.value_columns if c.name in self.partial]
+
+
+def same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
+    """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
+    return [schema for schema in versions if schema.key_id == versions[-1].key_id]
+
+
+def plan_fold(
+    usable: Sequence[TableSchema], *, schemas: Collection[int], unavailable: Collection[str], stored: Collection[str]
+) -> FoldPlan:
+    """The plan for a section of the change log.
+
+    Args:
+        usable: the versions with the present key, oldest first.
+        schemas: the `_schema` versions of the section's rows.
+        unavailable: the columns that some row's `_unavailable` lists.
+        stored: the columns of the current table.
+    """
+    newest = usable[-1]
+    lacking: dict[str, tuple[int, ...]] = {}
+    for column in newest.value_columns:
+        without = tuple(
+            schema.version
+            for schema in usable
+            if schema.version in schemas and column.name not in {known.name for known in schema.value_columns}
+        )
+        if without:
+            lacking[column.name] = without
+    names = {column.name for column in newest.value_columns}
+    retired = tuple(sorted(set(stored) - set(current_schema(newest).names)))
+    return FoldPlan(newest, frozenset((set(unavailable) & names) | lacking.keys()), lacking, retired)
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:

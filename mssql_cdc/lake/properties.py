@@ -2,8 +2,12 @@
 
 OWNER = "mssql_cdc.owner"
 STRUCTURE = "mssql_cdc.schema"
+RENAMED = "mssql_cdc.renamed"
 WIDENING = "delta.enableTypeWidening"
 MAPPING = "delta.columnMapping.mode"
+MAPPING_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+CHECKPOINTS = "delta.checkpointInterval"
 TIMESTAMP_NTZ = "delta.feature.timestampNtz"
 STATS = "delta.dataSkippingStatsColumns"
 CHANGE_LOG_STATS = ("_pos", "_commit_ts", "_batch", "_schema", "_key", "op")

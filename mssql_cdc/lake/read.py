@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -29,10 +30,19 @@ class BatchSlice:
     up_to: int
 
 
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The rows of a change log with `first <= _commit_ts < end`."""
+
+    first: datetime
+    end: datetime
+
+
 def scan(
     uri: str,
     *,
     batches: BatchSlice | None = None,
+    commits: Commits | None = None,
     columns: Sequence[str] | None = None,
     version: int | None = None,
     storage: Storage = LOCAL,
@@ -42,19 +52,24 @@ def scan(
     Args:
         uri: the table's folder.
         batches: only rows of these commits; files are pruned by their statistics, so little else is read.
+        commits: only rows that the source committed in this interval; pruned likewise.
         columns: only these top-level columns.
         version: a Delta version instead of the newest.
         storage: how to reach the folder.
     """
-    files = open_files(uri, batches=batches, version=version, storage=storage)
+    files = open_files(uri, batches=batches, commits=commits, version=version, storage=storage)
     logical = files.logical
     if columns is not None:
-        wanted = [*columns, *(["_batch"] if batches and "_batch" not in columns else [])]
+        needed = [*(["_batch"] if batches else []), *(["_commit_ts"] if commits else [])]
+        wanted = [*columns, *(name for name in needed if name not in columns)]
         logical = pa.schema([logical.field(name) for name in wanted])
     physical = files.stored(logical)
     for path in files.paths:
         with files.system.open_input_file(path) as source:
-            yield from _file(pq.ParquetFile(source), physical, logical, batches, columns)
+            for batch in _file(pq.ParquetFile(source), physical, logical, batches):
+                inside = batch if commits is None else _inside(batch, commits)
+                if inside.num_rows:
+                    yield inside if columns is None else inside.select(list(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +87,19 @@ class TableFiles:
 
 
 def open_files(
-    uri: str, *, batches: BatchSlice | None = None, version: int | None = None, storage: Storage = LOCAL
+    uri: str,
+    *,
+    batches: BatchSlice | None = None,
+    commits: Commits | None = None,
+    version: int | None = None,
+    storage: Storage = LOCAL,
 ) -> TableFiles:
     """The files of a table, those of other commits pruned by their statistics.
 
     Args:
         uri: the table's folder.
         batches: only files that may hold rows of these commits.
+        commits: only files that may hold rows that the source committed in this interval.
         version: a Delta version instead of the newest.
         storage: how to reach the folder.
 
@@ -87,7 +108,57 @@ def open_files(
     """
     table = DeltaTable(uri, version=version, storage_options=storage.resolved())
     schema_json = table.schema().to_json()
-    return TableFiles(tuple(_paths(table, batches)), arrow_of(schema_json), file_system(uri, storage), schema_json)
+    return TableFiles(
+        tuple(_paths(table, batches, commits)), arrow_of(schema_json), file_system(uri, storage), schema_json
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The files of a change log that hold a slice of it, readable on a worker; picklable, holds no secret.
+
+    `most_rows` and `size` bound the slice: all rows and bytes of the files.
+    """
+
+    uri: str
+    paths: tuple[str, ...]
+    schema_json: str
+    batches: BatchSlice
+    most_rows: int
+    size: int
+    storage: Storage
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of the slice's rows, oldest commit first."""
+        all_columns = arrow_of(self.schema_json)
+        logical = pa.schema([all_columns.field(name) for name in dict.fromkeys([*columns, "_batch"])])
+        physical = file_schema(self.schema_json, logical)
+        system = file_system(self.uri, self.storage)
+        for path in self.paths:
+            with system.open_input_file(path) as source:
+                for batch in _file(pq.ParquetFile(source), physical, logical, self.batches):
+                    yield batch.select(list(columns))
+
+
+def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
+    """Find the files of a slice of a change log."""
+    table = DeltaTable(uri, storage_options=storage.resolved())
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = actions.schema.names
+    if "min._batch" in names and "max._batch" in names:
+        early = pc.less_equal(actions.column("min._batch"), batches.up_to)
+        late = pc.greater(actions.column("max._batch"), batches.after)
+        actions = actions.filter(pc.fill_null(pc.and_(early, late), True))
+        actions = actions.sort_by("min._batch")
+    return Window(
+        uri,
+        tuple(actions.column("path").to_pylist()),
+        table.schema().to_json(),
+        batches,
+        pc.sum(actions.column("num_records")).as_py() or 0,
+        pc.sum(actions.column("size_bytes")).as_py() or 0,
+        storage,
+    )
 
 
 def exists(uri: str, storage: Storage = LOCAL) -> bool:
@@ -129,30 +200,44 @@ def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Stora
     return pa.Table.from_batches(scan(uri, columns=columns, storage=storage), schema)
 
 
-def _paths(table: DeltaTable, batches: BatchSlice | None) -> list[str]:
-    """Paths of the files that may hold rows of the slice, oldest commit first."""
+def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | None) -> list[str]:
+    """Paths of the files that may hold rows of the slice and the interval, oldest commit first."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = actions.schema.names
     if any(name.startswith("deletion_vector") for name in names):
         vectors = [name for name in names if name.startswith("deletion_vector")]
         if any(actions.column(name).null_count < actions.num_rows for name in vectors):
             raise StorageError(f"{table.table_uri} has deletion vectors: read it with Spark")
-    rows = actions.select([n for n in ("path", "min._batch", "max._batch") if n in names]).to_pylist()
+    used = ("path", "min._batch", "max._batch", "min._commit_ts", "max._commit_ts")
+    rows = actions.select([n for n in used if n in names]).to_pylist()
 
     def wanted(row: dict[str, Any]) -> bool:
         low, high = row.get("min._batch"), row.get("max._batch")
         return batches is None or low is None or high is None or (low <= batches.up_to and high > batches.after)
 
-    rows = [row for row in rows if wanted(row)]
+    def committed(row: dict[str, Any]) -> bool:
+        low, high = row.get("min._commit_ts"), row.get("max._commit_ts")
+        if commits is None or low is None or high is None:
+            return True
+        # Statistics may cut times to milliseconds.
+        return _instant(low) < commits.end and _instant(high) + timedelta(milliseconds=1) > commits.first
+
+    rows = [row for row in rows if wanted(row) and committed(row)]
     return [row["path"] for row in sorted(rows, key=lambda row: row.get("min._batch") or 0)]
 
 
+def _instant(at: datetime) -> datetime:
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _inside(batch: pa.RecordBatch, commits: Commits) -> pa.RecordBatch:
+    at = batch.column("_commit_ts")
+    first, end = (pa.scalar(bound, at.type) for bound in (commits.first, commits.end))
+    return batch.filter(pc.and_(pc.greater_equal(at, first), pc.less(at, end)))
+
+
 def _file(
-    file: pq.ParquetFile,
-    physical: pa.Schema,
-    logical: pa.Schema,
-    batches: BatchSlice | None,
-    columns: Sequence[str] | None,
+    file: pq.ParquetFile, physical: pa.Schema, logical: pa.Schema, batches: BatchSlice | None
 ) -> Iterator[pa.RecordBatch]:
     present = set(file.schema_arrow.names)
     names = [name for name in physical.names if name in present]
@@ -164,7 +249,7 @@ def _file(
                 inside = pc.and_(pc.greater(number, batches.after), pc.less_equal(number, batches.up_to))
                 batch = batch.filter(inside)
             if batch.num_rows:
-                yield batch if columns is None else batch.select(list(columns))
+                yield batch
 
 
 def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:

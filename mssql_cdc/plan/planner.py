@@ -22,15 +22,20 @@ from mssql_cdc.plan.facts import Cursor, Facts, Member, Outcome, merge_key
 from mssql_cdc.schema import TableId
 
 
-def plan(facts: Facts) -> Decision:
-    """Return the next step of this database. The same facts yield the same decision."""
+def plan(facts: Facts, *, snapshots: bool = True) -> Decision:
+    """Return the next step of this database. The same facts yield the same decision.
+
+    Args:
+        facts: The facts.
+        snapshots: Whether snapshots are taken here; otherwise another run takes them, and the other tables go on.
+    """
     if facts.restored:
         reason = f"the source was restored or failed over: {facts.restored}"
         return Restored(reason, automatic=facts.policy.on_data_error)
     lost = _lost(facts)
     if lost is not None:
         return lost
-    if not any(run.kind == "snapshot" for run in facts.runs.active):
+    if snapshots and not any(run.kind == "snapshot" for run in facts.runs.active):
         snapshot = _snapshot(facts)
         if snapshot is not None:
             return snapshot
@@ -150,7 +155,7 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     earlier = facts.runs.of(facts.kept_snapshot)
     if new and not _held_back(facts, earlier):
         # A snapshot that failed before it began keeps its key, so that its attempts are counted.
-        key = facts.kept_snapshot or _free(facts, snapshot_key(facts.now, epoch=facts.epoch))
+        key = facts.kept_snapshot or new_snapshot_key(facts)
         return Snapshot(key, new, attempt=earlier.failures + 1)
     for one in asked:
         key = _free(facts, one.key)
@@ -159,6 +164,11 @@ def _snapshot(facts: Facts) -> Snapshot | None:
             tables = tuple(table for table in one.tables if table in known)
             return Snapshot(key, tables, attempt=earlier.failures + 1, signal=one.signal)
     return None
+
+
+def new_snapshot_key(facts: Facts) -> str:
+    """Return the key of a snapshot that begins now."""
+    return _free(facts, snapshot_key(facts.now, epoch=facts.epoch))
 
 
 def _free(facts: Facts, key: str) -> str:

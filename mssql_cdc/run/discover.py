@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,29 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
         names += [schema.table_id.text for schema in found]
     guard(connector, len(names), warn=warn)
     path = table_list_path(config)
+    since = read_since(config) or datetime.now(UTC)
     unfinished = path.with_name(f".{path.name}.new")
-    unfinished.write_text(json.dumps({"v": VERSION, "databases": databases}, indent=1) + "\n", encoding="utf-8")
+    unfinished.write_text(
+        json.dumps({"v": VERSION, "since": since.isoformat(), "databases": databases}, indent=1) + "\n",
+        encoding="utf-8",
+    )
     unfinished.replace(path)
     return path, names
+
+
+def read_since(config: Path) -> datetime | None:
+    """Return when the list was first written, which is where Dagster's windows begin; None if there is no list yet.
+
+    A list of an earlier version does not say: then it is when the file was changed last.
+    """
+    path = table_list_path(config)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return datetime.fromisoformat(data["since"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
 def read_table_list(config: Path) -> dict[str, list[TableSchema]]:

@@ -115,9 +115,7 @@ class Follower:
         )
         self._say_notices(seen)
         facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes))
-        decision = plan(facts)
-        if isinstance(decision, Snapshot) and not self.snapshots:
-            decision = Wait(f"{decision.id} is taken by another run")
+        decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Wait):
             decision = decision.because_of(seen.stalled)
         self.decision = decision

@@ -12,6 +12,7 @@ from functools import partial
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.key_index import remove_unused
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import exists
@@ -62,6 +63,7 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
 def _maintain(database: Database, uri: str, retain_hours: int) -> tuple[int, int]:
     counts = optimize(database.spark(), uri)
     vacuum(database.spark(), uri, retain_hours=retain_hours)
+    remove_unused(uri, retain_hours=retain_hours, storage=database.storage)
     return counts
 
 

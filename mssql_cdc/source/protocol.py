@@ -124,6 +124,10 @@ class SourceSession(Protocol):
         """The newest captured transaction."""
         ...
 
+    def captured_before(self, at: datetime) -> Lsn | None:
+        """The newest captured transaction that was committed before an instant; None when there is none."""
+        ...
+
     def minima(self) -> Mapping[str, Lsn | None]:
         """The oldest position that each capture instance still holds, by the instance's name."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -62,6 +63,18 @@ def commits(folder: Path, *, since: float = 0.0) -> list[float]:
         if any("add" in action for action in actions):
             times += [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]
     return sorted(time for time in times if time > since)
+
+
+def tree_cpu(pid: int) -> float:
+    """CPU seconds of a process and its descendants, ended children included."""
+    ticks = 0
+    for one in (pid, *_descendants(pid)):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(text) for text in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _watch(pid: int, peaks: dict[str, float], done: threading.Event) -> None:

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
@@ -62,6 +62,7 @@ class Location:
     cursor: str | None = None
     started: float | None = None
     requests: list[dg.RunRequest] = field(default_factory=list)
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
     def of(
@@ -84,6 +85,8 @@ class Location:
             "driver.encrypt": "false",
             "delta.warehouse": str(folder / "lake"),
             "delta.current.interval": "0",
+            "dagster.max.run.seconds": "0",
+            "dagster.window": "day",
             "retriable.restart.connector.wait.ms": "1",
             **{key.replace("_", "."): str(value) for key, value in more.items()},
         }
@@ -91,7 +94,7 @@ class Location:
         with shop.source().session(shop.catalog) as session:
             schemas = [one.newest.schema for one in session.tables()]
         chosen = [one for one in schemas if known is None or one.table_id.name in known]
-        definitions = build_definitions(made, tables=chosen)
+        definitions = build_definitions(made, tables=chosen, since=datetime.now(UTC))
         names = DatabaseNames("test", shop.catalog, tuple(one.table_id for one in chosen))
         return cls(shop, folder, instance, made, definitions, definitions.get_repository_def(), names, tuple(chosen))
 
@@ -107,22 +110,24 @@ class Location:
         """The database, without Spark."""
         return Setup.of(self.connector, self.shop.catalog, ()).open()
 
-    def reloaded(self, **more: Any) -> Location:
+    def reloaded(self, *, since: datetime | None = None, **more: Any) -> Location:
         """The same location with other properties; the sensor keeps its cursor."""
+        since = since or self.since
         properties = {name.replace("_", "."): str(value) for name, value in more.items()}
         made = connector_from_mapping("test", {**_texts(self.connector), **properties})
-        definitions = build_definitions(made, tables=self.tables)
+        definitions = build_definitions(made, tables=self.tables, since=since)
         repository = definitions.get_repository_def()
-        return replace(self, connector=made, definitions=definitions, repository=repository)
+        return replace(self, connector=made, definitions=definitions, repository=repository, since=since)
 
     def launch(
         self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
     ) -> dg.DagsterRun:
         """Record the run that the daemon would launch for a request, without executing it."""
         own = {"dagster/partition": request.partition_key or ""}
+        job = self.repository.get_job(request.job_name or self.job.name)
         run = dg.DagsterRun(
-            job_name=self.job.name,
-            asset_selection=frozenset(request.asset_selection or ()),
+            job_name=job.name,
+            asset_selection=frozenset(request.asset_selection or job.asset_layer.selected_asset_keys),
             status=status,
             tags={**request.tags, **own, "dagster/sensor_name": self.sensor.name},
         )
@@ -146,7 +151,7 @@ class Location:
         return self.repository.get_job(f"{self.names.stem}__stream")
 
     def tick(self) -> Any:
-        """Tick once, and apply the dynamic partitions and asset events like the daemon."""
+        """Tick once, and report the asset events like the daemon."""
         context = dg.build_sensor_context(
             instance=self.instance,
             instance_ref=self.instance.get_ref(),
@@ -159,12 +164,6 @@ class Location:
         result = self.sensor.evaluate_tick(context)
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)
-        for change in result.dynamic_partitions_requests or ():
-            if isinstance(change, dg.AddDynamicPartitionsRequest):
-                self.instance.add_dynamic_partitions(change.partitions_def_name, list(change.partition_keys))
-            else:
-                for one in change.partition_keys:
-                    self.instance.delete_dynamic_partition(change.partitions_def_name, one)
         if result.cursor:
             self.cursor = result.cursor
         self.requests = list(result.run_requests or ())
@@ -174,9 +173,11 @@ class Location:
         """Execute a run request of the sensor."""
         partition = {"dagster/partition": request.partition_key} if request.partition_key else {}
         tags = {"dagster/sensor_name": self.sensor.name, **partition}
-        return self.job.execute_in_process(
+        job = self.repository.get_job(request.job_name or self.job.name)
+        return job.execute_in_process(
             instance=self.instance,
             partition_key=request.partition_key,
+            run_config=request.run_config,
             asset_selection=list(request.asset_selection) if request.asset_selection else None,
             tags={**request.tags, **tags},
             raise_on_error=raise_on_error,
@@ -196,9 +197,24 @@ class Location:
             **more,
         )
 
-    def add_partition(self, *keys: str) -> None:
-        """Do what the dialog "Add a partition" does."""
-        self.instance.add_dynamic_partitions(self.names.partitions, list(keys))
+    @property
+    def setup(self) -> Setup:
+        """The database as the code location knows it."""
+        return Setup.of(self.connector, self.shop.catalog, self.tables, since=self.since)
+
+    @property
+    def window(self) -> str:
+        """The partition key of the current window."""
+        return self.setup.windows.key(datetime.now(UTC))
+
+    @property
+    def snapshots(self) -> dg.AssetKey:
+        """The key of the snapshots."""
+        return self.names.extra_key("snapshots")
+
+    def logged(self, name: str) -> dict[str, Any]:
+        """The metadata of the newest materialization of a table's change log."""
+        return metadata(self.materializations(self.key(name))[0])
 
     def settle(self, *, most: int = 12) -> list[dg.ExecuteInProcessResult]:
         """Tick and run until the sensor has nothing to request; every run must succeed."""
@@ -260,4 +276,4 @@ def shown(instance: dg.DagsterInstance) -> str:
     return "\n".join(texts)
 
 
-__all__ = ["Location", "connector", "failures", "metadata", "shown", "snapshot_key", "table"]
+__all__ = ["Location", "connector", "failures", "metadata", "shown", "table"]

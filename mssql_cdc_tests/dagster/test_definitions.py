@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +46,16 @@ def test_a_table_has_a_source_a_change_log_and_a_current_table(shop):
         "server1/shop/schema_history",
         "server1/shop/notifications",
         "server1/shop/signals",
+        "server1/shop/snapshots",
     }
 
 
 def test_a_database_has_a_streaming_job_a_maintenance_job_a_sensor_and_a_check_per_table(shop):
-    assert [job.name for job in shop.jobs or ()] == ["server1__shop__stream", "server1__shop__maintain"]
+    assert [job.name for job in shop.jobs or ()] == [
+        "server1__shop__stream",
+        "server1__shop__snapshot",
+        "server1__shop__maintain",
+    ]
     assert [(one.name, one.default_status.value) for one in shop.schedules or ()] == [
         ("server1__shop__maintain__nightly", "STOPPED")
     ]
@@ -58,8 +65,11 @@ def test_a_database_has_a_streaming_job_a_maintenance_job_a_sensor_and_a_check_p
 
 
 def test_change_logs_are_partitioned_together_and_current_tables_are_not(shop):
-    logs = [spec(shop, "server1", "shop", "dbo", "orders"), spec(shop, "server1", "shop", "transactions")]
-    assert {getattr(one.partitions_def, "name", None) for one in logs} == {"mssql_cdc__server1__shop"}
+    log, other = spec(shop, "server1", "shop", "dbo", "orders"), spec(shop, "server1", "shop", "dbo", "log")
+    windows = log.partitions_def
+    assert isinstance(windows, dg.TimeWindowPartitionsDefinition)
+    assert windows == other.partitions_def == spec(shop, "server1", "shop", "transactions").partitions_def
+    assert (windows.cron_schedule, windows.timezone, windows.end_offset) == ("0 * * * *", "UTC", 1)
     assert spec(shop, "server1", "shop", "dbo", "orders_current_").partitions_def is None
 
 
@@ -71,6 +81,53 @@ def test_groups_kinds_and_table_names_distinguish_the_layers(shop):
     assert source.kinds == {"sqlserver"}
     assert "deltalake" in log.kinds
     assert len({one.metadata["dagster/table_name"] for one in (source, log, current)}) == 3
+
+
+def test_snapshots_are_partitioned_by_table_in_a_group_of_their_own(shop):
+    snapshots = spec(shop, "server1", "shop", "snapshots")
+    assert snapshots.partitions_def == dg.StaticPartitionsDefinition(["dbo.log", "dbo.orders", "dbo.orders_current"])
+    assert snapshots.group_name == spec(shop, "server1", "shop", "signals").group_name == "server1_operations"
+    (edge,) = (dep for dep in spec(shop, "server1", "shop", "dbo", "orders").deps if dep.asset_key == snapshots.key)
+    assert isinstance(edge.partition_mapping, dg.AllPartitionMapping)
+
+
+def test_daily_assets_of_users_map_onto_the_windows(shop):
+    daily = dg.DailyPartitionsDefinition("2026-11-22", timezone="UTC")
+
+    @dg.asset(partitions_def=daily, deps=[dg.AssetKey(["server1", "shop", "dbo", "orders"])])
+    def report() -> None: ...
+
+    dg.Definitions.validate_loadable(dg.Definitions.merge(shop, dg.Definitions(assets=[report])))
+
+
+def test_transactions_depend_on_the_tables_only_when_they_are_written(shop):
+    assert list(spec(shop, "server1", "shop", "transactions").deps) == []
+    on = build_definitions(connector(provide_transaction_metadata=True), tables=[table("orders")])
+    assert len(list(spec(on, "server1", "shop", "transactions").deps)) == 1
+
+
+def test_current_tables_and_the_heartbeat_have_freshness_policies(shop):
+    current = spec(shop, "server1", "shop", "dbo", "orders_current_").freshness_policy
+    heartbeat = spec(shop, "server1", "shop", "transactions").freshness_policy
+    assert current == dg.FreshnessPolicy.time_window(timedelta(minutes=135), timedelta(minutes=75))
+    assert heartbeat == dg.FreshnessPolicy.time_window(timedelta(minutes=5), timedelta(minutes=2))
+
+
+def test_many_tables_are_grouped_by_schema_without_edges_from_snapshots():
+    many = [table(f"t{number}") for number in range(50)] + [table("orders", schema="sales")]
+    found = build_definitions(connector(), tables=many)
+    log = spec(found, "server1", "shop", "sales", "orders")
+    assert log.group_name == "server1_shop_sales"
+    assert [dep.asset_key.path[0] for dep in log.deps] == ["sqlserver"]
+
+
+@pytest.mark.parametrize(("window", "cron"), [("15 minutes", "*/15 * * * *"), ("day", "0 0 * * *")])
+def test_the_length_of_windows_is_configured(window: str, cron: str):
+    found = build_definitions(connector(dagster_window=window, dagster_window_days=3), tables=[table("orders")])
+    windows = spec(found, "server1", "shop", "dbo", "orders").partitions_def
+    assert isinstance(windows, dg.TimeWindowPartitionsDefinition)
+    assert windows.cron_schedule == cron
+    assert timedelta(days=3) <= datetime.now(UTC) - windows.start < timedelta(days=4)
 
 
 def test_lineage_leads_from_source_columns_to_the_current_table(shop):
@@ -161,11 +218,29 @@ def test_a_location_without_connectors_is_empty(tmp_path, monkeypatch, folder):
     assert names(location.defs()) == set()
 
 
-def test_a_missing_table_list_names_the_command_that_creates_it(tmp_path, monkeypatch):
+def test_a_connector_without_a_table_list_is_shown_with_the_command_that_creates_it(tmp_path, monkeypatch):
     monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
     path = write_connector(tmp_path, "one")
-    with pytest.raises(ConfigurationError, match=f"mssql-cdc discover --config {path}"):
-        location.defs()
+    write_connector(tmp_path, "two", table("orders"))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert f"mssql-cdc discover --config {path}" in str(spec(found, "not_loaded", "one").description)
+    assert "two/shop/dbo/orders" in names(found)
+
+
+def test_a_broken_connector_is_shown_with_its_error_beside_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    (tmp_path / "broken.json").write_text('{"topic.prefix": ')
+    write_connector(tmp_path, "crowded", table("orders"), table("people"))
+    crowded = json.loads((tmp_path / "crowded.json").read_text())
+    limits = {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"}
+    (tmp_path / "crowded.json").write_text(json.dumps(crowded | limits))
+    write_connector(tmp_path, "two", table("orders"))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert "invalid JSON at line 1" in str(spec(found, "not_loaded", "broken").description)
+    assert "2 captured tables" in str(spec(found, "not_loaded", "crowded").description)
+    assert "two/shop/dbo/orders" in names(found)
 
 
 def test_connectors_in_a_folder_load_without_a_database_and_without_their_secrets(tmp_path, monkeypatch):
@@ -176,6 +251,22 @@ def test_connectors_in_a_folder_load_without_a_database_and_without_their_secret
     dg.Definitions.validate_loadable(found)
     assert {"one/shop/dbo/people", "two/shop/dbo/orders"} <= names(found)
     assert len(list(found.sensors or ())) == 2
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_windows_begin_when_the_tables_were_first_listed(tmp_path, monkeypatch, written: bool):  # noqa: FBT001
+    """An older list does not say when; then it is the time of the file."""
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    path = write_connector(tmp_path, "one", table("orders"))
+    since = datetime.now(UTC) - timedelta(days=2)
+    listed = path.with_name("one.tables.json")
+    if written:
+        listed.write_text(json.dumps({**json.loads(listed.read_text()), "since": since.isoformat()}))
+    else:
+        os.utime(listed, (since.timestamp(), since.timestamp()))
+    windows = spec(location.defs(), "one", "shop", "dbo", "orders").partitions_def
+    assert isinstance(windows, dg.TimeWindowPartitionsDefinition)
+    assert windows.start == since.replace(minute=0, second=0, microsecond=0)
 
 
 @pytest.mark.parametrize(("value", "status"), [("running", "RUNNING"), ("", "STOPPED")])

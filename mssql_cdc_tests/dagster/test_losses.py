@@ -7,6 +7,7 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
+from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask, entry
@@ -29,7 +30,7 @@ def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     result = streaming.tick()
     assert result.run_requests == []
     assert "LOST" in result.skip_message
-    assert "signals asset" in result.skip_message
+    assert "snapshots asset" in result.skip_message
     assert streaming.checks("orders")[0] is False
     assert entry(streaming, "orders").status == "lost"
     assert "LOST" not in (streaming.tick().skip_message or "")
@@ -51,7 +52,7 @@ def test_a_repaired_table_stays_red_until_its_gap_is_acknowledged(streaming, spa
     streaming.settle()
     assert entry(streaming, "orders").status == "streaming"
     assert streaming.checks("orders")[0] is False
-    assert metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/open_gaps"] == 1
+    assert streaming.logged("orders")["mssql_cdc/open_gaps"] == 1
     done = signal(streaming, tables=["dbo.orders"], action="acknowledge_gaps")
     assert done.success, failures(done)
     assert (streaming.checks("orders")[0], streaming.checks("people")[0]) == (True, False)
@@ -64,8 +65,8 @@ def test_when_needed_requests_the_snapshot_that_repairs_a_loss(streaming, spark)
     assert "repairs them" in location.tick().skip_message
     location.settle()
     assert entry(location, "orders").status == "streaming"
-    events = [metadata(event) for event in location.materializations(location.key("orders"))]
-    assert [event["mssql_cdc/reads"] for event in events if "mssql_cdc/reads" in event] == [2]
+    taken = location.materializations(location.snapshots)
+    assert [metadata(e)["dagster/partition_row_count"] for e in taken if e.partition == "dbo.orders"] == [2, 0]
     assert location.checks("orders")[0] is False
 
 
@@ -93,10 +94,10 @@ def test_capture_resumes_after_a_restore_only_by_an_explicit_action(streaming, s
     location = streaming.reloaded(snapshot_mode="initial")
     assert signal(location, tables=[], action="go_on_after_restore").success
     first = ask(location)
-    assert str(first.partition_key).startswith("e1.snapshot-")
+    assert first.tags[SNAPSHOT_TAG].startswith("e1.snapshot-")
     assert location.run(first).success
     location.shop.run("INSERT INTO dbo.orders VALUES (3, N'three')")
     runs = location.settle()
     assert runs
-    assert location.materializations(location.key("orders"))[0].partition.startswith("e1.")
+    assert location.logged("orders")["mssql_cdc/inserts"] >= 1
     assert location.checks("orders")[0] is True

@@ -1,23 +1,21 @@
-"""Runs of the capture step: manual runs, several partitions, checks on their own, tables missing from the list."""
+"""Runs of the steps: manual runs, several windows, snapshots, checks on their own, tables missing from the list."""
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta
+
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable, write_deltalake
 
+from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
+from mssql_cdc_tests.dagster.sensing import ask
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
-
-
-def range_key(location: Location) -> str:
-    """The key of the range that the sensor would request now; its partition is added, but nothing runs."""
-    location.shop.scan()
-    location.tick()
-    (request,) = location.requests
-    assert request.partition_key is not None
-    return request.partition_key
 
 
 def rows(location: Location, name: str) -> int:
@@ -27,48 +25,100 @@ def rows(location: Location, name: str) -> int:
 
 def test_materializing_one_table_reads_only_that_table_and_a_second_time_nothing(streaming):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
-    key = range_key(streaming)
-    assert streaming.materialize(streaming.key("orders"), partition=key).success
-    assert streaming.materializations(streaming.key("people"))[0].partition != key
-    again = streaming.materialize(streaming.key("orders"), partition=key)
-    assert again.success
-    first, second = reversed(streaming.materializations(streaming.key("orders"))[:2])
-    assert metadata(first)["mssql_cdc/inserts"] == 1
-    assert metadata(second)["dagster/partition_row_count"] == 0
-    assert "already captured" in metadata(second)["mssql_cdc/note"]
-
-
-def test_a_backfill_over_two_ranges_materializes_each_with_its_own_rows(streaming):
-    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
-    first = range_key(streaming)
-    streaming.shop.run("INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three')")
-    streaming.cursor = None
-    second = range_key(streaming)
-    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": second}
-    done = streaming.materialize(streaming.key("orders"), tags=tags)
+    streaming.shop.scan()
+    before = len(streaming.materializations(streaming.key("people")))
+    done = streaming.materialize(streaming.key("orders"), partition=streaming.window)
     assert done.success, failures(done)
-    found = {
-        e.partition: metadata(e)["dagster/partition_row_count"]
-        for e in streaming.materializations(streaming.key("orders"))
-    }
-    assert (found[first], found[second]) == (1, 2)
+    assert len(streaming.materializations(streaming.key("people"))) == before
+    assert streaming.logged("orders")["mssql_cdc/inserts"] == 1
+    assert "mssql_cdc/note" not in streaming.logged("orders")
+    again = streaming.materialize(streaming.key("orders"), partition=streaming.window)
+    assert again.success, failures(again)
+    assert streaming.logged("orders")["mssql_cdc/inserts"] == 1
+    assert streaming.logged("orders")["mssql_cdc/note"] == "nothing to read"
+    assert rows(streaming, "orders") == 1
+    assert not DeltaTable.is_deltatable(streaming.database().layout.root + "/dbo/people/changes")
+
+
+def test_old_windows_are_reported_again_with_their_counts_and_read_nothing(streaming):
+    """Three windows of a quarter of an hour: before the table, finished with rows, and the current one."""
+    location = streaming.reloaded(dagster_window="15 minutes", since=datetime.now(UTC) - timedelta(minutes=50))
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.settle()
+    windows = location.setup.windows
+    keys = windows.definition.get_partition_keys()
+    tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-2]}
+    location.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    location.shop.scan()
+    done = location.materialize(location.key("orders"), tags=tags)
+    assert done.success, failures(done)
+    found = {event.partition: metadata(event) for event in reversed(location.materializations(location.key("orders")))}
+    old = [found[key] for key in keys[:-2]]
+    assert {one["dagster/partition_row_count"] for one in old} == {0}
+    assert {one["mssql_cdc/note"] for one in old} == {"not captured yet"}
+    assert rows(location, "orders") == 1, "a range after the chosen windows was read"
+
+
+def test_a_backfill_reads_up_to_now_and_counts_by_commit_time(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three')")
+    streaming.shop.scan()
+    done = streaming.materialize(streaming.key("orders"), streaming.key("people"), partition=streaming.window)
+    assert done.success, failures(done)
+    assert streaming.logged("orders")["dagster/partition_row_count"] == 3
+    assert streaming.logged("people")["dagster/partition_row_count"] == 0
     assert rows(streaming, "orders") == 3
 
 
 @pytest.mark.feature("BLK-01")
-def test_a_manually_added_snapshot_partition_reads_the_table_once(streaming):
+def test_materializing_a_partition_of_snapshots_reads_the_table_again(streaming):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
-    streaming.shop.scan()
-    key = "snapshot-20260102T030405"
-    streaming.add_partition(key)
-    done = streaming.materialize(streaming.key("orders"), partition=key)
-    assert done.success, failures(done)
-    assert metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/reads"] == 1
-    assert streaming.materialize(streaming.key("orders"), partition=key).success
-    assert "is complete" in metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/note"]
-    assert rows(streaming, "orders") == 1
+    streaming.settle()
+    for count in (1, 2):
+        done = streaming.materialize(streaming.snapshots, partition="dbo.orders")
+        assert done.success, failures(done)
+        (event, *_) = streaming.materializations(streaming.snapshots)
+        assert (event.partition, metadata(event)["dagster/partition_row_count"]) == ("dbo.orders", 1)
+        assert rows(streaming, "orders") == 1 + count
+        time.sleep(1)  # snapshots are numbered by the second
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 2
     run = streaming.instance.get_run_by_id(done.run_id)
     assert run.tags["mssql_cdc/progress"].startswith("100%")
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    streaming.settle()
+    assert streaming.logged("orders")["dagster/partition_row_count"] == 4
+    assert metadata(streaming.materializations(streaming.current("orders"))[0])["dagster/row_count"] == 2
+
+
+@pytest.mark.feature("BLK-01")
+def test_reading_every_table_again_needs_a_tag(streaming):
+    streaming.settle()
+    keys = sorted(streaming.setup.snapshot_keys)
+    several = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    refused = streaming.materialize(streaming.snapshots, tags=several)
+    assert not refused.success
+    assert "mssql_cdc/snapshot_all=true" in failures(refused)[0]
+    taken = len(streaming.materializations(streaming.snapshots))
+    done = streaming.materialize(streaming.snapshots, tags={**several, "mssql_cdc/snapshot_all": "true"})
+    assert done.success, failures(done)
+    assert len(streaming.materializations(streaming.snapshots)) == taken + len(keys)
+
+
+def test_materializing_all_snapshots_reads_only_the_missing_tables(shop, locate):
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    shop.scan()
+    location = locate()
+    assert location.materialize(location.snapshots, partition="dbo.first_table").success
+    keys = sorted(location.setup.snapshot_keys)
+    several = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    done = location.materialize(location.snapshots, tags=several)
+    assert done.success, failures(done)
+    assert [event.partition for event in location.materializations(location.snapshots)] == [
+        "dbo.orders",
+        "dbo.first_table",
+    ]
 
 
 def test_a_check_run_on_its_own_is_evaluated_from_the_lake(streaming):
@@ -98,32 +148,43 @@ def test_a_table_that_appears_later_is_captured_and_a_reload_is_recommended(stre
     streaming.settle()
     shop.run("INSERT INTO dbo.later VALUES (8)")
     streaming.settle()
-    partitions = [event.partition for event in streaming.materializations(streaming.key("later"))]
-    assert len(partitions) >= 2
-    assert metadata(streaming.materializations(streaming.key("later"))[0])["mssql_cdc/inserts"] == 1
+    assert streaming.logged("later")["mssql_cdc/inserts"] == 1
     notices = [metadata(event) for event in streaming.materializations(streaming.names.extra_key("notifications"))]
     told = [found for found in notices if "mssql_cdc/unknown_tables" in found]
     assert told[0]["mssql_cdc/unknown_tables"] == f"{shop.catalog}.dbo.later"
     assert "discover" in told[0]["mssql_cdc/what_to_do"]
 
 
-def test_loop_mode_materializes_each_further_range_as_its_own_partition(streaming):
+def test_a_continuous_run_reads_ranges_as_they_come(streaming):
     location = streaming.reloaded(dagster_max_run_seconds=4, poll_interval_ms=50)
     shop = location.shop
     shop.run("EXEC sys.sp_cdc_start_job @job_type = N'capture'")
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
-    key = range_key(location)
-    (request,) = location.requests
+    request = ask(location)
     shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
     shop.scan()
     done = location.run(request)
     assert done.success, failures(done)
-    found = [event.partition for event in location.materializations(location.key("orders"))]
-    assert key in found
-    further = found[: found.index(key)]
-    assert further, "no further range"
-    assert set(further) <= set(location.instance.get_dynamic_partitions(location.names.partitions))
     assert rows(location, "orders") == 2
+    assert location.logged("orders")["dagster/partition_row_count"] == 2
+    assert len(location.materializations(location.key("orders"))) <= 4, "an event per range"
+    assert location.instance.get_run_by_id(done.run_id).tags["mssql_cdc/state"] == "handed over"
+
+
+def test_a_database_without_changes_is_reported_in_every_window(streaming):
+    location = streaming.reloaded(dagster_max_run_seconds=1)
+    location.tick()
+    (request,) = location.requests
+    done = location.run(request)
+    assert done.success, failures(done)
+    for key in (location.key("orders"), location.key("people"), location.setup.transactions_key):
+        event = location.materializations(key)[0]
+        assert event.partition == location.window
+        assert metadata(event)["mssql_cdc/lag_seconds"] == 0
+    context = LoadingContextForTest(location.instance)
+    status = CachingStaleStatusResolver(location.instance, location.repository.asset_graph, context)
+    for key in (location.key("orders"), location.current("orders")):
+        assert status.get_status(key).value != "STALE"
 
 
 @pytest.mark.feature("BLK-01")
@@ -137,13 +198,13 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     assert "orders" in metadata(streaming.materializations(signals)[0])["mssql_cdc/asked_for"]
     streaming.tick()
     (request,) = streaming.requests
-    assert request.asset_selection == [streaming.key("orders")]
-    assert request.partition_key.startswith("snapshot-")
+    assert request.partition_key == "dbo.orders"
+    assert request.tags[SNAPSHOT_TAG].startswith("snapshot-")
     done = streaming.run(request)
     assert done.success, failures(done)
-    assert metadata(streaming.materializations(streaming.key("orders"))[0])["mssql_cdc/reads"] == 2
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 2
     streaming.tick()
-    assert not [one for one in streaming.requests if (one.partition_key or "").startswith("snapshot-")]
+    assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
 
 
 def test_the_launchpad_rejects_a_table_that_is_not_captured(streaming):

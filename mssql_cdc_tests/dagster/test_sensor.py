@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
+from mssql_cdc.defs.runs import RANGE_TAG, SNAPSHOT_TAG
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.dagster.kit import failures, metadata, shown
@@ -30,28 +31,36 @@ def test_a_new_database_is_snapshotted_and_then_streamed(shop, locate, spark):
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
     location = locate()
     first = ask(location)
-    assert str(first.partition_key).startswith("snapshot-")
+    assert first.tags[SNAPSHOT_TAG].startswith("snapshot-")
     assert attempt(first) == 1
     assert location.run(first).success
-    (event,) = location.materializations(location.key("orders"))
-    assert event.partition == first.partition_key
+    taken = location.materializations(location.snapshots)
+    assert {event.partition for event in taken} == {"dbo.first_table", "dbo.orders"}
+    (event,) = (event for event in taken if event.partition == "dbo.orders")
     assert metadata(event)["dagster/partition_row_count"] == 2
+    assert metadata(event)["mssql_cdc/snapshot"] == first.tags[SNAPSHOT_TAG]
+    (event,) = location.materializations(location.key("orders"))
+    assert (event.partition, metadata(event)["mssql_cdc/reads"]) == (location.window, 2)
 
     shop.run("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE dbo.orders WHERE id = 1")
     second = ask(location)
+    assert (second.partition_key, second.run_key) == (location.window, None)
     done = location.run(second)
     assert done.success, failures(done)
     event = location.materializations(location.key("orders"))[0]
     found = metadata(event)
-    assert event.partition == second.partition_key
+    assert event.partition == location.window
+    assert found["dagster/partition_row_count"] == 4
     assert (found["mssql_cdc/inserts"], found["mssql_cdc/updates"], found["mssql_cdc/deletes"]) == (0, 1, 1)
     assert found["mssql_cdc/from_lsn"] < found["mssql_cdc/to_lsn"]
     assert found["mssql_cdc/capture_instance"] == "dbo_orders"
-    assert found["mssql_cdc/attempt"] == 1
     assert {"mssql_cdc/commit_time_min", "mssql_cdc/commit_time_max", "mssql_cdc/delta_version"} <= found.keys()
     assert isinstance(found["mssql_cdc/lag_seconds"], float)
-    assert location.checks("orders") == [True, True]
-    assert metadata(location.materializations(location.current("orders"))[0])["mssql_cdc/merged_rows"] >= 2
+    assert found["mssql_cdc/complete"] is False
+    assert location.checks("orders")[0] is True
+    current = metadata(location.materializations(location.current("orders"))[0])
+    assert current["dagster/row_count"] == 1
+    assert current["mssql_cdc/merged_rows"] >= 2
     location.settle()
     quiet = json.loads(location.cursor)
     assert quiet["cursor"]["merged"] is not None
@@ -88,7 +97,7 @@ def test_a_manually_launched_run_delays_the_next_range(streaming):
         job_name="__ASSET_JOB",
         asset_selection={streaming.key("orders")},
         status=dg.DagsterRunStatus.STARTED,
-        tags={"dagster/partition": "1:1:1-1:1:2"},
+        tags={"dagster/partition": streaming.window},
     )
     streaming.instance.add_run(run)
     assert run.run_id[:8] in streaming.tick().skip_message
@@ -116,13 +125,13 @@ def test_a_failing_table_is_retried_alone_then_set_to_failed_and_manually_recove
     done = location.run(first)
     assert not done.success
     assert "dbo.people" in failures(done)[0]
-    assert location.materializations(location.key("orders"))[0].partition == first.partition_key
-    assert first.partition_key not in [event.partition for event in location.materializations(location.key("people"))]
+    assert location.logged("orders")["mssql_cdc/inserts"] == 1
+    assert "mssql_cdc/inserts" not in location.logged("people") or location.logged("people")["mssql_cdc/inserts"] == 0
     assert (location.checks("orders")[0], location.checks("people")[0]) == (True, False)
 
     location.tick_past_the_wait()
     (second,) = location.requests
-    assert (second.partition_key, attempt(second)) == (first.partition_key, 2)
+    assert (second.tags[RANGE_TAG], attempt(second)) == (first.tags[RANGE_TAG], 2)
     assert location.key("people") in second.asset_selection
     assert location.key("orders") not in second.asset_selection
     assert not location.run(second).success
@@ -151,7 +160,7 @@ def test_a_lost_cursor_loses_only_the_attempt_count(streaming):
     streaming.launch(first, dg.DagsterRunStatus.FAILURE)
     streaming.cursor = None
     again = ask(streaming)
-    assert (again.partition_key, again.run_key, attempt(again)) == (first.partition_key, None, 1)
+    assert (again.tags[RANGE_TAG], again.run_key, attempt(again)) == (first.tags[RANGE_TAG], None, 1)
 
 
 def test_a_canceled_run_is_requested_again(streaming):
@@ -159,16 +168,16 @@ def test_a_canceled_run_is_requested_again(streaming):
     first = ask(streaming)
     streaming.launch(first, dg.DagsterRunStatus.CANCELED)
     streaming.tick_past_the_wait()
-    assert [(one.partition_key, attempt(one)) for one in streaming.requests] == [(first.partition_key, 2)]
+    assert [(one.tags[RANGE_TAG], attempt(one)) for one in streaming.requests] == [(first.tags[RANGE_TAG], 2)]
 
 
-def test_a_snapshot_that_failed_before_it_started_keeps_its_partition(shop, locate):
+def test_a_snapshot_that_failed_before_it_started_keeps_its_id(shop, locate):
     shop.create("orders", "id int NOT NULL PRIMARY KEY")
     location = locate()
     first = ask(location)
     location.launch(first, dg.DagsterRunStatus.FAILURE)
     second = ask(location)
-    assert (second.partition_key, attempt(second)) == (first.partition_key, 2)
+    assert (second.tags[SNAPSHOT_TAG], attempt(second)) == (first.tags[SNAPSHOT_TAG], 2)
 
 
 def test_the_retry_of_a_failed_snapshot_is_delayed(shop, locate):
@@ -194,13 +203,13 @@ def test_a_wrong_password_fails_the_tick_and_is_not_shown(shop, locate):
 
 def test_the_pool_exists_before_the_first_run(streaming):
     storage = streaming.instance.event_log_storage
-    assert storage.get_concurrency_info(streaming.names.pool).slot_count == 2
+    assert storage.get_concurrency_info(streaming.names.pool).slot_count == 3
 
 
 def test_a_run_requested_by_the_sensor_has_few_tags(streaming):
     streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
     own = {name for name in {**streaming.job.tags, **ask(streaming).tags} if name.startswith("mssql_cdc/")}
-    assert own == {"mssql_cdc/connector"}
+    assert own == {"mssql_cdc/connector", "mssql_cdc/range"}
     assert streaming.job.tags["dagster/max_retries"] == "0"
 
 
@@ -229,9 +238,9 @@ def test_always_requests_a_snapshot_when_the_sensor_is_turned_on_and_not_at_ever
     location = streaming.reloaded(snapshot_mode="always")
     location.started = 1_000.0
     request = ask(location)
-    assert str(request.partition_key).startswith("snapshot-")
+    assert request.tags[SNAPSHOT_TAG].startswith("snapshot-")
     assert location.run(request).success
     location.settle()
     assert location.tick().skip_message
     location.started = 2_000.0
-    assert str(ask(location).partition_key).startswith("snapshot-")
+    assert ask(location).tags[SNAPSHOT_TAG].startswith("snapshot-")

@@ -1,9 +1,10 @@
-"""`dagster dev` as a user starts it: the sensor runs, a range reaches the lake, the webserver responds."""
+"""`dagster dev` as a user starts it: a run streams into the lake, the webserver shows it, a cancel leaves nothing."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -119,10 +120,20 @@ def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop,
             shop.run(f"INSERT INTO dbo.orders VALUES ({inserted}, N'streamed')")
             shop.scan()
             materialized = newest(port, shop.catalog) if rows(uri) else []
+        stop = '{scheduler: sensorsOrError(repositorySelector: {repositoryName: "__repository__", '
+        stop += 'repositoryLocationName: "mssql_cdc.definitions"}) {... on Sensors {results {id}}}}'
+        for sensor in graphql(port, stop)["scheduler"]["results"]:
+            graphql(port, f'mutation {{stopSensor(id: "{sensor["id"]}") {{__typename}}}}')
+        assert jvms(process.pid), "the run has no JVM to leave behind"
+        cancel(port)
+        deadline = time.monotonic() + 60
+        while jvms(process.pid):
+            assert time.monotonic() < deadline, "a canceled run left its JVM behind"
+            time.sleep(1)
     (event,) = materialized
     found = {entry["label"]: entry.get("intValue") for entry in event["metadataEntries"]}
     assert found["mssql_cdc/inserts"] >= 1
-    assert "-" in event["partition"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d-\d\d:00", event["partition"])
 
 
 def newest(port: int, catalog: str) -> list[Any]:
@@ -132,5 +143,35 @@ def newest(port: int, catalog: str) -> list[Any]:
     asset = f"... on Asset {{assetMaterializations(limit: 1) {{{values}}}}}"
     answer = graphql(port, f"{{assetOrError(assetKey: {{path: {key}}}) {{{asset}}}}}")
     events = answer["assetOrError"].get("assetMaterializations", [])
-    labels = [{entry["label"] for entry in event["metadataEntries"]} for event in events]
-    return [event for event, names in zip(events, labels, strict=True) if "mssql_cdc/inserts" in names]
+    counts = [{entry["label"]: entry.get("intValue") for entry in event["metadataEntries"]} for event in events]
+    return [event for event, found in zip(events, counts, strict=True) if found.get("mssql_cdc/inserts")]
+
+
+def cancel(port: int) -> None:
+    """Terminate the run that streams, and wait until Dagster shows it as canceled."""
+    running = graphql(port, "{runsOrError(filter: {statuses: [STARTED]}) {... on Runs {results {runId}}}}")
+    (run,) = (one["runId"] for one in running["runsOrError"]["results"])
+    graphql(port, f'mutation {{terminateRun(runId: "{run}") {{__typename}}}}')
+    deadline = time.monotonic() + 120
+    while True:
+        status = graphql(port, f'{{runOrError(runId: "{run}") {{... on Run {{status}}}}}}')["runOrError"]["status"]
+        if status == "CANCELED":
+            return
+        assert time.monotonic() < deadline, status
+        time.sleep(1)
+
+
+def jvms(group: int) -> list[int]:
+    """The Java processes of a process group."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name, fields = (
+                (folder / "comm").read_text().strip(),
+                (folder / "stat").read_text().rpartition(")")[2].split(),
+            )
+        except OSError:
+            continue  # It has ended.
+        if name == "java" and int(fields[2]) == group:
+            found.append(int(folder.name))
+    return found

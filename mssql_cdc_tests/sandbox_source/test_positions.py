@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -211,3 +211,19 @@ def test_retention_is_that_of_the_cleanup_job_and_unknown_without_one(shop: Shop
     assert positions.retention(shop.control) == timedelta(minutes=90)
     shop.run("EXEC sys.sp_cdc_drop_job @job_type = N'cleanup'")
     assert positions.retention(shop.control) is None
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_the_newest_transaction_before_an_instant_is_found_by_its_commit_time(counted: Shop, zone: str | None) -> None:
+    (first,) = insert(counted, 1)
+    counted.run("WAITFOR DELAY '00:00:00.050'")
+    between = positions.server_time(counted.control)
+    counted.run("WAITFOR DELAY '00:00:00.050'")
+    (second,) = insert(counted, 2)
+    offset = counted.control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the offset")
+    if zone == "UTC" and offset:
+        pytest.skip("the server's clock is not UTC")
+    found = positions.captured_before(counted.control, between.astimezone(timezone(timedelta(hours=5))), zone)
+    assert found == first
+    assert positions.captured_before(counted.control, between + timedelta(days=1), zone) == second
+    assert positions.captured_before(counted.control, datetime(2020, 1, 1, tzinfo=UTC), zone) is None

@@ -266,6 +266,9 @@ class ModelSession:
     def captured(self) -> Lsn:
         return lsn(self.source.captured)
 
+    def captured_before(self, at: datetime) -> Lsn:
+        raise AssertionError(f"The model's commits have no times: {at}")
+
     def standing(self) -> Standing:
         return Standing(self.captured(), lsn(self.source.settled) if self.source.settled else None, self.captured())
 

@@ -1,7 +1,8 @@
-"""Current tables: MERGE of the folded change log, by real Spark on real Delta tables (correctness B12-B15, D)."""
+"""Current tables: the folded change log on real Delta tables, read by real Spark (correctness B12-B15, D)."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake import current
-from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.current_table import Vectors
+from mssql_cdc.lake.evolution import evolve, spark_identifier
 from mssql_cdc.lake.log import commit
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, orders
@@ -57,7 +59,14 @@ def test_current_protocol_requires_only_the_reader_features_in_use(spark: SparkS
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     current.apply(spark, home, [schema], up_to=state.batch)
-    assert set(DeltaTable(home.current).protocol().reader_features or ()) == {"deletionVectors", "timestampNtz"}
+    assert DeltaTable(home.current).protocol().min_reader_version == 1
+    timed = orders(*schema.columns, column("at", "datetime"))
+    wanted: list[tuple[Vectors, set[str]]] = [("auto", {"timestampNtz"}), ("true", {"deletionVectors", "timestampNtz"})]
+    for vectors, expected in wanted:
+        other = home_in(tmp_path / vectors)
+        state = append(change_log(other, timed), timed, Change(1, "c", after=row(1)))
+        current.apply(spark, other, [timed], up_to=state.batch, vectors=vectors)
+        assert set(DeltaTable(other.current).protocol().reader_features or ()) == expected
 
 
 def test_current_applying_again_makes_no_commit(spark: SparkSession, tmp_path: Path):
@@ -210,7 +219,7 @@ def test_current_new_key_definition_replaces_the_rows_in_one_commit(spark: Spark
         current.apply(spark, home, versions, up_to=state.batch)
         assert set(rows_of(spark, home.current)) == {"2:x2" if at == 2 else "1:3"}
         done = [entry["operation"] for entry in DeltaTable(home.current).history()][: -before - 1]
-        assert done == ["WRITE", "SET TBLPROPERTIES"]
+        assert done == ["WRITE"]
 
 
 def test_current_without_key_is_rejected(spark: SparkSession, tmp_path: Path):
@@ -226,16 +235,17 @@ def test_current_merge_that_another_run_has_already_made_is_fenced(
     state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
     current.apply(spark, home, [schema], up_to=state.batch)
     state = append(state, schema, Change(2, "c", after=row(2)))
-    scan = current.scan
-    raced = []
+    run_here = current.run_here
+    raced: list[bool] = []
 
     def other_run_is_faster(*arguments: Any, **more: Any) -> Any:
-        yield from scan(*arguments, **more)
+        found = run_here(*arguments, **more)
         if not raced:
             raced.append(True)
             current.apply(spark, home, [schema], up_to=state.batch, run_id="other")
+        return found
 
-    monkeypatch.setattr(current, "scan", other_run_is_faster)
+    monkeypatch.setattr(current, "run_here", other_run_is_faster)
     with pytest.raises(FencedError):
         current.apply(spark, home, [schema], up_to=state.batch, run_id="mine")
     assert set(rows_of(spark, home.current)) == {"1:1", "1:2"}
@@ -314,3 +324,45 @@ def test_fold_is_independent_of_commits_without_rows(spark: SparkSession, tmp_pa
     state = commit(state, [], {"to": "y"})
     assert current.apply(spark, home, [schema], up_to=state.batch).batch == 3
     assert set(rows_of(spark, home.current)) == {"1:1"}
+
+
+def test_current_table_with_a_feature_of_sparks_is_merged_and_says_why(spark: SparkSession, tmp_path: Path):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
+    table = spark_identifier(home.current)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    state = append(state, schema, Change(2, "u", row(1), row(1, "b")))
+    merged = current.apply(spark, home, [schema], up_to=state.batch)
+    assert merged.because == "the table has a change data feed"
+    facts = json.loads(DeltaTable(home.current).history(1)[0]["userMetadata"])
+    assert (facts["merged_by_spark"], facts["batch"], facts["rows"]) == (merged.because, 2, 1)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    state = append(state, schema, Change(3, "c", after=row(2)))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
+    assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:1": "b", "1:2": "a"}
+
+
+def test_current_section_that_is_too_large_for_a_worker_is_merged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2)))
+    monkeypatch.setattr(current, "MOST_ROWS", 1)
+    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    state = append(state, schema, Change(2, "d", row(1)), Change(2, "c", after=row(3), sequence=2))
+    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    assert set(rows_of(spark, home.current)) == {"1:2", "1:3"}
+
+
+def test_current_tables_of_a_large_step_are_folded_in_one_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    homes, schema = [home_in(tmp_path / str(number)) for number in range(3)], orders()
+    for home in homes:
+        append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    monkeypatch.setattr(current, "_FEW", 1)
+    tables = current.CurrentTables(lambda: spark)
+    results = tables.apply_all([current.CurrentRequest(home, [schema], 1) for home in homes])
+    assert [result.rows for result in results if isinstance(result, current.CurrentResult)] == [1, 1, 1]
+    assert all(set(rows_of(spark, home.current)) == {"1:1"} for home in homes)

@@ -39,8 +39,8 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
     [
         ("mssql_cdc.capture.range.commit", 1, True),  # between two tables
         ("mssql_cdc.capture.range.append_offsets", 1, False),  # before the offsets row
-        ("mssql_cdc.follow.current.apply", 1, False),  # between append and MERGE
-        ("mssql_cdc.follow.current.apply", 1, True),  # between the MERGEs of two tables
+        ("mssql_cdc.lake.current.commit", 1, False),  # between the change logs and the current tables
+        ("mssql_cdc.lake.current.commit", 1, True),  # between the current tables of two tables
     ],
 )
 def test_range_killed_anywhere_is_completed_by_a_larger_one(database, source, monkeypatch, target, call, after):

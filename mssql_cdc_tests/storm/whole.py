@@ -27,7 +27,7 @@ class WholeWorld:
     """A database of its own on the sandbox."""
 
     merges = True
-    writes: tuple[str, ...] = (*WRITES, "mssql_cdc.follow.current.apply", "mssql_cdc.follow.sweeps.append_offsets")
+    writes: tuple[str, ...] = (*WRITES, "mssql_cdc.lake.current.commit", "mssql_cdc.follow.sweeps.append_offsets")
 
     def __init__(self, server: SandboxProcess, spark: Any, folder: Path, name: str) -> None:
         self.name = name

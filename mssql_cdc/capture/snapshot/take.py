@@ -116,7 +116,7 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
     rows = [row for row in survey.offsets.snapshot_rows if row.partition == decision.id]
     entries = [row.tables[table.text] for row in rows if table.text in row.tables]
     if entries and entries[-1].status == "streaming":
-        return "this snapshot is complete; add a partition with another time to take a new one"
+        return "this snapshot is complete; materialize the table's partition in `snapshots` for a new one"
     return None
 
 

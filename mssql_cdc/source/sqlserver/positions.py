@@ -6,8 +6,9 @@ Each function runs one or two short statements on a control connection. `plan/` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
@@ -35,6 +36,27 @@ def captured(control: Control) -> Lsn | None:
         return _lsn(newest)
     start = control.value("SELECT MIN(start_lsn) FROM cdc.change_tables", doing="reading the instances' start")
     return _lsn(start)
+
+
+def captured_before(control: Control, at: datetime, zone: str | None) -> Lsn | None:
+    """The newest captured transaction that was committed before an instant; None when there is none.
+
+    Args:
+        control: a connection to the database.
+        at: the instant.
+        zone: the server's IANA time zone name; None: its current offset from UTC applies.
+    """
+    if zone is not None:
+        local = at.astimezone(ZoneInfo(zone))
+    else:
+        offset = control.value("SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET())", doing="reading the server's offset")
+        local = at.astimezone(timezone(timedelta(minutes=int(offset))))
+    found = control.value(
+        f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE tran_end_time < CAST(? AS datetime) AND tran_id <> 0x00",
+        f"{local:%Y-%m-%dT%H:%M:%S}.{local.microsecond // 1000:03d}",
+        doing="looking for the newest transaction before a time",
+    )
+    return _lsn(found)
 
 
 def maximum(control: Control) -> Lsn | None:

@@ -162,6 +162,10 @@ class SqlServerSession:
         """The newest captured transaction (`positions`)."""
         return positions.captured(self.control)
 
+    def captured_before(self, at: datetime) -> Lsn | None:
+        """The newest captured transaction that was committed before an instant (`positions`)."""
+        return positions.captured_before(self.control, at, self.connector.connection.server_timezone)
+
     def minima(self) -> dict[str, Lsn | None]:
         """The smallest LSN that each instance still holds (`positions`)."""
         return positions.minima(self.control)

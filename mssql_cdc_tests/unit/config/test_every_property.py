@@ -393,6 +393,8 @@ OBSERVED: Mapping[str, Any] = {
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
     "dagster.range.max.rows": bound,
     "dagster.max.attempts": limits,
+    "dagster.window": lambda c: Setup.of(c, "shop", ()).windows,
+    "dagster.window.days": lambda c: Setup.of(c, "shop", ()).windows,
     "dagster.max.run.seconds": read_in(capture_step, "connector.dagster.max_run_seconds"),
     "spark.*": lambda c: c.spark.read(),
     **dict.fromkeys(

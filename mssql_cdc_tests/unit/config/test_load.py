@@ -110,14 +110,25 @@ def test_loading_a_folder_returns_its_connectors_and_ignores_table_lists(tmp_pat
     write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "b"})
     write(tmp_path, "a.json", MINIMAL | {"topic.prefix": "a"})
     write(tmp_path, "a.tables.json", {"tables": []})
-    assert [one.topic_prefix for one in load_connectors(tmp_path).values()] == ["a", "b"]
+    connectors, problems = load_connectors(tmp_path)
+    assert [one.topic_prefix for one in connectors.values()] == ["a", "b"]
+    assert problems == {}
+
+
+def test_a_wrong_file_does_not_keep_the_other_connectors_from_loading(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", {"topic.prefix": "a"})
+    good = write(tmp_path, "b.json", MINIMAL)
+    connectors, problems = load_connectors(tmp_path)
+    assert list(connectors) == [good]
+    assert [path.name for path in problems] == ["a.json"]
 
 
 def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:
-    write(tmp_path, "a.json", MINIMAL)
-    write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "SERVER1"})
-    with pytest.raises(ConfigurationError, match="is already used by"):
-        load_connectors(tmp_path)
+    first = write(tmp_path, "a.json", MINIMAL)
+    second = write(tmp_path, "b.json", MINIMAL | {"topic.prefix": "SERVER1"})
+    connectors, problems = load_connectors(tmp_path)
+    assert list(connectors) == [first]
+    assert "is already used by" in str(problems[second])
 
 
 def test_missing_folder_is_a_configuration_error(tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""The tables that failed in a step. The others are reported; the step fails at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.execute import Done
+from mssql_cdc.schema import TableId
+
+
+@dataclass
+class Failures:
+    """The failed tables with their errors."""
+
+    connector: Connector
+    tables: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+
+    @property
+    def any(self) -> bool:
+        """Whether a table failed."""
+        return bool(self.tables)
+
+    def add(self, done: Done) -> None:
+        """Take over the failed tables of a range, a snapshot or a merge, which the next attempt retries."""
+        self.tables |= done.failed
+        for table, error in done.merged.errors.items():
+            self.tables.setdefault(table, error)
+
+    def raise_if_any(self) -> None:
+        """Fail the step if a table failed."""
+        if self.tables:
+            lines = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
+            word = "table" if len(self.tables) == 1 else "tables"
+            text = self.connector.redact(f"{len(self.tables)} {word} failed: {lines}")
+            raise dg.Failure(text, allow_retries=False)
+
+    def failure(self, error: MssqlCdcError) -> dg.Failure:
+        """Return the failure of the whole step."""
+        return dg.Failure(self.connector.redact(f"{type(error).__name__}: {error}"), allow_retries=False)

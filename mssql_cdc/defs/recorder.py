@@ -1,0 +1,122 @@
+"""Writes a run's events from a thread of its own, with an instance of its own, so that capture never waits for them.
+
+What is written when is decided in `book.py`, whose functions run in this thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import dagster as dg
+from dagster._core.events import AssetObservationData, StepMaterializationData
+
+from mssql_cdc.defs.background import Background
+
+TURN_SECONDS = 0.5
+Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+Action = Callable[[], object]
+
+
+@dataclass
+class Recorder:
+    """The thread and its queue.
+
+    Attributes:
+        context: The step's context; only values are read from it.
+        background: Receives log lines for the main thread.
+        turn: Called in the thread at least every half second.
+    """
+
+    context: dg.AssetExecutionContext
+    background: Background
+    turn: Action = lambda: None
+    _queue: queue.SimpleQueue[Action | None] = field(default_factory=queue.SimpleQueue[Action | None])
+    _thread: threading.Thread | None = None
+    _instance: dg.DagsterInstance | None = None
+    _evaluated: set[dg.AssetCheckKey] = field(default_factory=set[dg.AssetCheckKey])
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._work, name="events", daemon=True)
+        self._thread.start()
+
+    def post(self, action: Action) -> None:
+        """Let the thread do this; never waits."""
+        self._queue.put(action)
+
+    def close(self) -> None:
+        """Do what has been posted, and end the thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        """The thread's own instance, for the thread only."""
+        if self._instance is None:
+            shared = self.context.instance
+            own = shared.is_persistent
+            self._instance = dg.DagsterInstance.from_ref(shared.get_ref()) if own else shared
+        return self._instance
+
+    def write(self, event: Event, *, of_run: bool = True) -> None:
+        """Store an event; in the thread only.
+
+        Args:
+            event: The event.
+            of_run: Whether it belongs to the run. A run can keep one evaluation of a check, so only its first one does.
+        """
+        if isinstance(event, dg.AssetCheckEvaluation):
+            chosen = event.asset_check_key in self.context.selected_asset_check_keys
+            of_run = of_run and chosen and event.asset_check_key not in self._evaluated
+            self._evaluated.add(event.asset_check_key)
+        if not of_run:
+            self.instance.report_runless_asset_event(event)
+            return
+        run, step = self.context.run, self.context.get_step_execution_context().step
+        match event:
+            case dg.AssetMaterialization():
+                kind, data = dg.DagsterEventType.ASSET_MATERIALIZATION, StepMaterializationData(event)
+            case dg.AssetObservation():
+                kind, data = dg.DagsterEventType.ASSET_OBSERVATION, AssetObservationData(event)
+            case dg.AssetCheckEvaluation():
+                kind, data = dg.DagsterEventType.ASSET_CHECK_EVALUATION, event
+        found = dg.DagsterEvent(
+            event_type_value=kind.value,
+            job_name=run.job_name,
+            step_handle=step.handle,
+            node_handle=step.node_handle,
+            step_kind_value=step.kind.value,
+            event_specific_data=data,
+        )
+        self.instance.report_dagster_event(found, run_id=run.run_id)
+
+    def _work(self) -> None:
+        try:
+            due = time.monotonic()
+            while True:
+                if time.monotonic() >= due:
+                    self._do(self.turn)
+                    due = time.monotonic() + TURN_SECONDS
+                try:
+                    action = self._queue.get(timeout=max(due - time.monotonic(), 0))
+                except queue.Empty:
+                    continue
+                if action is None:
+                    return
+                self._do(action)
+        finally:
+            if self._instance is not None and self._instance is not self.context.instance:
+                self._instance.dispose()
+
+    def _do(self, action: Action) -> None:
+        """Do it; an error is logged, because the rows are safe and a later report contains them."""
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 (any: reporting must not end capture)
+            self.background.log(f"An event could not be reported: {type(error).__name__}: {error}")

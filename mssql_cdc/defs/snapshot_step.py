@@ -1,0 +1,202 @@
+"""The step that takes blocking snapshots: `snapshots`, one asset per database whose partitions are its tables.
+
+The sensor requests snapshots that are due, several tables in one run; an operator materializes partitions.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import dagster as dg
+from pydantic import Field
+
+from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.take import SnapshotResult
+from mssql_cdc.capture.survey import Survey
+from mssql_cdc.defs.background import PROGRESS_TAG, Background
+from mssql_cdc.defs.failures import Failures
+from mssql_cdc.defs.metadata import event_metadata
+from mssql_cdc.defs.recorder import Recorder
+from mssql_cdc.defs.report import ACKNOWLEDGE, OwnTables, evaluation
+from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.specs import snapshots_spec
+from mssql_cdc.defs.work import Work
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.lake.commit_counts import count_by_window
+from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.read import Commits
+from mssql_cdc.plan.planner import new_snapshot_key
+from mssql_cdc.schema import TableId
+
+ALL_TAG = "mssql_cdc/snapshot_all"
+"""With the value `true`, a run may read every table again although none is missing."""
+BACKFILL_TAG = "dagster/backfill"
+SHARES = (25, 50, 75)
+SKEW = timedelta(minutes=5)
+"""The source's clock may be so far behind."""
+
+
+class SnapshotRequest(dg.Config):
+    """What the sensor requests; an operator selects partitions instead."""
+
+    tables: list[str] = Field(default=[], description="Set by the sensor: the tables of the snapshot.")
+    signal: str = Field(default="", description="Set by the sensor: the signal that requested the snapshot.")
+
+
+def build_snapshots(setup: Setup) -> dg.AssetsDefinition:
+    """Build the asset of one database."""
+
+    @dg.multi_asset(
+        name=f"snapshots__{setup.names.stem}",
+        specs=[snapshots_spec(setup)],
+        can_subset=True,
+        pool=setup.names.pool,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        required_resource_keys={setup.names.spark},
+    )
+    def snapshots(context: dg.AssetExecutionContext, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
+        yield from SnapshotStep(context, setup).run(config)
+
+    return snapshots
+
+
+class SnapshotStep:
+    """One run of the step."""
+
+    def __init__(self, context: dg.AssetExecutionContext, setup: Setup) -> None:
+        self.context, self.setup = context, setup
+        spark = getattr(context.resources, setup.names.spark)
+        self.background = Background(context, spark)
+        self.database = setup.open(spark=spark.start, run_id=context.run.run_id, log=self.background.log)
+        self.by_sensor = SENSOR_TAG in context.run.tags
+        self.work = Work(setup, self.database, self.background, self.by_sensor)
+        self.recorder = Recorder(context, self.background)
+        self.own = OwnTables(setup, self.database)
+        self.failures = Failures(setup.connector)
+        self.begun = datetime.now(UTC) - SKEW
+        self.shown: dict[TableId, int] = {}
+
+    def run(self, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
+        """Take the snapshots; their events are written as each is done."""
+        if not config.tables and not (self.context.has_partition_key or self.context.has_partition_key_range):
+            raise dg.Failure("No partition was selected: select the tables to read again", allow_retries=False)
+        self.recorder.start()
+        self.recorder.post(self.own.remember)
+        try:
+            seen = self.work.survey()
+            for key, tables in self._wanted(seen, config).items():
+                done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
+                self.failures.add(done)
+                self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
+        except MssqlCdcError as error:
+            raise self.failures.failure(error) from None
+        finally:
+            self.recorder.post(self._own_tables)
+            self.recorder.close()
+            self.background.drain()
+        self.failures.raise_if_any()
+        yield from ()
+
+    # -- What is read --------------------------------------------------------------------------------------------
+
+    def _wanted(self, seen: Survey, config: SnapshotRequest) -> Mapping[str, Collection[TableId]]:
+        """Return the snapshots to take or to resume: their ids and tables."""
+        asked = self.context.run.tags.get(SNAPSHOT_TAG)
+        if config.tables:
+            return {asked or new_snapshot_key(seen.facts): self._named(seen, config.tables)}
+        tables = [self.setup.snapshot_keys[key] for key in self.context.partition_keys]
+        tables = self._allowed(seen, tables)
+        fresh, found = asked or new_snapshot_key(seen.facts), dict[str, list[TableId]]()
+        for table in tables:
+            member = seen.member(table)
+            begun = member.snapshot if member is not None and member.status == "snapshot" else None
+            found.setdefault(begun or fresh, []).append(table)
+        return found
+
+    def _named(self, seen: Survey, names: Collection[str]) -> list[TableId]:
+        members = {member.table.text: member.table for member in seen.facts.members}
+        gone = sorted(set(names) - set(members))
+        if gone:
+            raise ConfigurationError(f"{', '.join(gone)} cannot be snapshotted: the source no longer captures them")
+        return [members[name] for name in names]
+
+    def _allowed(self, seen: Survey, tables: list[TableId]) -> list[TableId]:
+        """Return the tables to read. A click on "Materialize all" must not read every table of a database again."""
+        whole = len(tables) == len(self.setup.tables) and (len(tables) > 1 or BACKFILL_TAG in self.context.run.tags)
+        if not whole or self.context.run.tags.get(ALL_TAG) == "true":
+            return tables
+        states = {member.table: member.status for member in seen.facts.members}
+        missing = [table for table in tables if states.get(table, "new") in {"new", "lost", "failed", "snapshot"}]
+        if not missing:
+            raise dg.Failure(
+                "Every table has its snapshot. To read all of them again, launch the run with the tag "
+                f"{ALL_TAG}=true; to read some of them again, select their partitions",
+                allow_retries=False,
+            )
+        for table in tables:
+            if table not in missing:
+                self.context.log.info("%s has its snapshot, and is not read again", table)
+        return missing
+
+    # -- What is reported ------------------------------------------------------------------------------------------
+
+    def _report(self, result: SnapshotResult) -> None:
+        gaps = open_gaps(self.database.layout, self.database.storage)
+        for table in dict.fromkeys([*result.rows, *result.failed, *result.notes]):
+            error = result.failed.get(table)
+            open_ = "; ".join(gap.text for gap in gaps.get(table.text, ()))
+            problem = self.setup.connector.redact(f"{type(error).__name__}: {error}") if error else open_ or None
+            advice = ACKNOWLEDGE if open_ and not error else None
+            values = {"snapshot": result.id, "problem": problem, "what_to_do": advice}
+            check = evaluation(self.setup, table, passed=problem is None, metadata=event_metadata(values))
+            self.recorder.write(check)
+            if error is None:
+                self._materialized(table, result)
+        unknown = [t for t in (*result.rows, *result.failed, *result.notes) if t not in self.setup.names.tables]
+        for event in self.own.unloaded(unknown):
+            self.recorder.write(event)
+
+    def _materialized(self, table: TableId, result: SnapshotResult) -> None:
+        rows, note = result.rows.get(table, 0), result.notes.get(table)
+        values = {"dagster/partition_row_count": rows, "snapshot": result.id, "note": note}
+        partition = self.setup.names.snapshot_key(table)
+        if partition in self.setup.snapshot_keys:
+            self._write(self.setup.snapshots_key, partition, values)
+        entry = load_offsets(self.database.layout, self.database.storage).entry(table.text)
+        home = self.database.layout.home(table, folder=entry.folder if entry is not None else None)
+        windows = self.setup.windows
+        commits = Commits(windows.start(self.begun), datetime.max.replace(tzinfo=UTC))
+        counts = count_by_window(home.changes, windows.length, commits=commits, storage=self.database.storage)
+        for window in sorted({*counts, windows.start(datetime.now(UTC))}):
+            found = counts.get(window) or Counter[str]()
+            operations = {"inserts": found["c"], "updates": found["u"], "deletes": found["d"], "reads": found["r"]}
+            counted = {**values, "dagster/partition_row_count": found.total(), **operations}
+            self._write(self.setup.names.log_key(table), windows.key(window), counted)
+
+    def _write(self, key: dg.AssetKey, partition: str, values: Mapping[str, object]) -> None:
+        self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
+
+    def _progress(self, progress: Progress) -> None:
+        """Show a snapshot's progress: a tag of the run at every group, an observation of each table at each quarter."""
+        self.recorder.post(partial(self._show, progress))
+
+    def _show(self, progress: Progress) -> None:
+        total = progress.total
+        text = f"{total.percent}% ({total.chunks_done} of {total.chunks} chunks, {total.rows:,} rows)"
+        self.recorder.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
+        for table, own in progress.tables.items():
+            before = self.shown.get(table, 0)
+            self.shown[table] = own.percent
+            partition = self.setup.names.snapshot_key(table)
+            known = partition in self.setup.snapshot_keys
+            if known and any(before < mark <= own.percent < 100 for mark in SHARES):
+                values = event_metadata({"snapshot_progress_percent": own.percent, "rows": own.rows})
+                key = self.setup.snapshots_key
+                self.recorder.write(dg.AssetObservation(key, partition=partition, metadata=values))
+
+    def _own_tables(self) -> None:
+        for event in self.own.grown():
+            self.recorder.write(event)

@@ -1,0 +1,128 @@
+"""A current table's protocol and metadata: when it is created, and when it gets deletion vectors.
+
+Readers need only the features that a table makes use of. `lake/current_structure.py` changes columns.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+from deltalake import Schema
+
+from mssql_cdc.lake.delta_schema import needs_mapping
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, PHYSICAL_NAME, RENAMED, STATS, STRUCTURE
+from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
+from mssql_cdc.lake.table_log import VECTORS
+from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.schema.tables import TableSchema
+
+Vectors = Literal["auto", "true", "false"]
+OWN_STATS = ("_key", "_pos", "_batch")
+_STATS_COLUMNS = 32
+_EXACT_DIGITS = 15
+_IMPLIED = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+"""The features that the writer versions before 7 imply."""
+
+
+def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The protocol and the metadata of a current table that is created.
+
+    Args:
+        home: its owner.
+        newest: the source table's structure.
+        vectors: "true" for deletion vectors from the start.
+    """
+    schema = current_schema(newest)
+    names = current_names(newest)
+    configuration = {
+        OWNER: f"{home.app_id}:current",
+        STRUCTURE: str(newest.version),
+        STATS: ",".join(f"`{name}`" for name in stats_columns(schema)),
+        CHECKPOINTS: str(CHECKPOINT_INTERVAL),
+    }
+    renamed = {name: stored for name, stored in names.items() if name != stored}
+    if renamed:
+        configuration[RENAMED] = json.dumps(renamed)
+    features: list[str] = []
+    if any(column.type == pa.timestamp("us") for column in schema):
+        features.append("timestampNtz")
+    if vectors == "true":
+        features.append("deletionVectors")
+        configuration[VECTORS] = "true"
+    text = Schema.from_arrow(schema).to_json()
+    if needs_mapping(schema):
+        features.append("columnMapping")
+        text = _mapped(text)
+        configuration |= {MAPPING: "name", "delta.columnMapping.maxColumnId": str(len(schema))}
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "name": f"{newest.table_id.schema}.{newest.table_id.name}",
+        "description": f"The current rows of the SQL Server table {newest.table_id}, kept by mssql_cdc",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": text,
+        "partitionColumns": [],
+        "configuration": configuration,
+        "createdTime": int(time.time() * 1000),
+    }
+    return with_features({"minReaderVersion": 1, "minWriterVersion": 2}, features), metadata
+
+
+def with_features(protocol: Mapping[str, Any], features: list[str]) -> dict[str, Any]:
+    """The protocol with these reader features too; the same when there are none."""
+    if not features:
+        return dict(protocol)
+    reader: set[str] = set(protocol.get("readerFeatures") or ())
+    writer: set[str] = set(protocol.get("writerFeatures") or ())
+    if protocol["minWriterVersion"] < 7:
+        writer |= {
+            name for version, names in _IMPLIED.items() if version <= protocol["minWriterVersion"] for name in names
+        }
+    if protocol["minReaderVersion"] == 2:
+        reader.add("columnMapping")
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": sorted(reader | set(features)),
+        "writerFeatures": sorted(writer | set(features)),
+    }
+
+
+def stats_columns(schema: pa.Schema) -> list[str]:
+    """The columns with statistics: the first of the source's that Delta takes, then ours."""
+    source = [column.name for column in schema if column.name not in OWN_STATS and _has_stats(column)]
+    return [*source[:_STATS_COLUMNS], *OWN_STATS]
+
+
+def _has_stats(column: pa.Field) -> bool:
+    # The property's text cannot express every name, and a JSON number not every decimal.
+    if "," in column.name or "`" in column.name:
+        return False
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        return kind.precision <= _EXACT_DIGITS
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_string(kind)
+        or (pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+    )
+
+
+def _mapped(schema_json: str) -> str:
+    """The schema with a physical name and an id for each column."""
+    found = json.loads(schema_json)
+    for number, column in enumerate(found["fields"], start=1):
+        column["metadata"] |= {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
+    return json.dumps(found, ensure_ascii=False)

@@ -1,0 +1,117 @@
+"""One live data file of a current table, read on a worker: its keys, some of its rows, all rows that are not deleted.
+
+Rows are numbered as deletion vectors number them. Names and types are the table's, whichever the file has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyroaring import BitMap64
+
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.read import lift
+from mssql_cdc.lake.table_log import LiveFile
+from mssql_cdc.lake.vectors import read_vector
+
+Numbers = NDArray[np.int64]
+
+
+class DataFile:
+    """A live file; opened and read only as far as it is asked for."""
+
+    def __init__(self, file: LiveFile, schema_json: str, system: pa_fs.FileSystem) -> None:
+        self.file = file
+        self._schema_json = schema_json
+        self._system = system
+
+    @cached_property
+    def dead(self) -> BitMap64:
+        """The rows that are deleted."""
+        return read_vector(self.file.vector, self._system)
+
+    @cached_property
+    def rows(self) -> int:
+        """All rows, those that are deleted too."""
+        known = self.file.facts.get("numRecords")
+        return self._parquet.metadata.num_rows if known is None else known
+
+    @property
+    def live(self) -> int:
+        """Rows that are not deleted."""
+        return self.rows - (self.file.vector.cardinality if self.file.vector else 0)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column of all rows."""
+        return self._read(range(self._parquet.num_row_groups), [name]).column(name)
+
+    def take(self, rows: Numbers, columns: Sequence[str]) -> pa.Table:
+        """These columns of these rows, given in ascending order; only their row groups are read."""
+        sizes = [self._parquet.metadata.row_group(group).num_rows for group in range(self._parquet.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        groups = np.searchsorted(starts, rows, side="right") - 1
+        parts: list[pa.Table] = []
+        for group in np.unique(groups).tolist():
+            inside = rows[groups == group] - starts[group]
+            parts.append(self._read([group], columns).take(pa.array(inside)))
+        return pa.concat_tables(parts) if parts else self._logical(columns).empty_table()
+
+    def remaining(self, deleted: BitMap64) -> pa.Table:
+        """All columns of the rows that are not among `deleted`."""
+        found = self._read(range(self._parquet.num_row_groups), arrow_of(self._schema_json).names)
+        if not deleted:
+            return found
+        stays = np.ones(found.num_rows, dtype=bool)
+        stays[np.asarray(deleted.to_array(), dtype=np.int64)] = False
+        return found.filter(pa.array(stays))
+
+    def close(self) -> None:
+        """Close the file if it was opened."""
+        if "_parquet" in self.__dict__:
+            self._parquet.close()
+
+    @cached_property
+    def _parquet(self) -> pq.ParquetFile:
+        # Other writers may store instants as INT96, which overflows when it is read in nanoseconds.
+        source = self._system.open_input_file(self.file.name)
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+    def _logical(self, columns: Sequence[str]) -> pa.Schema:
+        all_columns = arrow_of(self._schema_json)
+        return pa.schema([all_columns.field(name) for name in columns])
+
+    def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        logical = self._logical(columns)
+        physical = file_schema(self._schema_json, logical)
+        present = set(self._parquet.schema_arrow.names)
+        names = [name for name in physical.names if name in present]
+        if not names:  # Columns that are newer than the file: pyarrow would forget how many rows it has.
+            count = sum(self._parquet.metadata.row_group(group).num_rows for group in groups)
+            return pa.table([pa.nulls(count, field.type) for field in logical], schema=logical)
+        found = self._parquet.read_row_groups(list(groups), columns=names, use_threads=False)
+        batches = [lift(batch, physical, logical) for batch in found.to_batches()]
+        return pa.Table.from_batches(batches, logical)
+
+
+def bounds(file: LiveFile, stored: str) -> tuple[str | None, str | None]:
+    """The smallest and largest value of a text column by the file's statistics; None: not known.
+
+    Args:
+        file: a live file.
+        stored: the column's name in files.
+    """
+    facts = file.facts
+    return facts.get("minValues", {}).get(stored), facts.get("maxValues", {}).get(stored)
+
+
+def is_older(file: LiveFile, stored: str, positions: pa.Array) -> bool:
+    """Whether the statistics prove that every `_pos` of the file precedes these."""
+    largest = bounds(file, stored)[1]
+    return largest is not None and largest < pc.min(positions).as_py()

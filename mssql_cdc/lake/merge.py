@@ -1,0 +1,171 @@
+"""Applies a section of the change log to a current table with Spark's MERGE: for tables that only Spark may write.
+
+Those have features that `lake/table_log.py` does not write, or a section that is too large for one worker. The commit's
+userMetadata says why. Everything else goes through `lake/apply_task.py`, whose oracle this is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.evolution import quoted
+from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, plan_fold, same_key, update_values
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import facts_of
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.spark_log import conflicts_fenced, txn_confs
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.tasks import interruptible
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PARTITION_ROWS = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The table's Delta version after the merge, and the number of folded change-log rows; 0: there was no commit."""
+
+    delta_version: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Facts about the rows to fold, read without Spark."""
+
+    rows: int
+    first_key: str | None
+    last_key: str | None
+    unavailable: frozenset[str]
+    schemas: frozenset[int]
+
+
+def merge(
+    session: SparkSession,
+    home: TableHome,
+    versions: Sequence[TableSchema],
+    log: TableLog,
+    *,
+    app_id: str,
+    up_to: int,
+    because: str,
+    run_id: str = "",
+    storage: Storage = LOCAL,
+) -> Merged:
+    """Merge an existing table of the newest structure up to `_batch` `up_to` of its change log.
+
+    Args:
+        session: any session of the application; the work is done in a private one.
+        home: the table's folders and owner.
+        versions: all versions of the table, oldest first.
+        log: the table.
+        app_id: the name of its progress.
+        up_to: the largest `_batch` to apply.
+        because: why this is Spark's work; goes into the commit's userMetadata.
+        run_id: goes there too.
+        storage: how to reach the folders.
+
+    Raises:
+        FencedError: another run merged at the same time; its result is valid, this run's was not written.
+    """
+    usable = same_key(versions)
+    table = DeltaTable(home.current, storage_options=storage.resolved())
+    applied, empty = table.transaction_version(app_id) or 0, not table.file_uris()
+    stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
+    if not stretch.rows and (applied or empty):
+        return Merged(table.version(), 0)
+    plan = plan_fold(
+        usable,
+        schemas=stretch.schemas,
+        unavailable=stretch.unavailable,
+        stored=arrow_of(log.schema_json).names,
+    )
+    facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
+    facts |= {"merged_by_spark": because, "mark": uuid.uuid4().hex}
+    confs = txn_confs(app_id, up_to, facts)
+    confs["spark.sql.shuffle.partitions"] = str(min(200, 1 + stretch.rows // _PARTITION_ROWS))
+    with conflicts_fenced(home.current), private_session(session, confs) as private:
+        numbers = [schema.version for schema in usable]
+        changes = private.read.format("delta").load(home.changes)
+        window = changes.where(changes["_batch"].between(applied + 1, up_to) & changes["_schema"].isin(numbers))
+        folded = fold(window, plan)
+        if not applied or empty:
+            # Nothing to match: writing takes a third of the time that MERGE's joins need.
+            interruptible(session, lambda: _replace(home.current, folded, plan))
+        else:
+            interruptible(session, lambda: _merge(private, home.current, folded, plan, stretch))
+    return _read_back(home, app_id, facts, storage)
+
+
+def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema], storage: Storage) -> _Stretch:
+    numbers = {schema.version for schema in usable}
+    rows = 0
+    keys: list[str] = []
+    unavailable: set[str] = set()
+    schemas: set[int] = set()
+    columns = ["_key", "_schema", "_unavailable"]
+    for batch in scan(home.changes, batches=batches, columns=columns, storage=storage):
+        found = set(pc.unique(batch.column("_schema")).to_pylist())
+        schemas |= found & numbers
+        if not found & numbers:
+            continue
+        rows += batch.num_rows
+        ends = pc.min_max(batch.column("_key")).as_py()
+        keys += [key for key in ends.values() if key is not None]
+        unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
+    return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+
+
+def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
+    """The folded rows instead of those that are there; txn and userMetadata are the session's, as for MERGE."""
+    values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
+    rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
+    rows.write.format("delta").mode("overwrite").save(uri)
+
+
+def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
+    from delta.tables import DeltaTable as SparkDeltaTable
+    from pyspark.sql import functions as sf
+
+    # Literals let Delta skip files; every `_key` of the stretch lies between its first and last.
+    same = (
+        (sf.col("t._key") == sf.col("s.k"))
+        & (sf.col("t._key") >= sf.lit(stretch.first_key))
+        & (sf.col("t._key") <= sf.lit(stretch.last_key))
+    )
+    newer = sf.col("s.pos") > sf.col("t._pos")
+    (
+        SparkDeltaTable.forPath(private, uri)
+        .alias("t")
+        .merge(folded.alias("s"), same)
+        .whenMatchedDelete(newer & sf.col("s.del"))
+        .whenMatchedUpdate(newer, set=update_values(plan))
+        .whenNotMatchedInsert(~sf.col("s.del"), values=insert_values(plan))
+        .execute()
+    )
+
+
+def _read_back(home: TableHome, app_id: str, facts: dict[str, Any], storage: Storage) -> Merged:
+    """Spark silently skips a commit whose txn version already exists: check whether this run made it."""
+    table = DeltaTable(home.current, storage_options=storage.resolved())
+    for entry in table.history(20):
+        found = facts_of(entry)
+        if found and found.get("mark") == facts["mark"]:
+            return Merged(table.version(), facts["rows"])
+    raise FencedError(
+        f"Another run merged into {home.current} at the same time (it stands at batch "
+        f"{table.transaction_version(app_id)}); this run wrote nothing"
+    )

@@ -1,0 +1,193 @@
+"""Commits to a Delta table by our own log entries, put if absent, with Delta's rules for conflicts (rules A3, A6).
+
+Current tables are committed this way. Checkpoints and the clean-up of the log are `deltalake`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from mssql_cdc import __version__
+from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lake.table_log import LOG, LiveFile, TableLog, commit_facts, commit_time, load_log, refresh_log
+
+CHECKPOINT_INTERVAL = 50
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit does to a table: `adds` are actions, `removed` are files of the version that was planned from.
+
+    `protocol` and `metadata` replace those of the table. With `only` the table may hold no other file than the removed
+    ones when the commit is made: for a commit that replaces all rows.
+    """
+
+    operation: str
+    adds: Sequence[Action] = ()
+    removed: Sequence[LiveFile] = ()
+    protocol: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    only: bool = False
+
+
+def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Mapping[str, Any]) -> TableLog:
+    """Commit the change as the txn `app_id` at `batch`, and return the log after it.
+
+    Args:
+        log: the version that the change was planned from.
+        change: what the commit does.
+        app_id: the writer of the rows.
+        batch: the progress of the writer, greater than before.
+        facts: the commit's userMetadata.
+
+    Raises:
+        FencedError: the writer has reached this batch already; nothing was written.
+        OvertakenError: another commit changed the table so that the change no longer fits; nothing was written.
+    """
+    if log.txn(app_id) >= batch:
+        raise _fenced(log, app_id, batch)
+    mark = uuid.uuid4().hex
+    entries = _entries(log.version, change, app_id=app_id, batch=batch, facts=facts, mark=mark)
+    content = _lines(entries)
+    folder, base = Folder(log.uri, log.storage), log
+    gone = {file.identity for file in change.removed}
+    while not folder.put_new(f"{LOG}/{base.version + 1:020}.json", content):
+        if commit_facts(folder, base.version + 1).get("txnId") == mark:
+            break  # The store's answer to the first attempt was lost.
+        fresh = refresh_log(base)
+        if fresh.txn(app_id) >= batch:
+            raise _fenced(fresh, app_id, batch)
+        if fresh.protocol != log.protocol or fresh.metadata != log.metadata:
+            raise _overtaken(log, fresh, "its protocol or metadata changed")
+        if not gone <= fresh.files.keys():
+            raise _overtaken(log, fresh, "files were rewritten")
+        if change.only and fresh.files.keys() - gone:
+            raise _overtaken(log, fresh, "files were added")
+        base = fresh
+    done = base.advanced(base.version + 1, entries)
+    if done.version % CHECKPOINT_INTERVAL == 0:
+        checkpoint(done)
+    return done
+
+
+def create(
+    uri: str,
+    change: Change,
+    *,
+    facts: Mapping[str, Any],
+    app_id: str | None = None,
+    batch: int = 0,
+    storage: Storage = LOCAL,
+) -> TableLog:
+    """Create the table and its first rows in one commit.
+
+    Args:
+        uri: the table's folder.
+        change: its protocol, metadata and files.
+        app_id: the writer of the rows; None: there are none.
+        batch: the progress of the writer.
+        facts: the commit's userMetadata.
+        storage: how to reach the folder.
+
+    Raises:
+        OvertakenError: another run has created the table; nothing was written.
+    """
+    mark = uuid.uuid4().hex
+    entries = _entries(None, change, app_id=app_id, batch=batch, facts=facts, mark=mark)
+    folder = Folder(uri, storage)
+    made = folder.put_new(f"{LOG}/{0:020}.json", _lines(entries))
+    if not made and commit_facts(folder, 0).get("txnId") != mark:
+        raise OvertakenError(f"Another run has created {uri} at the same time; this run wrote nothing")
+    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage)
+    return blank.advanced(0, entries)
+
+
+def checkpoint(log: TableLog) -> None:
+    """Write a checkpoint of the newest version and delete commits that are older than the table's retention.
+
+    It only makes reading faster: what prevents it, such as another run that does the same, leaves the table as it is.
+    """
+    try:
+        table = DeltaTable(log.uri, storage_options=log.storage.resolved())
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    except (DeltaError, OSError):
+        return
+
+
+def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:
+    """The newest version of a table, from what is `known` of it if that is still part of its log.
+
+    A table that was removed and created again has another id; commits older than the retention are gone, and the
+    version after a very old one would look like the newest.
+    """
+    if known is None or known.unreadable or _is_old(known):
+        return load_log(uri, storage)
+    stamp = commit_facts(Folder(uri, storage), known.version).get("timestamp")
+    same = stamp is not None and known.committed == commit_time(stamp)
+    return refresh_log(known) if same else load_log(uri, storage)
+
+
+def _is_old(log: TableLog) -> bool:
+    return log.committed is None or (datetime.now(UTC) - log.committed).total_seconds() > 3600
+
+
+def _entries(
+    version: int | None, change: Change, *, app_id: str | None, batch: int, facts: Mapping[str, Any], mark: str
+) -> list[dict[str, Any]]:
+    now = datetime.now(UTC)
+    stamp = int(now.timestamp() * 1000)
+    info = {
+        "timestamp": stamp,
+        "operation": change.operation,
+        "operationParameters": dict(change.parameters),
+        **({} if version is None else {"readVersion": version}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {
+            "numAddedFiles": str(len(change.adds)),
+            "numRemovedFiles": str(len(change.removed)),
+            **{name: str(value) for name, value in facts.items() if name == "rows"},
+        },
+        "engineInfo": f"mssql_cdc/{__version__}",
+        "userMetadata": json.dumps(dict(facts)),
+        "txnId": mark,
+    }
+    found: list[dict[str, Any]] = [{"commitInfo": info}]
+    if change.protocol is not None:
+        found.append({"protocol": change.protocol})
+    if change.metadata is not None:
+        found.append({"metaData": change.metadata})
+    if app_id is not None:
+        found.append({"txn": {"appId": app_id, "version": batch, "lastUpdated": stamp}})
+    found += [file.remove(now) for file in change.removed]
+    return [*found, *(dict(action) for action in change.adds)]
+
+
+def _lines(entries: Sequence[Action]) -> bytes:
+    return "".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries).encode()
+
+
+def _fenced(log: TableLog, app_id: str, batch: int) -> FencedError:
+    return FencedError(
+        f"Another run has written batch {log.txn(app_id)} to {log.uri}; this run wrote nothing (batch {batch})"
+    )
+
+
+def _overtaken(log: TableLog, fresh: TableLog, reason: str) -> OvertakenError:
+    return OvertakenError(
+        f"Another writer has changed {log.uri} since version {log.version} (now {fresh.version}): {reason}; "
+        "this run wrote nothing"
+    )

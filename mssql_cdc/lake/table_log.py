@@ -1,0 +1,391 @@
+"""The state of a Delta table's log, read without a JVM: live files with their deletion vectors, txns, metadata.
+
+`deltalake` shows no deletion vectors, hence a reader of our own: the newest checkpoint, then the commits after it, then
+only what is new. `lake/table_commit.py` writes commits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lake.vectors import Vector
+
+LOG = "_delta_log"
+VECTORS = "delta.enableDeletionVectors"
+_COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
+_CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}}))?\.parquet")
+_NEWER_CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.[0-9a-f-]{{36}}\.(?:json|parquet)")
+_READER_FEATURES = {"deletionVectors", "timestampNtz", "columnMapping", "typeWidening", "vacuumProtocolCheck"}
+_WRITER_FEATURES = _READER_FEATURES | {
+    # Harmless unless a property, a column or a domain makes use of them.
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "clustering",
+    "domainMetadata",
+    "generatedColumns",
+    "identityColumns",
+    "inCommitTimestamp",
+    "invariants",
+    "rowTracking",
+}
+_MAPS = {"configuration", "options", "partitionValues", "tags"}
+_PROPERTIES = {
+    "delta.appendOnly": "is append-only",
+    "delta.enableChangeDataFeed": "has a change data feed",
+    "delta.enableRowTracking": "has row tracking",
+    "delta.enableInCommitTimestamps": "has in-commit timestamps",
+}
+_COLUMN_FACTS = {
+    "delta.invariants": "an invariant",
+    "delta.generationExpression": "a generation expression",
+    "delta.identity.start": "identity values",
+    "CURRENT_DEFAULT": "a default",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file that is part of the newest version; `action` is its `add` without path, statistics and vector."""
+
+    path: str
+    stats: str | None
+    vector: Vector | None
+    action: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Delta's identity of a file: its path and its deletion vector."""
+        return self.path, self.vector.identity if self.vector else ""
+
+    @property
+    def name(self) -> str:
+        """The path as a file system takes it: the log's is a URI's."""
+        return unquote(self.path)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.action["size"]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The parsed statistics; empty when the writer left none."""
+        return json.loads(self.stats) if self.stats else {}
+
+    def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
+        """The `add` action of the same file with another vector.
+
+        Args:
+            vector: the rows that are deleted now.
+            rows: all rows of the file, which the statistics must give beside a vector.
+        """
+        stats = {**self.facts, "tightBounds": False}
+        if rows is not None:
+            stats["numRecords"] = rows
+        found = {"path": self.path, **self.action, "dataChange": True, "stats": json.dumps(stats, ensure_ascii=False)}
+        return {"add": {**found, "deletionVector": vector.to_action()} if vector else found}
+
+    def remove(self, at: datetime) -> dict[str, Any]:
+        """The `remove` action of the file."""
+        found = {
+            "path": self.path,
+            "deletionTimestamp": int(at.timestamp() * 1000),
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": self.action.get("partitionValues") or {},
+            "size": self.size,
+        }
+        return {"remove": {**found, "deletionVector": self.vector.to_action()} if self.vector else found}
+
+
+Identity = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLog:
+    """One version of a Delta table.
+
+    `committed` is the time of the newest commit; None if only a checkpoint tells of it. `unreadable` says why the log
+    cannot be read without Spark; `files` is empty then.
+    """
+
+    uri: str
+    version: int
+    protocol: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    files: Mapping[Identity, LiveFile] = field(repr=False)
+    txns: Mapping[str, int] = field(repr=False)
+    domains: Mapping[str, str] = field(repr=False)
+    committed: datetime | None = None
+    unreadable: str | None = None
+    storage: Storage = LOCAL
+
+    @property
+    def table_id(self) -> str:
+        """The table's id."""
+        return self.metadata["id"]
+
+    @property
+    def schema_json(self) -> str:
+        """Delta's schema text."""
+        return self.metadata["schemaString"]
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.get("configuration") or {}
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether deletion vectors may be written."""
+        return self.properties.get(VECTORS) == "true"
+
+    @property
+    def rows(self) -> int:
+        """Rows in live files by their statistics, those that vectors delete left out."""
+        return sum(
+            file.facts.get("numRecords", 0) - (file.vector.cardinality if file.vector else 0)
+            for file in self.files.values()
+        )
+
+    def txn(self, app_id: str) -> int:
+        """The newest version that this application committed; 0 when there is none."""
+        return self.txns.get(app_id, 0)
+
+    def writable(self) -> str | None:
+        """Why only Spark may write to the table; None: we may."""
+        if self.unreadable:
+            return self.unreadable
+        features = {
+            *(("reader", name) for name in self.protocol.get("readerFeatures") or ()),
+            *(("writer", name) for name in self.protocol.get("writerFeatures") or ()),
+        }
+        known = {"reader": _READER_FEATURES, "writer": _WRITER_FEATURES}
+        unknown = sorted({name for kind, name in features if name not in known[kind]})
+        if unknown or self.protocol["minReaderVersion"] > 3 or self.protocol["minWriterVersion"] > 7:
+            return f"the table has features that only Spark writes: {', '.join(unknown) or 'a newer protocol'}"
+        for name, text in _PROPERTIES.items():
+            if self.properties.get(name) == "true":
+                return f"the table {text}"
+        if any(name.startswith("delta.constraints.") for name in self.properties):
+            return "the table has constraints"
+        if self.metadata.get("partitionColumns"):
+            return "the table is partitioned"
+        if json.loads(self.domains.get("delta.clustering") or "{}").get("clusteringColumns"):
+            return "the table is clustered"
+        for column in json.loads(self.schema_json)["fields"]:
+            for name, text in _COLUMN_FACTS.items():
+                if name in column["metadata"]:
+                    return f"column {column['name']} of the table has {text}"
+        if any("://" in path or path.startswith(("/", "file:")) for path, _ in self.files):
+            return "the table is a shallow clone"
+        if any(file.vector is not None and file.vector.kind == "p" for file in self.files.values()):
+            return "a deletion vector of the table lies in another folder"
+        return None
+
+    def advanced(self, version: int, actions: Iterable[Mapping[str, Any]]) -> TableLog:
+        """The log after one commit."""
+        replay = _Replay(self)
+        replay.commit(actions)
+        return replay.log(version)
+
+
+def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
+    """Read the newest version of a table's log; None when there is no table.
+
+    Args:
+        uri: the table's folder.
+        storage: how to reach the folder.
+
+    Raises:
+        StorageError: a commit between the newest checkpoint and the newest commit is missing.
+    """
+    folder = Folder(uri, storage)
+    commits, checkpoints, newer = _listed(folder)
+    if not commits and not checkpoints:
+        return None
+    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage)
+    if newer > max(checkpoints, default=-1):
+        return _with_deltalake(replace(blank, unreadable="the table has checkpoints of the second kind"))
+    replay, version = _Replay(blank), -1
+    if checkpoints:
+        version = max(checkpoints)
+        for path in checkpoints[version]:
+            replay.checkpoint(_content(folder, path))
+        # For its time; its actions are part of the checkpoint.
+        if version in commits:
+            replay.time(_actions(_content(folder, _commit_path(version))))
+    for number in sorted(number for number in commits if number > version):
+        if number != version + 1:
+            raise StorageError(f"{uri} lacks the commit {version + 1} in its Delta log")
+        replay.commit(_actions(_content(folder, _commit_path(number))))
+        version = number
+    return replay.log(version)
+
+
+def refresh_log(log: TableLog) -> TableLog:
+    """The newest version of the same table; reads only what is new."""
+    if log.unreadable:
+        fresh = load_log(log.uri, log.storage)
+        if fresh is None:
+            raise StorageError(f"The Delta table {log.uri} is gone")
+        return fresh
+    folder, replay, version = Folder(log.uri, log.storage), _Replay(log), log.version
+    while (content := folder.read(_commit_path(version + 1))) is not None:
+        replay.commit(_actions(content))
+        version += 1
+    return replay.log(version) if version > log.version else log
+
+
+def commit_facts(folder: Folder, version: int) -> Mapping[str, Any]:
+    """The `commitInfo` of a version; empty when the commit is gone or has none."""
+    content = folder.read(_commit_path(version))
+    found = [action["commitInfo"] for action in _actions(content or b"") if "commitInfo" in action]
+    return found[0] if found else {}
+
+
+def commit_time(stamp: float) -> datetime:
+    """The time of a commit from its `timestamp`."""
+    return datetime.fromtimestamp(stamp / 1000, UTC)
+
+
+def _commit_path(version: int) -> str:
+    return f"{LOG}/{version:020}.json"
+
+
+def _listed(folder: Folder) -> tuple[set[int], dict[int, list[str]], int]:
+    """The versions with a commit, the complete checkpoints with their paths, the newest checkpoint of another kind."""
+    commits: set[int] = set()
+    parts: dict[tuple[int, int], list[str]] = {}
+    newer = -1
+    for name in folder.names(LOG):
+        if found := _COMMIT.fullmatch(name):
+            commits.add(int(found[1]))
+        elif found := _CHECKPOINT.fullmatch(name):
+            parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(name)
+        elif found := _NEWER_CHECKPOINT.fullmatch(name):
+            newer = max(newer, int(found[1]))
+    return commits, {version: names for (version, count), names in parts.items() if len(names) == count}, newer
+
+
+def _content(folder: Folder, path: str) -> bytes:
+    content = folder.read(path)
+    if content is None:
+        raise StorageError(f"{path} of the Delta log vanished while it was read; another writer cleaned up, try again")
+    return content
+
+
+def _actions(content: bytes) -> Iterator[dict[str, Any]]:
+    for line in content.splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def _with_deltalake(log: TableLog) -> TableLog:
+    """Fill in what `deltalake` knows of a log that we cannot read: enough to hand the table to Spark."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(log.uri, storage_options=log.storage.resolved())
+    metadata = table.metadata()
+    found = {"id": str(metadata.id), "schemaString": table.schema().to_json(), "configuration": metadata.configuration}
+    return replace(log, version=table.version(), metadata=found)
+
+
+class _Replay:
+    """Applies actions to a version."""
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+        self._files, self._txns, self._domains = dict(log.files), dict(log.txns), dict(log.domains)
+        self._protocol, self._metadata, self._committed = log.protocol, log.metadata, log.committed
+
+    def log(self, version: int) -> TableLog:
+        return replace(
+            self._log,
+            version=version,
+            protocol=self._protocol,
+            metadata=self._metadata,
+            files=self._files,
+            txns=self._txns,
+            domains=self._domains,
+            committed=self._committed,
+        )
+
+    def checkpoint(self, content: bytes) -> None:
+        table = pq.read_table(pa.BufferReader(content))
+        for name in ("protocol", "metaData", "txn", "domainMetadata", "add"):
+            if name in table.schema.names:
+                column = table.column(name)
+                for found in column.filter(column.is_valid()).to_pylist():
+                    self._apply(name, _plain(found))
+
+    def commit(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        found = list(actions)
+        # A file may get another vector in one commit: the old pair goes before the new one comes.
+        for action in found:
+            if "remove" in action:
+                self._files.pop(_identity(action["remove"]), None)
+        for action in found:
+            for name, value in action.items():
+                self._apply(name, value)
+        self.time(found)
+
+    def time(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        for action in actions:
+            stamp = action.get("commitInfo", {}).get("timestamp")
+            if stamp is not None:
+                self._committed = commit_time(stamp)
+
+    def _apply(self, name: str, value: Mapping[str, Any]) -> None:
+        match name:
+            case "add":
+                file = _live_file(value)
+                self._files[file.identity] = file
+            case "txn":
+                self._txns[value["appId"]] = value["version"]
+            case "protocol":
+                self._protocol = value
+            case "metaData":
+                self._metadata = value
+            case "domainMetadata":
+                self._domains[value["domain"]] = "" if value.get("removed") else value["configuration"]
+            case _:
+                pass
+
+
+def _live_file(add: Mapping[str, Any]) -> LiveFile:
+    apart = ("path", "stats", "deletionVector", "stats_parsed", "partitionValues_parsed", "dataChange")
+    vector = add.get("deletionVector")
+    return LiveFile(
+        add["path"],
+        add.get("stats"),
+        Vector.from_action(vector) if vector else None,
+        {name: value for name, value in add.items() if name not in apart},
+    )
+
+
+def _identity(action: Mapping[str, Any]) -> Identity:
+    vector = action.get("deletionVector")
+    return action["path"], Vector.from_action(vector).identity if vector else ""
+
+
+def _plain(value: Any) -> Any:
+    """A checkpoint's value as JSON has it: without NULLs, and maps are no lists of pairs."""
+    if not isinstance(value, dict):
+        return value
+    found = {name: inner for name, inner in value.items() if inner is not None}
+    return {name: dict(inner) if name in _MAPS else _plain(inner) for name, inner in found.items()}

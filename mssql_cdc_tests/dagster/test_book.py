@@ -1,0 +1,215 @@
+"""What is reported when: windows that begin, end, change, are late or were missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.defs.book import Book
+from mssql_cdc.defs.recorder import Event
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import Follower
+from mssql_cdc_tests.dagster.kit import Location, metadata
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class Written:
+    """Stores events without a run, and keeps them."""
+
+    instance: dg.DagsterInstance
+    events: list[Event] = field(default_factory=list)
+
+    def write(self, event: Event, *, of_run: bool = True) -> None:  # noqa: ARG002 (a test has no run)
+        self.instance.report_runless_asset_event(event)
+        self.events.append(event)
+
+    def take(self) -> list[Event]:
+        found, self.events = self.events, []
+        return found
+
+
+@dataclass
+class Watch:
+    """A database that is followed, with a book whose clock a test moves."""
+
+    location: Location
+    written: Written
+    follower: Follower
+    book: Book
+    ahead: timedelta = timedelta(0)
+
+    def step(self) -> Done:
+        """Take a step and report it."""
+        done = self.follower.attempt()
+        assert done is not None
+        self.book.add(done)
+        return done
+
+    def settle(self) -> None:
+        for _ in range(6):
+            self.step()
+            if self.book.idle:
+                return
+        raise AssertionError("the source does not come to rest")
+
+    def windows(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+        """The windows of a change log that were reported since the last call, oldest first."""
+        events = [event for event in self.written.take() if isinstance(event, dg.AssetMaterialization)]
+        found = [event for event in events if event.asset_key == self.location.key(name)]
+        return [(str(event.partition), metadata(event)) for event in found]
+
+    def key(self, hours: int = 0) -> str:
+        """The key of the window that is current, or was some hours ago."""
+        return self.location.setup.windows.key(self.book.clock() - hours * HOUR)
+
+
+@pytest.fixture
+def watch(streaming: Location, spark: Any) -> Watch:
+    location = streaming.reloaded(dagster_window="hour", since=datetime.now(UTC))
+    database = location.setup.open(spark=lambda: spark)
+    written = Written(location.instance)
+    made = Watch(location, written, Follower(database, ready=True), Book(location.setup, database, written))
+    base = location.setup.windows.start(datetime.now(UTC)) + timedelta(minutes=30)
+    made.book.clock = lambda: base + made.ahead
+    return made
+
+
+def test_a_quiet_table_is_reported_when_a_window_begins_and_when_it_ends(watch):
+    watch.settle()
+    watch.book.turn()
+    ((first, found),) = watch.windows("orders")
+    assert (first, found["dagster/partition_row_count"], found["mssql_cdc/complete"]) == (watch.key(), 0, False)
+    watch.ahead = timedelta(minutes=29)
+    watch.step()
+    watch.book.turn()
+    assert watch.windows("orders") == [], "nothing has changed"
+    watch.ahead = timedelta(minutes=31)
+    watch.step()
+    watch.book.turn()
+    assert [key for key, _ in watch.windows("orders")] == [watch.key()], "what is not captured yet may still come"
+    watch.ahead = timedelta(minutes=33)
+    watch.step()
+    watch.book.turn()
+    checks = [event for event in watch.written.events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert {(event.partition, event.passed) for event in checks} == {(first, True)}
+    assert [(key, found["mssql_cdc/complete"]) for key, found in watch.windows("orders")] == [(first, True)]
+
+
+def test_a_window_that_changes_is_reported_once_a_minute_with_all_its_rows(watch):
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    for number in range(2):
+        shop.run(f"INSERT INTO dbo.orders VALUES ({number}, N'one')")
+        shop.scan()
+        watch.step()
+        watch.book.turn()
+        assert watch.windows("orders") == []
+    watch.ahead = timedelta(seconds=60)
+    watch.book.turn()
+    (found,) = [found for _, found in watch.windows("orders")]
+    assert (found["dagster/partition_row_count"], found["mssql_cdc/inserts"]) == (2, 2)
+    watch.ahead = timedelta(seconds=90)
+    watch.book.turn()
+    assert watch.windows("orders") == []
+
+
+def test_rows_are_counted_in_the_window_of_their_commit_time(watch):
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "EXEC sandbox.advance_clock @seconds = 3600")
+    shop.run("INSERT INTO dbo.orders VALUES (2, N'two'), (3, N'three')")
+    shop.scan()
+    done = watch.step()
+    assert done.range is not None
+    watch.ahead = HOUR + timedelta(minutes=5)
+    watch.settle()
+    watch.book.finish()
+    rows = {key: found["dagster/partition_row_count"] for key, found in watch.windows("orders")}
+    assert rows[watch.key(1)] == 1
+    assert rows[watch.key()] == 2
+
+
+def test_windows_that_were_missed_are_reported_by_the_next_run(watch):
+    shop = watch.location.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    shop.scan()
+    watch.settle()
+    watch.ahead = 3 * HOUR
+    again = Book(watch.location.setup, watch.book.database, watch.written, clock=watch.book.clock)
+    again.add(watch.step())
+    again.turn()
+    found = {key: one["dagster/partition_row_count"] for key, one in watch.windows("orders")}
+    assert found == {watch.key(3): 1, watch.key(2): 0, watch.key(1): 0, watch.key(): 0}
+    third = Book(watch.location.setup, watch.book.database, watch.written, clock=watch.book.clock)
+    third.add(watch.step())
+    third.turn()
+    assert [key for key, _ in watch.windows("orders")] == [watch.key()]
+
+
+def test_a_capture_that_stands_still_leaves_windows_missing_and_warns(watch):
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    watch.ahead = HOUR
+    watch.step()
+    watch.book.turn()
+    events = watch.written.take()
+    assert not [event for event in events if isinstance(event, dg.AssetMaterialization)]
+    checks = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert {(event.passed, event.severity.value) for event in checks} == {(False, "WARN")}
+    assert {"Agent is not running" in str(event.metadata["mssql_cdc/problem"].value) for event in checks} == {True}
+    shop.run("EXEC sandbox.agent_start")
+    shop.scan()
+    watch.settle()
+    watch.book.turn()
+    assert watch.location.checks("orders")[0] is True
+    assert watch.key() in [key for key, _ in watch.windows("orders")]
+
+
+def test_a_source_table_is_reported_when_first_seen_and_when_its_structure_changes(watch):
+    shop, key = watch.location.shop, watch.location.names.source_key
+    (orders,) = (table.table_id for table in watch.location.tables if table.table_id.name == "orders")
+    watch.settle()
+    watch.step()
+    assert len(watch.location.materializations(key(orders))) == 1
+    shop.run("ALTER TABLE dbo.orders ADD note int NULL")
+    shop.enable("orders", "orders_2")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one', 7)")
+    shop.scan()
+    for _ in range(3):
+        watch.step()
+    found = [metadata(event)["mssql_cdc/structure"] for event in reversed(watch.location.materializations(key(orders)))]
+    assert found[0] == "version 1, dbo_orders"
+    assert found[-1] == "version 2, dbo_orders, orders_2"
+
+
+def test_a_lost_table_is_red_and_its_windows_stay_missing(watch):
+    shop = watch.location.shop
+    watch.settle()
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "WAITFOR DELAY '00:00:00.050'")
+    shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    end = shop.scan().text.replace(":", "")
+    shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', 0x{end}, 100")
+    watch.written.take()
+    watch.settle()
+    watch.book.turn()
+    database = watch.book.database
+    statuses = {name: e.status for name, e in load_offsets(database.layout, database.storage).entries.items()}
+    assert statuses[f"{shop.catalog}.dbo.orders"] == "lost"
+    assert watch.location.checks("orders")[0] is False
+    assert watch.windows("orders") == []
+    assert watch.location.materializations(watch.location.key("people"))

@@ -1,0 +1,103 @@
+"""The sensor when runs are continuous: it keeps one going, requests its successor, and snapshots beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.defs.handover import STATE_TAG, STREAMING
+from mssql_cdc.defs.runs import RANGE_TAG, SNAPSHOT_TAG
+from mssql_cdc_tests.dagster.kit import Location
+from mssql_cdc_tests.dagster.sensing import ask
+
+pytestmark = [pytest.mark.spark]
+
+
+@pytest.fixture
+def continuous(streaming: Location) -> Callable[..., Location]:
+    """The two tables with runs of so many seconds."""
+    return lambda seconds=600: streaming.reloaded(dagster_max_run_seconds=seconds)
+
+
+def begin(location: Location, request: dg.RunRequest, *, seconds_ago: float = 0) -> dg.DagsterRun:
+    """Record that the requested run has begun."""
+    run = location.launch(request, dg.DagsterRunStatus.STARTING)
+    start = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_START.value, job_name=run.job_name)
+    location.instance.report_dagster_event(start, run.run_id, timestamp=time.time() - seconds_ago)
+    return run
+
+
+def test_a_database_without_changes_gets_a_run_too(continuous):
+    location = continuous()
+    location.tick()
+    (request,) = location.requests
+    assert request.partition_key == location.window
+    assert request.tags[STATE_TAG] == STREAMING
+    assert set(request.asset_selection) == {*location.setup.log_keys, *location.setup.current_keys, *extra(location)}
+
+
+def extra(location: Location) -> list[dg.AssetKey]:
+    return [location.setup.transactions_key]
+
+
+def test_while_a_run_streams_the_sensor_requests_only_snapshots(continuous):
+    location = continuous()
+    location.tick()
+    (request,) = location.requests
+    begin(location, request)
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.shop.scan()
+    assert "a run streams" in location.tick().skip_message
+    ask_for_snapshot(location.database(), "asked", ["dbo.orders"], channel="dagster")
+    (snapshot,) = ask_and_tick(location)
+    assert str(snapshot.job_name).endswith("__snapshot")
+    assert snapshot.partition_key == "dbo.orders"
+    assert snapshot.tags[SNAPSHOT_TAG].startswith("snapshot-")
+
+
+def ask_and_tick(location: Location) -> list[dg.RunRequest]:
+    location.tick()
+    return location.requests
+
+
+@pytest.mark.parametrize(("seconds_ago", "successors"), [(100, 0), (560, 1)])
+def test_a_successor_is_requested_once_before_the_end(continuous, seconds_ago, successors):
+    location = continuous(600)
+    location.tick()
+    (request,) = location.requests
+    begin(location, request, seconds_ago=seconds_ago)
+    requests = ask_and_tick(location)
+    assert [(one.tags[STATE_TAG], RANGE_TAG in one.tags) for one in requests] == [(STREAMING, False)] * successors
+    for successor in requests:
+        location.launch(successor, dg.DagsterRunStatus.STARTING)
+        assert ask_and_tick(location) == []
+
+
+def test_a_run_that_failed_with_nothing_to_read_is_requested_again_later(continuous):
+    location = continuous().reloaded(retriable_restart_connector_wait_ms=600_000)
+    location.tick()
+    (request,) = location.requests
+    location.launch(request, dg.DagsterRunStatus.FAILURE)
+    assert "failed" in location.tick().skip_message
+
+
+def test_a_run_begins_with_the_range_that_is_due(continuous):
+    location = continuous()
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    request = ask(location)
+    assert "-" in request.tags[RANGE_TAG]
+    assert request.tags[STATE_TAG] == STREAMING
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_every_window_gets_a_run_even_if_nothing_changes(continuous, seconds):
+    location = continuous(seconds)
+    location.cursor = None
+    location.tick()
+    (request,) = location.requests
+    assert request.tags[RANGE_TAG] == f"from {location.window}"
+    assert (STATE_TAG in request.tags) == bool(seconds)

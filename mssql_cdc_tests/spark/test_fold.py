@@ -1,0 +1,127 @@
+"""The fold in tasks gives the same table as Spark's MERGE, its oracle, for any change log (correctness D)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mssql_cdc.lake import current
+from mssql_cdc.lake.current_table import Vectors, new_table
+from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.merge import merge
+from mssql_cdc.lake.read import query
+from mssql_cdc.lake.table_commit import Change as LogChange
+from mssql_cdc.lake.table_commit import create
+from mssql_cdc.lake.table_log import load_log
+from mssql_cdc.schema import TableSchema, change_log_schema
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+COLUMNS = ("name", "note", "amount")
+
+OPERATION = st.sampled_from("cuuudr")
+FLAGS = st.frozensets(st.sampled_from(COLUMNS), max_size=2)
+
+
+@st.composite
+def changes(draw: st.DrawFn, *, first: int) -> list[Change]:
+    """Changes that need not make sense as a history: any operation on any key, late ones too."""
+    found: list[Change] = []
+    for number in range(draw(st.integers(1, 14))):
+        op, key = draw(OPERATION), draw(st.integers(1, 7))
+        at = draw(st.integers(max(1, first - 5), first + number)) if draw(st.integers(0, 4)) == 0 else first + number
+        unavailable = draw(FLAGS) if op != "d" else frozenset[str]()
+        exact = {name: f"{name}!{number}" for name in draw(FLAGS) - unavailable}
+        image = {"id": key, "name": f"n{at}.{number}", "note": draw(st.sampled_from([None, "", f"x{number}"]))}
+        image["amount"] = draw(st.one_of(st.none(), st.integers(-5, 5)))
+        for name in unavailable:
+            image[name] = None
+        found.append(
+            Change(
+                at,
+                op,
+                before=image if op in "ud" else None,
+                after=image if op != "d" else None,
+                unavailable=sorted(unavailable) or None,
+                exact={"after": exact} if exact and op != "d" else {},
+                sequence=number + 1,
+            )
+        )
+    return found
+
+
+def three_versions() -> list[TableSchema]:
+    """A structure, the same without a column, the same with another one in addition."""
+    columns = (
+        column("id", "int"),
+        column("name", "nvarchar", length=50),
+        column("note", "nvarchar", length=-1),
+        column("amount", "int"),
+    )
+    return [
+        orders(*columns),
+        orders(*columns, version=2).excluding(["note"]),
+        orders(*columns, column("more", "int"), version=3),
+    ]
+
+
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data(), sections=st.integers(1, 4), vectors=st.sampled_from(["auto", "true", "false"]))
+def test_fold_gives_what_merge_gives_for_any_change_log(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, sections: int, vectors: Vectors
+):
+    ours = home_in(tmp_path_factory.mktemp("lake"))
+    # The same change log, another current table.
+    oracle = _Twin(ours.folder, ours.app_id)
+    versions = three_versions()[:1]
+    state, at = change_log(ours, versions[0]), 0
+    for section in range(sections):
+        found = data.draw(changes(first=at + 10))
+        at = max(change.at for change in found)
+        if section == 1:
+            versions = three_versions() if data.draw(st.booleans()) else versions
+            state = evolve(state, change_log_schema(versions[-1]))
+        written = data.draw(st.sampled_from(versions)) if section else versions[0]
+        state = append(state, written, *found)
+        current.apply(spark, ours, versions, up_to=state.batch, vectors=vectors)
+        _merge(spark, oracle, versions, state.batch)
+        assert _rows(ours) == _rows(oracle)
+
+
+class _Twin(TableHome):
+    @property
+    def current(self) -> str:
+        return f"{self.folder}/oracle"
+
+
+def _merge(spark: SparkSession, home: TableHome, versions: list[TableSchema], up_to: int) -> None:
+    log = load_log(home.current)
+    if log is None:
+        protocol, metadata = new_table(home, versions[-1], "true")
+        log = create(home.current, LogChange("CREATE TABLE", protocol=protocol, metadata=metadata), facts={})
+    wanted = current.structure_change(log, versions)
+    if wanted:
+        current.change_structure(spark, home, versions[-1], wanted)
+        log = load_log(home.current)
+        assert log is not None
+    app_id = current.progress_id(log.table_id, versions[-1])
+    merge(spark, home, versions, log, app_id=app_id, up_to=up_to, because="it is the oracle")
+
+
+def _rows(home: TableHome) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for batch in query(home.current, "SELECT * FROM t"):
+        for row in batch.to_pylist():
+            row["_exact"] = dict(row["_exact"]) if row["_exact"] is not None else None
+            assert row["_key"] not in found, "a key twice"
+            found[row["_key"]] = row
+    return found
