@@ -1,14 +1,47 @@
-"""The storm bites: a defect that is put back into the product is found within a few schedules."""
+"""The storm bites: a defect that is put back into the product is found within a few schedules, or by a fixed one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from mssql_cdc_tests.storm.machine import storm
+from mssql_cdc_tests.storm import test_schedules as fixed
+from mssql_cdc_tests.storm.machine import Storm, storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.mutants import MUTANTS, Mutant
 
 _SOON = [mutant for mutant in MUTANTS if mutant.what in {"any other instance continues", "gaps are not recorded"}]
+_FOUND_BY: dict[str, Callable[[Storm], None]] = {
+    "a table's position is the one of the cut, not its own": (
+        fixed.test_table_that_has_committed_is_not_read_again_when_its_offsets_were_not_written
+    ),
+    "a resumed snapshot does not know its groups": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
+    "transactions that come below a complete cut are not noticed": (
+        fixed.test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden
+    ),
+    "a restore behind a snapshot's end is not noticed": (
+        fixed.test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured
+    ),
+    "a restore during a snapshot is not noticed when it is resumed": (
+        fixed.test_restore_during_a_snapshot_is_noticed_when_it_is_resumed
+    ),
+    "a restore during a snapshot is not noticed at its end": (
+        fixed.test_restore_during_a_snapshot_is_noticed_before_it_ends
+    ),
+    "a position of an earlier epoch counts": fixed.test_restore_during_a_snapshot_is_noticed_when_it_is_resumed,
+    "tables without rows are not checked after the read": (
+        fixed.test_changes_that_are_cleaned_up_before_they_are_counted_are_missed
+    ),
+    "chunks whose changes were cleaned up count as read": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
+    "changes that were cleaned up during a snapshot are no gap": (
+        fixed.test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap
+    ),
+    "rows of a chunk that is read again are not swept": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
+    "a table without a key is not read again": (
+        fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced
+    ),
+}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.rule}: {mutant.what}")
@@ -21,3 +54,18 @@ def test_mutant_fits_the_product(mutant: Mutant):
 def test_storm_finds_a_defect(mutant: Mutant):
     with mutant.planted(), pytest.raises((AssertionError, ValueError)):
         storm(ModelWorld, schedules=60, steps=20, seed=0)
+
+
+@pytest.mark.parametrize("what", _FOUND_BY)
+def test_fixed_schedule_finds_a_defect(what: str):
+    (mutant,) = (mutant for mutant in MUTANTS if mutant.what == what)
+    with mutant.planted(), pytest.raises((AssertionError, ValueError)):
+        _play(_FOUND_BY[what])
+
+
+def _play(schedule: Callable[[Storm], None]) -> None:
+    played = Storm(ModelWorld)
+    try:
+        schedule(played)
+    finally:
+        played.teardown()

@@ -1,13 +1,18 @@
-"""Schedules in which the storm found a defect, as short as they can be told. Each ends with a quiet point."""
+"""Schedules in which the storm found a defect, or that find a planted one: short, each ends with a quiet point."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
+from mssql_cdc_tests.storm.model_server import ModelServerSession
 
 
 @pytest.fixture
@@ -30,8 +35,44 @@ def test_table_without_a_key_is_read_again_when_its_instance_was_replaced(storm:
     storm.disable_change_enable("notes", [("notes", 1, None)])
 
 
+def test_table_that_has_committed_is_not_read_again_when_its_offsets_were_not_written(storm: Storm):
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.scan(1)
+    storm.killed_step(storm.write("range.append_offsets"), 1, after=False)
+
+
+def test_changes_that_are_cleaned_up_before_they_are_counted_are_missed(storm: Storm):
+    """The minimum was in order, and then the count finds no rows: the table looks like a quiet one."""
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.scan(1)
+    count = ModelServerSession.measure
+
+    def cleaned_up_first(session: ModelServerSession, parts: Sequence[tuple[CaptureInstance, LsnRange]], to: Lsn):
+        storm.clean_up(0)
+        return count(session, parts, to)
+
+    with patch.object(ModelServerSession, "measure", cleaned_up_first):
+        storm.step()
+
+
+def test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap(storm: Storm):
+    """They come behind the position of the table's stream and before the snapshot's first mark."""
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.scan(1)
+    storm.snapshot_is_asked_for("orders")
+    storm.step_while_it_is_cleaned_up(0, 1)
+
+
 def restored_later(storm: Storm) -> None:
-    """A cut, a backup, and rows that are read by a snapshot before they are captured: no transaction knows of them."""
+    """A cut, a backup, and rows that are read by a snapshot before they are captured: no transaction knows of them.
+
+    A transaction behind the first snapshot is the witness. Without one, that snapshot's own marks notice the restore.
+    """
+    storm.come_to_rest()
+    storm.transaction([("people", 0, "a")])
     storm.come_to_rest()
     storm.back_up()
     storm.transaction([("orders", 0, "a"), ("orders", 1, "b"), ("orders", 2, "c"), ("orders", 3, "d")])
@@ -56,6 +97,17 @@ def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_capt
     storm.disable_change_enable("people", [("people", 0, "a")])
     storm.come_to_rest()
     storm.restore()
+
+
+def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden(storm: Storm):
+    """The snapshot of `notes` takes the cut to the log's end, which other transactions use again after the restore."""
+    marked = ModelServerSession.mark
+    with patch.object(ModelServerSession, "mark", lambda session: replace(marked(session), fork=None)):
+        storm.back_up()
+        storm.come_to_rest()
+        storm.restore()
+        storm.transaction([("orders", 0, "a")])
+        storm.come_to_rest()
 
 
 def test_closed_table_makes_no_ranges_without_effect(storm: Storm):

@@ -133,6 +133,21 @@ def test_no_idle_table_advances_beyond_what_is_proven_to_be_captured():
     assert (passed.idle, passed.range.to) == ((table("b"),), lsn(20))
 
 
+def test_no_idle_table_advances_beyond_what_is_proven_when_another_one_is_given_up():
+    """Such a range is requested whatever capture has reached (review, bug 1)."""
+    stuck = facts(
+        member("a", 20, closed_until=lsn(20)),
+        member("b", 10),
+        member("c", 4),
+        captured=10,
+        cursor=pending(10, attempt=5, held=True),
+    )
+    decision = planned(stuck, Range)
+    assert (decision.give_up, decision.idle, decision.complete) == ((table("c"),), (), False)
+    proven = planned(replace(stuck, scanned=lsn(20)), Range)
+    assert (proven.give_up, proven.idle, proven.complete) == ((table("c"),), (table("b"),), True)
+
+
 def test_minimum_right_after_the_position_loses_nothing():
     assert isinstance(plan(facts(member("a", 4, instances=(instance(1, minimum=5),)))), Range)
     assert isinstance(plan(facts(member("a", 4, instances=(instance(1, start=2, minimum=6),)))), Lost)
