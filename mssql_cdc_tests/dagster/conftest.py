@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
 def shop(server: dict[str, Any]) -> Iterator[Shop]:
     """A CDC-enabled database whose capture job is stopped: `Shop.scan` captures."""
     with ExitStack() as stack:
-        yield stack.enter_context(open_shop(server))
+        found = stack.enter_context(open_shop(server))
+        # Windows go by commit time, and other tests move the server's clock.
+        found.run(f"EXEC sandbox.set_clock @utc = '{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}'")
+        yield found
 
 
 @pytest.fixture
