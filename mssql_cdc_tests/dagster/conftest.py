@@ -35,7 +35,7 @@ def shop(server: dict[str, Any]) -> Iterator[Shop]:
     with ExitStack() as stack:
         found = stack.enter_context(open_shop(server))
         # Windows go by commit time, and other tests move the server's clock.
-        found.run(f"EXEC sandbox.set_clock @utc = '{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}'")
+        found.set_clock(datetime.now(UTC))
         yield found
 
 

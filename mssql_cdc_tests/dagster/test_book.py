@@ -75,7 +75,7 @@ class Watch:
 def watch(streaming: Location, spark: Any) -> Watch:
     # Not in the last minutes of an hour, and on the server too.
     base = (datetime.now(UTC) + timedelta(minutes=5)).replace(minute=30, second=0, microsecond=0)
-    streaming.shop.run(f"EXEC sandbox.set_clock @utc = '{base:%Y-%m-%dT%H:%M:%S}'")
+    streaming.shop.set_clock(base)
     location = streaming.reloaded(dagster_window="hour", since=base)
     database = location.setup.open(spark=lambda: spark)
     written = Written(location.instance)
