@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.capture import survey, write_task
+from mssql_cdc.capture import current_tables, survey, write_task
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot import chunk_groups
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
@@ -389,7 +389,7 @@ OBSERVED: Mapping[str, Any] = {
     "retriable.restart.connector.wait.ms": lambda c: (limits(c), retries(c)),
     "delta.warehouse": keys,
     "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
-    "delta.current.interval": read_in(current, "connector.delta.current_interval_s"),
+    "delta.current.interval": read_in(current_tables, "connector.delta.current_interval_s"),
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
     "dagster.range.max.rows": bound,
     "dagster.max.attempts": limits,
