@@ -117,15 +117,15 @@ def _source_sums(table: KeyedTable, buckets: int) -> Sums | None:
     """The source's checksums; None where only rows can be compared."""
     schema = table.compared.schema
     sums: Sums = {}
-    for chunk in table.session.ranges(schema, RANGE_ROWS):
+    for number, chunk in enumerate(table.session.ranges(schema, RANGE_ROWS)):
+        if number:
+            done = sum(one.rows for one in sums.values())
+            table.progress(done, max(done, table.pinned.rows))
         found = table.session.checksums(schema, chunk, buckets)
         if found is None:
             return None
         table.fetched.checksums += len(found)
         add(sums, found)
-        done = sum(one.rows for one in sums.values())
-        if done < table.pinned.rows:
-            table.progress(done, table.pinned.rows)
     return sums
 
 
