@@ -172,7 +172,7 @@ def _write_connector(server: dict[str, str]) -> Path:
         "signal.data.collection": f"{DATABASE}.dbo.debezium_signal",
         "driver.encrypt": "false",
         "delta.warehouse": str(ROOT.absolute() / "warehouse"),
-        "delta.current.interval": "10",
+        "delta.current.interval": "1",
         "dagster.max.run.seconds": "300",
     }
     config.write_text(json.dumps({"name": CONNECTOR, "config": properties}, indent=2) + "\n")
