@@ -132,7 +132,14 @@ class Control:
         return None if row is None else row[0]
 
     def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Generator[Any]:
-        """The rows of a statement one by one; `size` of them are fetched at a time."""
+        """The rows of a statement one by one.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            *parameters: their values.
+            size: how many rows are fetched at a time.
+            doing: completes "while …" in the text of an error.
+        """
         with closing(self.pages(sql, *parameters, size=lambda: size, doing=doing)) as pages:
             for page in pages:
                 yield from page

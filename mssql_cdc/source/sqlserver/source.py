@@ -44,7 +44,13 @@ class SqlServerSource:
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
     ) -> ChangeReader:
-        """A reader of the changes of one instance in a (sub-)range; see `ChangeReader` for `visible`.
+        """A reader of the changes of one instance in a (sub-)range.
+
+        Args:
+            catalog: the database's name.
+            instance: the capture instance to read.
+            wanted: the range, or a part of it.
+            visible: a commit, not below the end of `wanted`, that the connection must see; None: that end itself.
 
         Raises:
             ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
