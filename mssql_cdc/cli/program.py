@@ -12,6 +12,7 @@ from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.status import status
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 
 NAME = "mssql-cdc"
@@ -20,7 +21,7 @@ INTERRUPTED = 130
 
 @click.group(
     name=NAME,
-    commands=(discover, run, check, records, acknowledge, maintain, prepare),
+    commands=(discover, run, status, check, records, acknowledge, maintain, prepare),
     context_settings={"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog=epilog(
         "mssql-cdc discover --config connectors/shop.json",

@@ -6,7 +6,7 @@ only classes of `errors`; the implementation decides which one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from mssql_cdc.source.values import (
     Absence,
     Buckets,
     CapturedTable,
+    CaptureHealth,
     CaptureInstance,
     Checksum,
     Chunk,
@@ -110,6 +111,10 @@ class SourceSession(Protocol):
 
     def stalled(self) -> str | None:
         """What to say when capture stands still; None when it works, or that cannot be told."""
+        ...
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are captured transactions behind each of these positions."""
         ...
 
     def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,17 @@ from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
+from mssql_cdc.source.values import (
+    Absence,
+    CapturedTable,
+    CaptureHealth,
+    CaptureInstance,
+    Chunk,
+    LogMark,
+    Standing,
+    Volume,
+    Witness,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +165,10 @@ class SqlServerSession:
     def stalled(self) -> str | None:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are transactions behind these positions (`health`)."""
+        return health.capture_health(self.control, self.connector.connection, positions)
 
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
