@@ -54,14 +54,6 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
         wanted: The range of the partition key.
         tables: The selected tables; None: all.
 
-    Args:
-        facts: The facts of the survey.
-        wanted: The range of the partition key.
-        tables: The selected tables; None: all.
-
-    Raises:
-        StaleReaderError: The source has not captured the end of the range yet.
-
     Raises:
         StaleReaderError: The source has not captured the end of the range yet.
     """
@@ -125,7 +117,9 @@ def _loss(member: Member) -> Loss | None:
         gone = "" if member.still_read else ", and the previously read capture instance no longer exists"
         reason = f"its oldest capture instance {instance.name!r} begins at {instance.start.text}{gone}"
         return Loss(member.table, position, instance.start, reason)
-    if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():
+    # Nothing lies between the position and the start of an instance that follows another one.
+    follows = instance.identity != member.read and instance.min_lsn == instance.start
+    if not instance.min_lsn or follows or instance.min_lsn <= position.increment():
         return None
     reason = (
         f"CDC cleanup removed changes before they were read; the oldest available change is {instance.min_lsn.text}"

@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "A9", "changes that were cleaned up are not missed by the planner",
         "plan.planner:_loss",
-        "if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():",
+        "if not instance.min_lsn or follows or instance.min_lsn <= position.increment():",
         "if True:",
     ),
     Mutant(
