@@ -50,8 +50,11 @@ class CaptureInstance:
 
     @property
     def identity(self) -> str:
-        """Distinguishes this instance from earlier and later ones of the same name (B14)."""
-        return f"{self.object_id}/{self.created.isoformat()}/{self.start_lsn.compact}"
+        """Distinguishes this instance from earlier and later ones of the same name (B14).
+
+        Its start does not: cleanup raises it.
+        """
+        return f"{self.object_id}/{self.created.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
