@@ -11,7 +11,8 @@ DATABASE_COLLATION = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Collation') AS 
 
 CAPTURE_INSTANCES = """
 SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date,
-       ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table
+       ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table,
+       st.modify_date AS source_modified, co.modify_date AS change_modified
 FROM cdc.change_tables ct
 JOIN sys.tables st ON st.object_id = ct.source_object_id
 JOIN sys.schemas ss ON ss.schema_id = st.schema_id
