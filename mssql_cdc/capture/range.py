@@ -244,6 +244,7 @@ def _commit(
             spark=database.spark,
         )
         database.states.keep(after)
+        database.current_logs.appended(after, written.files)
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:

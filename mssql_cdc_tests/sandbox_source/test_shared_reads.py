@@ -41,28 +41,21 @@ def test_shared_reads_return_the_rows_of_single_ones(shop: Shop, readers: list[C
     assert found == [rows(reader) for reader in readers]
 
 
-@pytest.mark.parametrize(
-    ("statements", "error"),
-    [
-        (["ALTER TABLE dbo.b ALTER COLUMN c nvarchar(30) NULL"], StaleStructureError),
-        (["EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'dbo_b'"], Exception),
-        (
-            [
-                "EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'dbo_b'",
-                "EXEC sys.sp_cdc_enable_table N'dbo', N'b', @role_name = NULL",
-            ],
-            StaleStructureError,
-        ),
+CHANGES = {
+    "altered": ["ALTER TABLE dbo.b ALTER COLUMN c nvarchar(30) NULL"],
+    "disabled": ["EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'dbo_b'"],
+    "enabled anew": [
+        "EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'dbo_b'",
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'b', @role_name = NULL",
     ],
-    ids=["altered", "disabled", "enabled anew"],
-)
-def test_shared_reads_name_the_table_that_changed_meanwhile(
-    shop: Shop, readers: list[ChangeReader], statements: list[str], error: type[Exception]
-) -> None:
-    found = spoiled_by(shop, readers, *statements)
+}
 
-    assert list(found) == [1]
-    assert issubclass(found[1], error)
+
+@pytest.mark.parametrize("statements", CHANGES.values(), ids=CHANGES)
+def test_shared_reads_name_the_table_that_changed_meanwhile(
+    shop: Shop, readers: list[ChangeReader], statements: list[str]
+) -> None:
+    assert list(spoiled_by(shop, readers, *statements)) == [1]
 
 
 def test_shared_reads_name_the_table_whose_changes_were_removed_meanwhile(

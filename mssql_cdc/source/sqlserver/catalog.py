@@ -64,23 +64,24 @@ def _require_state(control: Control, name: str) -> None:
 class KnownCatalog:
     """The captured tables as they were read last, for as long as the capture instances and the tables stay the same.
 
-    Reading the columns of 300 tables takes seconds, and they seldom change. Each ALTER of a table, also of its indexes,
-    changes its `modify_date`. What that does not show, such as permissions on columns, is met after `_KEPT_SECONDS`.
+    Reading the columns of 300 tables takes seconds, and they seldom change. Each ALTER of a table changes its
+    `modify_date`. What neither that nor the indexes show, such as permissions on columns, is met after `_KEPT_SECONDS`.
     """
 
-    _instances: Sequence[tuple[Any, ...]] = ()
+    _seen: Sequence[tuple[Any, ...]] = ()
     _tables: Sequence[CapturedTable] = ()
     _problems: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
     _until: float = 0.0
 
     def tables(self, control: Control, filters: Filters, problems: dict[TableId, str]) -> list[CapturedTable]:
         """`captured_tables`, read again only if something has changed."""
-        instances = [tuple(row) for row in _capture_instances(control)]
-        if instances != self._instances or time.monotonic() > self._until:
+        indexes = control.rows(statements.INDEX_STATES, doing="reading the states of unique indexes")
+        seen = [tuple(row) for row in (*_capture_instances(control), *indexes)]
+        if seen != self._seen or time.monotonic() > self._until:
             found: dict[TableId, str] = {}
             self._until = 0.0  # In case that reading fails.
             self._tables = captured_tables(control, filters, problems=found)
-            self._instances, self._problems = instances, found
+            self._seen, self._problems = seen, found
             self._until = time.monotonic() + _KEPT_SECONDS
         problems |= self._problems
         return list(self._tables)

@@ -52,3 +52,9 @@ JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
+
+# What a table's modify_date may not show.
+INDEX_STATES = """
+SELECT object_id, index_id, is_disabled FROM sys.indexes
+WHERE is_unique = 1 AND object_id IN (SELECT source_object_id FROM cdc.change_tables)
+ORDER BY object_id, index_id"""
