@@ -112,7 +112,7 @@ class Accounts:
             through: The commit time up to which everything was read.
             now: The current time.
         """
-        outcomes = done.range.tables if done.range is not None else {}
+        outcomes: Mapping[TableId, TableOutcome] = done.range.tables if done.range is not None else {}
         changed = {table for table, outcome in outcomes.items() if outcome.rows}
         self._behind |= {*done.seen.facts.behind, *changed}
         self._behind -= set(done.merged.tables)

@@ -53,6 +53,22 @@ class AssetEvents:
         """Report a current table."""
         self._materialization(self.setup.names.current_key(table), values)
 
+    def late(self, table: TableId, at: datetime, *, log: float | None, current: float | None) -> None:
+        """Report the lags of a table of which nothing was read: its page plots them, and its window stays missing.
+
+        Args:
+            table: The table.
+            at: The current time.
+            log: The lag of its change log, in seconds.
+            current: That of its current table; None: it has none.
+        """
+        names = self.setup.names
+        found = ((names.log_key(table), self.setup.windows.key(at), log), (names.current_key(table), None, current))
+        for key, partition, lag in found:
+            if lag is not None:
+                values = event_metadata({"lag_seconds": lag})
+                self.writer.write(dg.AssetObservation(key, partition=partition, metadata=values))
+
     def transactions(self, window: datetime, values: Mapping[str, Any]) -> None:
         """Report the transactions of a window."""
         enabled = self.setup.connector.records.transaction_metadata

@@ -23,11 +23,13 @@ from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, open_gaps
+from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import row_count
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.known_lags import KnownLags
 from mssql_cdc.schema import TableId
 
 REPORT_SECONDS = 60.0
@@ -57,6 +59,7 @@ class Book:
     bound: datetime | None = None
     attempt: int | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    history: SchemaHistory | None = None
     offsets: Offsets | None = None
     through: datetime | None = None
     idle: bool = False
@@ -80,17 +83,24 @@ class Book:
         """Where the events are built."""
         return AssetEvents(self.setup, self.writer)
 
+    @cached_property
+    def lags(self) -> KnownLags:
+        """The lags of the tables."""
+        return KnownLags(self.database, self.clock)
+
     # -- What happened -----------------------------------------------------------------------------------------
 
     def add(self, done: Done) -> None:
         """Take over the result of a step."""
-        self.offsets = done.offsets
+        self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         self.transactions += done.transactions
         if done.gaps or self._reported is None:
             self._load_gaps()
+        if not self.lags.asked:
+            self.lags.ask(done.offsets)
         self._advance(done)
         self._open_accounts(done)
         if self.only is None:
@@ -151,6 +161,7 @@ class Book:
         if urgent or self._reported is None or now - self._reported >= wait:
             self._reported = now
             self._load_gaps()
+            self.lags.ask(self.offsets)
             self._judge_all()
             self.report()
         if self.late is None and (self._beaten is None or (now - self._beaten).total_seconds() >= REPORT_SECONDS):
@@ -171,7 +182,7 @@ class Book:
         return turned
 
     def report(self) -> None:
-        """Report the windows that are due and were read, and their current tables."""
+        """Report the windows that are due and were read, and their current tables; of late tables only the lag."""
         for table, account in self.accounts.tables.items():
             if not self._streams(table):
                 continue
@@ -180,8 +191,11 @@ class Book:
             self.accounts.load_missing(account, written)
             for window in written:
                 self._log(table, account, window)
+            verdict = self._verdicts.get(table)
             if written:
                 self._current(table, account)
+            elif verdict is not None and verdict.late:
+                self._late(table)
 
     def selected(self, windows: Iterable[datetime], *, read: bool) -> None:
         """Report the windows that an operator chose, as far as they were read.
@@ -195,11 +209,15 @@ class Book:
             for account in self.accounts.tables.values():
                 account.metrics["note"] = "nothing to read"
         self._load_gaps()
+        if self.offsets is not None:
+            self.lags.ask(self.offsets)
         self._judge_all()
         self.report()
 
     def currents(self) -> None:
         """Report the current tables only."""
+        if self.offsets is not None:
+            self.lags.ask(self.offsets)
         for table, account in self.accounts.tables.items():
             self._current(table, account)
 
@@ -214,7 +232,7 @@ class Book:
         values = {
             "dagster/partition_row_count": self.transactions,
             "as_of": self.through,
-            "lag_seconds": self._lag(self.through),
+            "lag_seconds": self.lags.cut(),
         }
         self.events.transactions(window or self.clock(), values)
 
@@ -230,7 +248,7 @@ class Book:
             "reads": counts["r"] or None,
             "to_lsn": self._entry(table).to,
             "as_of": self.through,
-            "lag_seconds": self._lag(self.through),
+            "lag_seconds": self.lags.log(table),
             "attempt": self.attempt,
             "open_gaps": len(self.gaps.get(table.text, ())) or None,
             "complete": complete,
@@ -251,13 +269,21 @@ class Book:
         rows = row_count(account.home.current, self.database.storage)
         if rows is None:
             return  # The table has no key, or its first merge is still to come.
+        newest = self.history.newest(table) if self.history is not None else None
         values = {
             "dagster/row_count": rows,
             "as_of": account.as_of,
-            "lag_seconds": self._lag(account.as_of),
+            "lag_seconds": self.lags.current(table, account.home, newest) if newest is not None else None,
             **account.merged,
         }
         self.events.current(table, values)
+
+    def _late(self, table: TableId) -> None:
+        """Report how late a table is, although nothing of it was read."""
+        newest = self.history.newest(table) if self.history is not None else None
+        home = self.accounts.tables[table].home
+        current = self.lags.current(table, home, newest) if newest is not None and newest.key_columns else None
+        self.events.late(table, self.clock(), log=self.lags.log(table), current=current)
 
     def _judge_all(self) -> None:
         """Evaluate the checks whose verdict has changed."""
@@ -274,7 +300,7 @@ class Book:
             gaps=self.gaps.get(table.text, ()),
             error=self.errors.get(table),
             late=self.late,
-            lag=timedelta(seconds=self._lag(self.through) or 0),
+            lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,
         )
         return verdict_of(found, self.setup.connector.redact)
@@ -292,13 +318,6 @@ class Book:
 
     def _load_gaps(self) -> None:
         self.gaps = open_gaps(self.database.layout, self.database.storage)
-
-    def _lag(self, as_of: datetime | None) -> float | None:
-        """The age of the newest change that was read, in seconds; 0 when there is nothing newer."""
-        if as_of is None:
-            return None
-        caught_up = self.idle and as_of == self.through
-        return 0.0 if caught_up else max(round((self.clock() - as_of).total_seconds(), 3), 0.0)
 
     def _has_ended(self, window: datetime) -> bool:
         return self.through is not None and window + self.setup.windows.length <= self.through

@@ -25,6 +25,7 @@ class Verdict:
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
     problem: str | None = None
     what_to_do: str | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,15 @@ def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
     if found.error is not None:
         text = redact(f"{type(found.error).__name__}: {found.error}")
         return Verdict(passed=False, severity=_WARNING if found.error.retriable else _ERROR, problem=text)
-    if found.late is not None:
-        return Verdict(passed=False, severity=_WARNING, problem=f"late: {found.late}")
-    if found.lag > found.retention * 3 / 4:
-        problem = "late: the source keeps changes only a little longer than this table is behind"
-        return Verdict(passed=False, severity=_WARNING, problem=problem)
-    if found.lag > LATE:
-        return Verdict(passed=False, severity=_WARNING, problem="late: capture catches up")
+    late = _lateness(found)
+    if late is not None:
+        return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True)
     return Verdict(passed=True)
+
+
+def _lateness(found: Condition) -> str | None:
+    if found.late is not None:
+        return found.late
+    if found.lag > found.retention * 3 / 4:
+        return "the source keeps changes only a little longer than this table is behind"
+    return "capture catches up" if found.lag > LATE else None

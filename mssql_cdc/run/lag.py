@@ -6,8 +6,8 @@ captured and capture scans the log; while capture stands still, nothing is known
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import CaptureHealth
@@ -35,6 +35,13 @@ def lag_of(position: Lsn | None, unmerged: datetime | None, health: CaptureHealt
     known = [health.unread.get(position), health.scanned if health.problem is not None else None]
     log = _age(known, health.now)
     return Lag(log, max(log, _age([unmerged], health.now)) if has_current else None)
+
+
+def without_answer(last: CaptureHealth, elapsed: timedelta) -> CaptureHealth:
+    """What is known if the source has not answered for some time: nothing about the time since its last answer."""
+    scanned = last.scanned if last.problem is not None else last.now
+    problem = last.problem or "the source does not answer"
+    return replace(last, now=last.now + elapsed, scanned=scanned, problem=problem)
 
 
 def _age(since: list[datetime | None], now: datetime) -> float:

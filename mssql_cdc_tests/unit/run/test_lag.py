@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.lag import Lag, lag_of
+from mssql_cdc.run.lag import Lag, lag_of, without_answer
 from mssql_cdc.source.values import CaptureHealth
 from mssql_cdc_tests.lake_kit import lsn
 
@@ -65,3 +65,12 @@ def test_a_table_without_a_key_has_no_lag_of_a_current_table():
 
 def test_transactions_behind_another_position_do_not_count():
     assert lag_of(lsn(6), None, health(unread=3)) == Lag(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("last", "lag"),
+    [(health(), 40), (health(unread=3), 43), (health(scanned=300, problem="capture stands still"), 340)],
+    ids=["caught up", "unread", "capture stands still"],
+)
+def test_lag_grows_while_the_source_does_not_answer(last: CaptureHealth, lag: float):
+    assert lag_of(HERE, None, without_answer(last, timedelta(seconds=40))).log == lag
