@@ -133,6 +133,7 @@ def make(mistake: Mistake, place: Place) -> str:
     return mistake.says.format(**names)
 
 
+@pytest.mark.feature("PRE-02", "PRE-04")
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 @pytest.mark.parametrize("command", ["discover", "run", "check"])

@@ -132,6 +132,7 @@ def test_a_missing_database_is_a_configuration_error(shop: Shop) -> None:
         pass
 
 
+@pytest.mark.feature("ERR-02")
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_connecting_to_a_server_that_does_not_answer_is_retried(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with socket.socket() as free:
