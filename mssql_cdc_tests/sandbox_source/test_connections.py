@@ -127,6 +127,17 @@ def test_an_initial_statement_cannot_change_the_database(shop: Shop) -> None:
         pass
 
 
+@pytest.mark.feature("ERR-04")
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_a_statement_that_takes_too_long_is_ended_and_retried(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    hurried = replace(shop.connection, query_timeout_ms=1000)
+    with (
+        open_bulk(hurried, shop.catalog, by_rows=by_rows) as bulk,
+        pytest.raises(SourceUnavailableError, match="while testing"),
+    ):
+        bulk.execute("WAITFOR DELAY '00:05'", doing="testing")
+
+
 def test_a_missing_database_is_a_configuration_error(shop: Shop) -> None:
     with pytest.raises(ConfigurationError, match=r"database\.names"), control(shop.connection, "no_such_db"):
         pass
