@@ -81,9 +81,7 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
     return _append(_table(layout, storage), missing, run_id)
 
 
-def bound_gaps(
-    layout: Layout, table: str, *, epoch: int, to: str, run_id: str, storage: Storage = LOCAL
-) -> list[Gap]:
+def bound_gaps(layout: Layout, table: str, *, epoch: int, to: str, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
     """Give the table's gaps of this epoch that have no end this one, and return them.
 
     Args:
