@@ -52,7 +52,7 @@ def test_a_restore_is_a_gap_of_tables_too_that_are_no_longer_captured(tmp_path: 
     position = stream(database).position(TableId("shop", "dbo", "people"))
     assert position is not None
     source.restores += 1
-    source.history = {number: "another" for number in source.history}
+    source.history = dict.fromkeys(source.history, "another")
     if what == "disabled":
         source.tables["people"].enabled = False
     else:
