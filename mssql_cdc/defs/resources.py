@@ -7,7 +7,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 
 from mssql_cdc.config import SparkConf
-from mssql_cdc.spark.session import SparkSettings, start_session, verify_session
+from mssql_cdc.spark.session import SparkSettings, cancel_jobs, start_session, verify_session
 
 
 class SparkResource(LazyPySparkResource):
@@ -48,7 +48,7 @@ class SparkResource(LazyPySparkResource):
         """Cancel all Spark jobs, from any thread."""
         session = self._started or self._found
         if session is not None:
-            session.sparkContext.cancelAllJobs()
+            cancel_jobs(session)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 (Dagster's signature)
         """Stop the session if this run started it: a later run must not inherit its static confs."""

@@ -121,6 +121,11 @@ def start_session(settings: SparkSettings) -> SparkSession:
     return session
 
 
+def cancel_jobs(session: SparkSession) -> None:
+    """Cancel all jobs of the session's application, from any thread."""
+    session.sparkContext.cancelAllJobs()
+
+
 def _launch(confs: Mapping[str, str]) -> None:
     """Start the JVM, unless this process has one.
 
