@@ -226,10 +226,10 @@ def rendered(connector: Connector, folder: Path) -> Any:
         lake.cut(7)
         lake.cut(8, minutes=5)
     given = {name: reveal(value) for name, value in connector.properties}
-    output = io.StringIO()
+    output = io.BytesIO()
     shown = connector_from_mapping("c", {**given, "delta.warehouse": str(lake.folder)})
     write_records(shown, sink=JsonLines(output))
-    return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue())
+    return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue().decode())
 
 
 def beaten(connector: Connector) -> Any:

@@ -98,7 +98,7 @@ def test_what_changes_records_and_is_not_built_refuses_their_rendering(
     assert connector.unrendered == (named,)
     assert f"{named}: records are not rendered with these settings; capture works" in connector.notices
     with pytest.raises(ConfigurationError, match="records cannot be rendered") as caught:
-        write_records(connector, sink=JsonLines(io.StringIO()))
+        write_records(connector, sink=JsonLines(io.BytesIO()))
     assert named in str(caught.value)
 
 

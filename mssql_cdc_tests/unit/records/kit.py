@@ -112,9 +112,9 @@ class Lake:
     def records(self, **properties: object) -> list[dict[str, Any]]:
         """Every record, rendered with these additional properties."""
         lake = Lake(self.folder, {**self.properties, **{k.replace("__", "."): v for k, v in properties.items()}})
-        output = io.StringIO()
+        output = io.BytesIO()
         count = write_records(lake.connector, sink=JsonLines(output))
-        found = [json.loads(line) for line in output.getvalue().splitlines()]
+        found = [json.loads(line) for line in output.getvalue().decode().splitlines()]
         assert count == len(found)
         return found
 
