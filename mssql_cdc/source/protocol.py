@@ -20,6 +20,7 @@ from mssql_cdc.source.values import (
     Absence,
     Buckets,
     CapturedTable,
+    CaptureHealth,
     CaptureInstance,
     Checksum,
     Chunk,
@@ -122,6 +123,10 @@ class SourceSession(Protocol):
 
     def stalled(self) -> str | None:
         """What to say when capture stands still; None when it works, or that cannot be told."""
+        ...
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are captured transactions behind each of these positions."""
         ...
 
     def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:

@@ -126,7 +126,13 @@ def in_threads(actions: Sequence[Callable[[], R]]) -> list[R]:
 
 
 def partitions(tasks: int, cores: int, most: int | None) -> int:
-    """How many partitions a job of so many tasks has: as partitions run one task after another, `most` bounds both."""
+    """How many partitions a job has.
+
+    Args:
+        tasks: how many tasks it has.
+        cores: how many cores the session has.
+        most: how many tasks may run at a time; a partition runs its tasks one after another, so this bounds both.
+    """
     return min(tasks, _PARTITIONS_PER_CORE * cores, most or tasks)
 
 

@@ -80,8 +80,7 @@ class ModelWorld:
         return Counter(self.server.tables[name].rows.items())
 
     def captured_events(self, name: str) -> Counter[str]:
-        log = self.server.log
-        return Counter(lsn(at).text for at, table, _ in log if table == name and at <= self.server.captured)
+        return Counter(lsn(at).text for at, table in self.server.taken if table == name)
 
     @contextmanager
     def open(self) -> Iterator[None]:

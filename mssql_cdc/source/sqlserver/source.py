@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -21,7 +21,17 @@ from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
+from mssql_cdc.source.values import (
+    Absence,
+    CapturedTable,
+    CaptureHealth,
+    CaptureInstance,
+    Chunk,
+    LogMark,
+    Standing,
+    Volume,
+    Witness,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,13 @@ class SqlServerSource:
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
     ) -> ChangeReader:
-        """A reader of the changes of one instance in a (sub-)range; see `ChangeReader` for `visible`.
+        """A reader of the changes of one instance in a (sub-)range.
+
+        Args:
+            catalog: the database's name.
+            instance: the capture instance to read.
+            wanted: the range, or a part of it.
+            visible: a commit, not below the end of `wanted`, that the connection must see; None: that end itself.
 
         Raises:
             ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
@@ -160,6 +176,10 @@ class SqlServerSession:
     def stalled(self) -> str | None:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are transactions behind these positions (`health`)."""
+        return health.capture_health(self.control, self.connector.connection, positions)
 
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
