@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,16 +29,21 @@ class Debezium:
         ) as engine:
             return _rate(engine, rows)
 
-    def begin(self, database: str) -> None:
-        """Note the present position, without reading rows."""
+    def begin(self, database: str, ping: Callable[[], object]) -> None:
+        """Note the present position, without reading rows: it keeps one only behind a record.
+
+        Args:
+            database: The database.
+            ping: Makes a change; called until one arrives.
+        """
         with DebeziumEngine(
             self._machine, self._properties(database, "no_data"), self._folder / database, keep_records=False
-        ):
-            offsets = self._folder / database / "offsets.dat"
+        ) as engine:
             end = time.monotonic() + 120
-            while not offsets.exists() and time.monotonic() < end:
-                time.sleep(0.2)
-            time.sleep(2)
+            while not engine.count and time.monotonic() < end:
+                ping()
+                time.sleep(1)
+            time.sleep(1)
 
     def snapshot(self, database: str, rows: int, *, name: str) -> float:
         """Records a second of a snapshot of the whole database, from the first batch on."""

@@ -34,12 +34,15 @@ def changes(server: Server, folder: Path, *, rows: int, repeat: int = 3) -> Iter
     each = rows // TABLES
     with server.connect("stream") as connection:
         fill_numbers(connection, WARM_ROWS // TABLES + each * repeat, above=10_000)
+        connection.execute("CREATE TABLE dbo.ping (id int IDENTITY PRIMARY KEY, at datetime2 DEFAULT SYSDATETIME())")
+        connection.execute("EXEC sys.sp_cdc_enable_table N'dbo', N'ping', @role_name = NULL")
     logs, currents, fetches, theirs = list[float](), list[float](), list[float](), list[float]()
     with ExitStack() as stack:
         connector = stack.enter_context(opened(server, "stream", folder))
         oracle = _debezium(stack, server, folder / "debezium")
         if oracle is not None:
-            oracle.begin("stream")
+            pinged = stack.enter_context(server.connect("stream"))
+            oracle.begin("stream", partial(pinged.execute, "INSERT dbo.ping DEFAULT VALUES"))
         there = 0
         for number in range(1 + repeat):
             count = each if number else WARM_ROWS // TABLES
