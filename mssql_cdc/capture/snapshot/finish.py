@@ -14,16 +14,17 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
 
-def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
+def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> None:
     """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed.
 
     Args:
         run: The run of the snapshot.
         table_plan: The plan of the table, whose chunks are all read.
-        minimum: The minimum LSN of the capture instance; None if it has none.
+        minimum: The minimum LSN of the capture instance that was read under.
+        oldest: The smallest minimum of the table's capture instances.
     """
     table = table_plan.table
-    outcome = conclude(table_plan, run.done[table], minimum)
+    outcome = conclude(table_plan, run.done[table], minimum, oldest)
     if isinstance(outcome, Reread):
         return
     mark = run.session.mark()
@@ -55,6 +56,9 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
     member, state = run.tables[table], run.states[table]
+    # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
+    goes_on = member.entry if ended.position < ended.low else None
+    instance = goes_on.instance if goes_on is not None else member.captured.newest.identity
     entry = replace(
         member.new_entry(),
         status="streaming",
@@ -64,7 +68,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         delta_table_id=state.table_id,
         delta_version=state.delta_version,
         batch=state.batch,
-        instance=member.captured.newest.identity,
+        instance=instance,
         schema=run.schemas[table].version,
         filled=run.schemas[table].version,
     )
