@@ -263,7 +263,7 @@ class ModelSession:
         held |= {f"new_{t.name}": max(t.minimum, t.second) for t in self.source.tables.values() if t.second}
         return {name: lsn(minimum) for name, minimum in held.items()}
 
-    def captured(self) -> Lsn:
+    def captured(self) -> Lsn | None:
         return lsn(self.source.captured)
 
     def captured_before(self, at: datetime) -> Lsn:
