@@ -241,6 +241,10 @@ class ModelServer(ModelSource):
         found = tuple(replace(change, epoch=wanted.epoch) for change in self.rows_in(instance, wanted))
         return ModelReader(instance.schema, found)
 
+    def shares(self, reader: Any) -> bool:
+        """Whether the reader reads over a connection that it shares with others: there are no connections."""
+        return False
+
     def rows_in(self, instance: CaptureInstance, wanted: LsnRange) -> list[Change]:
         """The rows of a range that the instance's change table holds."""
         held, name = self._held(instance), instance.schema.table_id.name
