@@ -78,7 +78,7 @@ class Ended:
     """The table is read: stream from `position`, exclusive.
 
     `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so that their rows may
-    have to be swept (rule C19). `gap`: the changes after P were cleaned up during the snapshot; its rows replace them.
+    have to be swept (rule C19). `gap`: the changes after P went during the snapshot; its rows replace them.
     """
 
     position: Lsn

@@ -39,7 +39,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
-    """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost.
+    """Record that changes after P went while the snapshot ran: its rows replace them, their history is lost.
 
     The gaps that were open until now end where the table streams again.
     """
@@ -48,7 +48,10 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     bound_gaps(layout, table, epoch=run.epoch, to=ended.position.text, run_id=run_id, storage=storage)
     if not ended.gap or table_plan.held is None:
         return
-    reason = f"CDC cleanup removed changes while {run.plan.id} was running; its rows replace them"
+    reason = (
+        f"changes that {run.plan.id} was to go on from were removed, by CDC cleanup or with their capture instance; "
+        "its rows replace them"
+    )
     gap = Gap(table, run.epoch, table_plan.held.text, ended.position.text, reason)
     record_gaps(layout, [gap], run_id=run_id, storage=storage)
     run.database.log(gap.text)
