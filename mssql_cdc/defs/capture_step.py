@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from threading import Thread
 
 import dagster as dg
 
@@ -131,6 +130,8 @@ class Step:
         limit = self.setup.connector.dagster.max_run_seconds
         handover = Handover(self.context.instance, self.context.run, limit)
         wanted = self.context.run.tags.get(RANGE_TAG, "")
+        if limit or is_range(wanted):
+            self.spark.begin()  # While this run surveys the source.
         if limit:
             self._take_over(handover)
         if is_range(wanted):
@@ -168,10 +169,7 @@ class Step:
         """Let the run that streams until now end when this one is ready."""
         if not handover.predecessors():
             return
-        starting = Thread(target=self.spark.start, name="spark", daemon=True)
-        starting.start()
-        while starting.is_alive():
-            starting.join(0.25)
+        self.background.run(self.spark.start)
         runs = handover.take_over()
         self.context.log.info("taking over from %s", ", ".join(run[:8] for run in runs) or "no run")
         self._wait_for(lambda: handover.has_taken_over(runs))
