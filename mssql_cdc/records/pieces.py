@@ -12,13 +12,14 @@ import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mssql_cdc.lake.read import lift, open_files
+from mssql_cdc.lake.read import Commits, lift, open_files, scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.records.rows import READ_COLUMNS
 from mssql_cdc.schema import TableId
@@ -71,15 +72,25 @@ class ChangeLog:
         self._logical = pa.schema([field for field in files.logical if field.name in READ_COLUMNS])
         self._physical = files.stored(self._logical)
         self._system = files.system
+        self._uri, self._storage = uri, storage
         self.pieces = tuple(
             piece for path in sorted(files.paths) for piece in self._pieces(path) if piece.first <= limits.cut
         )
 
-    def whole(self) -> ChangeLog:
-        """Return the same log without what was read before: a snapshot is rendered as a whole."""
+    def behind(self, done: str, done_batch: int) -> ChangeLog:
+        """Return the same log without what was read before (`Limits`)."""
         found = copy.copy(self)
-        found.limits = replace(self.limits, done="", done_batch=0)
+        found.limits = replace(self.limits, done=done, done_batch=done_batch)
         return found
+
+    def first_position(self, time: datetime) -> str | None:
+        """Return the smallest position of the rows that were committed at or after a time; None without any."""
+        commits = Commits(time, datetime.max.replace(tzinfo=UTC))
+        found = (
+            pc.min(rows.column(0)).as_py()
+            for rows in scan(self._uri, commits=commits, columns=["_pos"], storage=self._storage)
+        )
+        return min((pos for pos in found if pos <= self.limits.cut), default=None)
 
     def unread(self) -> tuple[Piece, ...]:
         """Return the pieces that can contain rows within the limits."""
@@ -164,7 +175,7 @@ def snapshot_rows(
         mine = pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False)
         return pc.and_(mine, pc.greater_equal(rows.column("_pos"), low))
 
-    whole = log.whole()
+    whole = log.behind("", 0)  # A snapshot is rendered as a whole.
     wanted = [(whole, piece) for piece in log.pieces if number in piece.snapshots and piece.last >= low]
     for window in _windows(wanted, window_rows, is_wanted):
         yield from (batch.rows for batch in window)

@@ -82,7 +82,7 @@ def stream(view: DatabaseView, envelopes: Envelopes, state: StreamState) -> Iter
             if not finished:
                 return
             built, behind = finished.popleft()
-            records = built.result()
+            records = view.selection.filtered(built.result(), view.newest_shapes())
             count += records.num_rows
             yield Rendered(records, replace(behind, records=count))
 
@@ -98,7 +98,7 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
     if (within := state.within) is not None:
         # The snapshot that was being written comes first.
         marks.sort(key=lambda mark: isinstance(mark[2], Block) and mark[2].number == within.number)
-    for window in streamed(list(view.logs.values())):
+    for window in streamed(view.streamed_logs):
         batches = _before(window, view.bound)
         while batches:
             last = max(batch.rows.column("_pos")[-1].as_py() for batch in batches)

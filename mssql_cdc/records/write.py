@@ -1,49 +1,69 @@
-"""Renders the records of a connector's databases, in order, from the lake alone."""
+"""Writes the records of a connector's databases to an output, in order, from the lake alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
-from mssql_cdc.records.sinks import RecordSink
+from mssql_cdc.records.outputs import Output, begin
+from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
+
+ALL = Selection()
 
 
 def write_records(
     connector: Connector,
     *,
-    sink: RecordSink,
+    output: Output,
     warehouse: str | None = None,
     databases: Sequence[str] | None = None,
+    selection: Selection = ALL,
 ) -> int:
-    """Write every record up to the last complete cut of each database.
+    """Write the records up to the last complete cut of each database, from where the output ends.
 
     Args:
         connector: The configuration; its modes shape the records.
-        sink: The destination of the records.
+        output: The destination of the records; the caller keeps what was written last.
         warehouse: Overrides `delta.warehouse`.
         databases: Only these databases of the connector; None: all.
+        selection: The wanted records.
 
     Returns:
         The number of records.
 
     Raises:
-        ConfigurationError: A property changes the records in a way that is not built.
+        ConfigurationError: A property changes the records in a way that is not built, a table is unknown, or a start
+            is given although the output has one.
+        StorageError: The output holds the records of another connector, or other tables or another key.
     """
     connector.require_rendered()
+    progress = begin(output, connector.topic_prefix, selection.of_records)
+    if selection.start is not None and progress.databases:
+        raise ConfigurationError(
+            "The output goes on where its records end. Leave the start out, or name another output"
+        )
     count = 0
     for database in databases if databases is not None else connector.databases:
-        for rendered in database_records(connector, database, warehouse=warehouse):
-            sink.write(rendered.records)
+        state = progress.databases.get(database)
+        for rendered in database_records(connector, database, warehouse=warehouse, state=state, selection=selection):
+            progress = progress.at(database, rendered.state)
+            output.write(rendered.records, progress)
             count += rendered.records.num_rows
     return count
 
 
 def database_records(
-    connector: Connector, database: str, *, warehouse: str | None = None, state: StreamState | None = None
+    connector: Connector,
+    database: str,
+    *,
+    warehouse: str | None = None,
+    state: StreamState | None = None,
+    selection: Selection = ALL,
 ) -> Iterator[Rendered]:
     """Yield the records of one database in Debezium's order; none before its first complete cut.
 
@@ -51,9 +71,13 @@ def database_records(
         connector: The configuration; its modes shape the records.
         database: One of the connector's databases.
         warehouse: Overrides `delta.warehouse`.
-        state: Begin behind this state; None: at the beginning.
+        state: Begin behind this state; None: at the start of the selection.
+        selection: The wanted records.
+
+    Raises:
+        ConfigurationError: A selected table is unknown.
     """
-    state = state or StreamState()
-    view = DatabaseView.load(connector, database, warehouse=warehouse, state=state)
+    view = DatabaseView.load(connector, database, warehouse=warehouse, state=state, selection=selection)
     if view is not None:
-        yield from stream(view, Envelopes(connector, database), state)
+        selection.check(view.versions)
+        yield from stream(view, Envelopes(connector, database), view.begins)

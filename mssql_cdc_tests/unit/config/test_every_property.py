@@ -36,7 +36,7 @@ from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.follow import current, signals
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
-from mssql_cdc.records import JsonLines, write_records
+from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
@@ -228,7 +228,7 @@ def rendered(connector: Connector, folder: Path) -> Any:
     given = {name: reveal(value) for name, value in connector.properties}
     output = io.BytesIO()
     shown = connector_from_mapping("c", {**given, "delta.warehouse": str(lake.folder)})
-    write_records(shown, sink=JsonLines(output))
+    write_records(shown, output=JsonLinesStream(output))
     return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue().decode())
 
 
