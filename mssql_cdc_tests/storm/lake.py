@@ -179,7 +179,9 @@ def missing_events(
         return Counter()
     ledger = load_gaps(database.layout, database.storage)
     gaps = [
-        ("" if tampered else gap.from_, gap.to or _ENDLESS) for gap in ledger if (gap.table, gap.epoch) == (table, epoch)
+        ("" if tampered else gap.from_, gap.to or _ENDLESS)
+        for gap in ledger
+        if (gap.table, gap.epoch) == (table, epoch)
     ]
     wanted = {
         commit: count
