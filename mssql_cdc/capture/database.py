@@ -85,6 +85,10 @@ class Database:
         """Return the stamp of a step that is recorded now."""
         return Stamp(at=datetime.now(UTC), run_id=self.run_id, epoch=epoch)
 
+    def apart(self) -> Database:
+        """Return the same database for another thread, which may not share what this one knows of the tables."""
+        return replace(self, tables=KnownTables(), states=KnownStates(), current_logs=CurrentLogs())
+
     def named(self, run_id: str) -> Database:
         """Return the same database for another run."""
         return replace(self, run_id=run_id)
