@@ -23,6 +23,7 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "transactions that come below a complete cut are not noticed": (
         fixed.test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden
     ),
+    "no witness is looked at": fixed.test_restore_takes_transactions_back,
     "a restore behind a snapshot's end is not noticed": (
         fixed.test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured
     ),

@@ -98,6 +98,14 @@ def restored_later(storm: Storm) -> None:
     storm.snapshot_is_asked_for("orders")
 
 
+def test_restore_takes_transactions_back(storm: Storm):
+    storm.come_to_rest()
+    storm.back_up()
+    storm.transaction([("people", 0, "a")])
+    storm.come_to_rest()
+    storm.restore()
+
+
 def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
     restored_later(storm)
     storm.killed_step(storm.write("chunk_groups"), 1, after=True)
