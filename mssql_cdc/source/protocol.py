@@ -43,6 +43,18 @@ class BatchReader(Protocol):
         ...
 
 
+class SharedReading(Protocol):
+    """One connection over which several readers read in turn."""
+
+    def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of one of the readers; they count only once `spoiled` does not name it."""
+        ...
+
+    def spoiled(self) -> Collection[int]:
+        """The numbers of the readers that may have missed changes, or whose tables were altered meanwhile."""
+        ...
+
+
 class TableLock(Protocol):
     """A shared lock that blocks writers to some tables."""
 
@@ -301,6 +313,14 @@ class Source(Protocol):
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> BatchReader:
         """A reader of one chunk of a snapshot."""
+        ...
+
+    def shares(self, reader: BatchReader) -> bool:
+        """Whether the reader can read over a connection that it shares with others."""
+        ...
+
+    def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedReading]:
+        """One connection for these readers of one database, all of which `shares` accepts."""
         ...
 
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:

@@ -32,7 +32,6 @@ class CaptureInstance:
         schema: the captured columns.
         ordinals: the place of each captured column in the update mask.
         has_command_id: whether its rows carry a command id.
-        role: the gating role, if any.
         warnings: one line per column whose change rows cannot be trusted (E27).
         keys: every key that identifies its rows (B12), the best one first.
     """
@@ -46,14 +45,16 @@ class CaptureInstance:
     schema: TableSchema
     ordinals: tuple[int, ...]
     has_command_id: bool = True
-    role: str | None = None
     warnings: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
 
     @property
     def identity(self) -> str:
-        """Distinguishes this instance from earlier and later ones of the same name (B14)."""
-        return f"{self.object_id}/{self.created.isoformat()}/{self.start_lsn.compact}"
+        """Distinguishes this instance from earlier and later ones of the same name (B14).
+
+        Its start does not: cleanup raises it.
+        """
+        return f"{self.object_id}/{self.created.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)

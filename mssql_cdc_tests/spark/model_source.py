@@ -187,6 +187,10 @@ class ModelSource:
         found = tuple(replace(c, epoch=wanted.epoch) for n, t, c in self.log if t == name and lsn(n) in wanted)
         return ModelReader(instance.schema, found, self.faults.get(name))
 
+    def shares(self, reader: Any) -> bool:
+        """Whether the reader reads over a connection that it shares with others: there are no connections."""
+        return False
+
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
