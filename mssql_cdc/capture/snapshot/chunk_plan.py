@@ -113,12 +113,15 @@ def next_group(
 ) -> tuple[tuple[TableId, Chunk], ...]:
     """Return up to `size` unread chunks, table by table, so that one table ends early and can stream.
 
+    Tables with few chunks come first, since they would wait long for a large one; equals keep the plan's order.
+
     Args:
         plan: The plan of the snapshot.
         left: The unread chunks of each table.
         size: The number of chunks per group.
     """
-    wanted = [(t.table, chunk) for t in plan.tables for chunk in left.get(t.table, ())]
+    tables = sorted(plan.tables, key=lambda table: len(table.chunks))
+    wanted = [(t.table, chunk) for t in tables for chunk in left.get(t.table, ())]
     return tuple(wanted[: max(size, 1)])
 
 
