@@ -23,6 +23,11 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "transactions that come below a complete cut are not noticed": (
         fixed.test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden
     ),
+    "changes that were cleaned up are not missed by the planner": (
+        fixed.test_changes_that_are_cleaned_up_before_they_are_read_are_a_gap
+    ),
+    "the stream begins at the snapshot, though it stood before": fixed.test_changes_before_a_snapshot_are_read_too,
+    "a second loss after the same position is not recorded": fixed.test_second_loss_behind_the_same_position_is_named,
     "no witness is looked at": fixed.test_restore_takes_transactions_back,
     "a restore behind a snapshot's end is not noticed": (
         fixed.test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured

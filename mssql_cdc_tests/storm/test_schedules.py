@@ -83,6 +83,30 @@ def test_changes_while_capture_was_off_are_lost(storm: Storm):
     storm.transaction([("orders", 0, "a")])
     storm.come_to_rest()
     storm.disable_change_enable("orders", [("orders", 0, "b")])
+    storm.second_instance("orders")
+
+
+def test_changes_that_are_cleaned_up_before_they_are_read_are_a_gap(storm: Storm):
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.scan(1)
+    storm.clean_up(0)
+
+
+def test_changes_before_a_snapshot_are_read_too(storm: Storm):
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.scan(1)
+    storm.snapshot_is_asked_for("orders")
+
+
+def test_second_loss_behind_the_same_position_is_named(storm: Storm):
+    """Nothing was captured between the snapshot that repaired the first one and the second."""
+    storm.transaction([("orders", 0, "a")])
+    storm.come_to_rest()
+    for _ in range(2):
+        storm.user_restores_a_change_log("orders", 1)
+        storm.come_to_rest()
 
 
 def restored_later(storm: Storm) -> None:
