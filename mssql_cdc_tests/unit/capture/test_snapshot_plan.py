@@ -108,6 +108,12 @@ def test_position_that_was_cleaned_up_during_the_snapshot_is_a_named_gap():
     assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), lsn(8), gap=True)
 
 
+def test_position_that_an_older_instance_still_holds_is_no_gap():
+    table = TablePlan(ORDERS, chunks(1), lsn(1), held=lsn(2))
+    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6), lsn(3)) == Ended(lsn(2), lsn(8))
+    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6), lsn(4)) == Ended(lsn(8), lsn(8), gap=True)
+
+
 def test_chunks_whose_mark_was_cleaned_up_are_reread():
     table = TablePlan(ORDERS, chunks(2), lsn(1))
     done = [GroupDone((0,), lsn(3)), GroupDone((1,), lsn(8))]
