@@ -91,12 +91,12 @@ def write_together(source: Source, tasks: Sequence[WriteTask]) -> list[TaskResul
         source: the source of the readers.
         tasks: what to read.
     """
-    shared, found = [number for number, task in enumerate(tasks) if source.shares(task.reader)], dict[int, TaskResult]()
+    shared = [number for number, task in enumerate(tasks) if source.shares(task.reader)]
     groups = [shared[start::_CONNECTIONS] for start in range(_CONNECTIONS)] if len(shared) > 1 else []
-    for group, results in zip(
-        groups, in_threads([partial(_write_group, source, [tasks[n] for n in group]) for group in groups]), strict=True
-    ):
-        found |= {number: TaskResult(value, None) for number, value in zip(group, results, strict=True) if value}
+    actions = [partial(_write_group, source, [tasks[number] for number in group]) for group in groups]
+    found: dict[int, TaskResult] = {}
+    for group, values in zip(groups, in_threads(actions), strict=True):
+        found |= {number: TaskResult(value, None) for number, value in zip(group, values, strict=True) if value}
     left = [number for number in range(len(tasks)) if number not in found]
     found |= dict(zip(left, run_here([tasks[number] for number in left], write), strict=True))
     return [found[number] for number in range(len(tasks))]
@@ -108,12 +108,12 @@ def _write_group(source: Source, tasks: Sequence[WriteTask]) -> list[dict[str, A
     try:
         with source.share([task.reader for task in tasks]) as shared:
             for number, task in enumerate(tasks):
-                with suppress(MssqlCdcError, OSError, ValueError, pa.ArrowException):
+                with suppress(Exception):  # It is met again, and classified, when the task runs by itself.
                     values[number] = _written(task, shared.read(task.reader))
             for number in shared.spoiled():
                 values[number] = None
     except MssqlCdcError:
-        return [None] * len(tasks)
+        return [None] * len(tasks)  # Without the checks no row counts.
     return values
 
 

@@ -146,6 +146,15 @@ def test_a_table_tells_its_name_and_what_it_is(tmp_path: Path):
     assert "shop.dbo.orders" in (metadata.description or "")
 
 
+def test_a_column_tells_its_type_at_the_source(tmp_path: Path):
+    home = home_in(tmp_path)
+    filled(home, "auto")
+    comments = {field.name: field.metadata.get("comment") for field in DeltaTable(home.current).schema().fields}
+    assert comments["id"] == "SQL Server int"
+    assert comments["name"] == "SQL Server nvarchar(50)"
+    assert all(comments.values())
+
+
 def test_files_have_statistics_of_the_sources_columns_and_of_ours(tmp_path: Path):
     home = home_in(tmp_path)
     filled(home, "auto")
