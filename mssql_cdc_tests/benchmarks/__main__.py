@@ -12,9 +12,10 @@ from pathlib import Path
 from mssql_cdc_tests.benchmarks.capture import snapshot_and_changes, warm_tick
 from mssql_cdc_tests.benchmarks.current import folds
 from mssql_cdc_tests.benchmarks.measure import Figure
+from mssql_cdc_tests.benchmarks.records import rendering
 from mssql_cdc_tests.benchmarks.server import sandbox
 
-PARTS = ("sandbox", "connector", "current")
+PARTS = ("sandbox", "connector", "current", "records")
 SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
@@ -40,6 +41,9 @@ def main() -> None:
 def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) -> Iterator[Figure]:
     if "current" in parts:
         yield from folds(folder / "current")
+    if "records" in parts:
+        with sandbox(folder) as server:
+            yield from rendering(server, folder, changes=options.changes)
     if "connector" not in parts:
         return
     with sandbox(folder) as server:

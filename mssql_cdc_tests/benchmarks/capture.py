@@ -151,27 +151,27 @@ def _debezium(server: Server, folder: Path, *, rows: int, events: int) -> Iterat
     }
     total = rows + events
     started = time.perf_counter()
-    with _engine(properties, folder / "debezium") as engine:
-        while engine.count < total:
-            engine.wait_until(lambda _: engine.count >= total, timeout=1800)
+    with engine(properties, folder / "debezium") as running:
+        while running.count < total:
+            running.wait_until(lambda _: running.count >= total, timeout=1800)
     yield Figure(
         "the genuine Debezium's snapshot of all of it into nothing", rate(total, time.perf_counter() - started)
     )
     with server.connect("bench") as connection:
         started_at = 10_000
-        with _engine(properties, folder / "debezium") as engine:
+        with engine(properties, folder / "debezium") as running:
             for number in range(CHANGED_TABLES):
                 connection.execute(f"UPDATE dbo.t{number} SET quantity = quantity + 1 WHERE id <= {started_at}")
             started = time.perf_counter()
-            engine.wait_until(lambda _: engine.count >= events, timeout=900)
+            running.wait_until(lambda _: running.count >= events, timeout=900)
             yield Figure("the genuine Debezium's streaming into nothing", rate(events, time.perf_counter() - started))
 
 
 @contextmanager
-def _engine(properties: dict[str, str], folder: Path) -> Iterator[DebeziumEngine]:
+def engine(properties: dict[str, str], folder: Path) -> Iterator[DebeziumEngine]:
     """The real Debezium in its own JVM; its records are only counted."""
     with (
         DebeziumMachine(folder) as machine,
-        DebeziumEngine(machine, properties, folder, keep_records=False) as engine,
+        DebeziumEngine(machine, properties, folder, keep_records=False) as running,
     ):
-        yield engine
+        yield running
