@@ -6,6 +6,7 @@ A message states what was found, what was expected and what to do. `source/` con
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -23,6 +24,14 @@ class ConfigurationError(MssqlCdcError):
     """A property, a permission or a file is wrong; nothing was read or written."""
 
     exit_code = 2
+
+
+class InvalidPropertiesError(ConfigurationError):
+    """Properties of a connector are wrong: `problems` are pairs of a property and what was found and expected."""
+
+    def __init__(self, message: str, problems: Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class MissingSecretError(ConfigurationError):

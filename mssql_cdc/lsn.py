@@ -142,7 +142,18 @@ class Position:
 
 
 def position_text(epoch: int, commit: Lsn, command_id: int | None, change: Lsn, operation: int) -> str:
-    """Return `_pos` of a streamed change; a NULL command id (builds before the column existed) counts as 0."""
+    """Return `_pos` of a streamed change.
+
+    Args:
+        epoch: how often the source was restored before it.
+        commit: the LSN of its commit, `__$start_lsn`.
+        command_id: `__$command_id`; None (builds before the column existed) counts as 0.
+        change: its own LSN, `__$seqval`.
+        operation: `__$operation`, 1 to 4.
+
+    Raises:
+        ValueError: the epoch does not fit four hexadecimal digits.
+    """
     return _position(epoch, commit, command_id or 0, change.raw.hex(), operation)
 
 
@@ -150,12 +161,31 @@ def snapshot_position_text(epoch: int, commit: Lsn, *, number: int, chunk: int =
     """Return `_pos` of row `row` in chunk `chunk` of snapshot `number`: after every change that `commit` made.
 
     With chunk and row 0 it is also the bound `(epoch, lsn, MAX, number)` of the sweep (rule C19).
+
+    Args:
+        epoch: how often the source was restored before the snapshot.
+        commit: the position whose changes the rows include.
+        number: the snapshot's number in its table, up to 6 hexadecimal digits.
+        chunk: the chunk's number, up to 6 hexadecimal digits.
+        row: the row's number in its chunk, up to 8 hexadecimal digits.
+
+    Raises:
+        ValueError: a number has more digits.
     """
     return _position(epoch, commit, _SNAPSHOT_COMMAND, snapshot_change(number, chunk, row), 0)
 
 
 def snapshot_change(number: int, chunk: int, row: int) -> str:
-    """Return the change part of a snapshot position: 6 digits number, 6 digits chunk, 8 digits row."""
+    """Return the change part of a snapshot position.
+
+    Args:
+        number: the snapshot's number in its table, up to 6 hexadecimal digits.
+        chunk: the chunk's number, up to 6 hexadecimal digits.
+        row: the row's number in its chunk, up to 8 hexadecimal digits.
+
+    Raises:
+        ValueError: a number has more digits.
+    """
     for value, digits, what in (
         (number, 6, "snapshot number"),
         (chunk, 6, "chunk"),

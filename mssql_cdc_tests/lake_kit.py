@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +54,11 @@ def column(name: str, kind: str, **more: Any) -> Column:
     """A column of the SQL Server type `kind`; `length`, `precision` and `scale` are those of the type."""
     of_type = {n: more.pop(n) for n in ("length", "precision", "scale", "collation") if n in more}
     return Column(name, SqlServerType(kind, **of_type), **more)
+
+
+def excluding(schema: TableSchema, names: Collection[str]) -> TableSchema:
+    """The same table with exactly these columns hidden by column filters."""
+    return replace(schema, columns=tuple(replace(one, excluded=one.name in names) for one in schema.columns))
 
 
 def orders(*columns: Column, keys: Sequence[str] = ("id",), **more: Any) -> TableSchema:

@@ -13,7 +13,7 @@ from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.lake.current import applied_batch
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.schema import TableId, TableSchema
 
@@ -78,6 +78,5 @@ def _lacks_rows(database: Database, table: LakeTable, newest: TableSchema, up_to
     applied = applied_batch(log, newest)
     if applied >= up_to:
         return False
-    window = BatchSlice(applied, up_to)
-    rows = scan(table.home.changes, batches=window, columns=["_batch"], storage=database.storage)
-    return next(rows, None) is not None
+    section = database.current_logs.section(table.home.changes, BatchSlice(applied, up_to), database.storage)
+    return section.has_rows()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current import CurrentLogs
+from mssql_cdc.lake.known_states import KnownStates
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -28,7 +29,7 @@ logger = logging.getLogger("mssql_cdc")
 class Database:
     """A captured database. `log` receives progress lines; `run_id` is part of every commit.
 
-    `current_logs` is what is known of the current tables' Delta logs.
+    `states` and `current_logs` are what is known of the change logs and of the current tables' Delta logs.
     """
 
     connector: Connector
@@ -39,6 +40,7 @@ class Database:
     spark: Callable[[], SparkSession]
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     log: Callable[[str], None] = logger.info
+    states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)
 
     @classmethod

@@ -236,4 +236,6 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
 
 
 def _load(database: Database, home: TableHome, writer: str) -> TableState | None:
+    if writer == STREAM:
+        return database.states.load(home.changes, owner=home.app_id, storage=database.storage)
     return load_state(home.changes, owner=home.app_id, writer=writer, storage=database.storage)

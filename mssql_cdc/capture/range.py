@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.capture.write_task import WriteTask, Written, write, write_together
 from mssql_cdc.errors import MssqlCdcError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
@@ -23,10 +24,12 @@ from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import Witness
-from mssql_cdc.spark.tasks import TaskResult, described, run_tasks
+from mssql_cdc.spark.tasks import TaskResult, described, in_threads, run_tasks
 
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
+LITTLE_ROWS = 20_000
+"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +175,24 @@ def _read_and_commit(
         owners += [part.table] * len(made)
     results: dict[TableId, list[TaskResult]] = {table: [] for table in states}
     if tasks:
-        database.log(f"reading {sum(counts.values())} change rows of {len(states)} tables in {len(tasks)} tasks")
-        for table, result in zip(owners, run_tasks(database.spark(), tasks, write), strict=True):
+        rows = sum(counts.values())
+        database.log(f"reading {rows} change rows of {len(states)} tables in {len(tasks)} tasks")
+        done = (
+            write_together(database.source, tasks) if rows <= LITTLE_ROWS else run_tasks(database.spark(), tasks, write)
+        )
+        for table, result in zip(owners, done, strict=True):
             results[table].append(result)
-    for part in busy:
-        if part.table in states:
-            outcome = _commit(database, decision, part, states[part.table], results[part.table])
-            outcomes[part.table] = replace(outcome, schema=schemas[part.table].version)
+    commits = {
+        part.table: partial(_commit, database, decision, part, states[part.table], results[part.table])
+        for part in busy
+        if part.table in states
+    }
+    # Spark commits to tables with widened columns, one after another.
+    plain = [table for table in commits if not states[table].needs_spark]
+    committed = dict(zip(plain, in_threads([commits[table] for table in plain]), strict=True))
+    for table, commit_one in commits.items():
+        outcome = committed[table] if table in committed else commit_one()
+        outcomes[table] = replace(outcome, schema=schemas[table].version)
     return outcomes, history
 
 
@@ -229,6 +243,8 @@ def _commit(
             },
             spark=database.spark,
         )
+        database.states.keep(after)
+        database.current_logs.appended(after, written.files)
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:

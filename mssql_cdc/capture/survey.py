@@ -237,7 +237,7 @@ def _restored(session: SourceSession, offsets: Offsets) -> str | None:
 
 def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:
     """Return the newest transaction below each instance's start if a table may have to switch (rule B14)."""
-    starts = {i.start_lsn for table in tables for i in table.instances}
+    starts = {i.start_lsn for table in tables if len(table.instances) > 1 for i in table.instances}
     return dict(session.newest_before(sorted(starts)))
 
 

@@ -7,34 +7,33 @@ picklable; secrets are resolved on the worker. Written files count only once the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.config import Connector, MaskRule
-from mssql_cdc.errors import DeadlockError
+from mssql_cdc.errors import DeadlockError, MssqlCdcError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
 from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.protocol import BatchReader, Source
+from mssql_cdc.spark.tasks import TaskResult, in_threads, run_here
 
-
-class Reader(Protocol):
-    """Something that yields neutral batches; picklable."""
-
-    def read(self) -> Iterator[pa.RecordBatch]:
-        """Neutral batches in position order."""
-        ...
+_CONNECTIONS = 2
+"""Threads of one Python process gain little from more."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
     """One reader and the destination table of its rows; `batch` is the `_batch` of their future commit."""
 
-    reader: Reader
+    reader: BatchReader
     schema: TableSchema
     target: FileTarget
     batch: int
@@ -80,8 +79,47 @@ def write(task: WriteTask) -> dict[str, Any]:
 
     A deadlock victim restarts immediately, as SQL Server recommends; the files written so far are garbage.
     """
+    return _written(task, task.reader.read())
+
+
+def write_together(source: Source, tasks: Sequence[WriteTask]) -> list[TaskResult]:
+    """Run small tasks in this process; those of one connection are read over it together, the others side by side.
+
+    A task that fails among others runs again by itself.
+
+    Args:
+        source: the source of the readers.
+        tasks: what to read.
+    """
+    shared, found = [number for number, task in enumerate(tasks) if source.shares(task.reader)], dict[int, TaskResult]()
+    groups = [shared[start::_CONNECTIONS] for start in range(_CONNECTIONS)] if len(shared) > 1 else []
+    for group, results in zip(
+        groups, in_threads([partial(_write_group, source, [tasks[n] for n in group]) for group in groups]), strict=True
+    ):
+        found |= {number: TaskResult(value, None) for number, value in zip(group, results, strict=True) if value}
+    left = [number for number in range(len(tasks)) if number not in found]
+    found |= dict(zip(left, run_here([tasks[number] for number in left], write), strict=True))
+    return [found[number] for number in range(len(tasks))]
+
+
+def _write_group(source: Source, tasks: Sequence[WriteTask]) -> list[dict[str, Any] | None]:
+    """The values of these tasks, None for those that failed."""
+    values: list[dict[str, Any] | None] = [None] * len(tasks)
+    try:
+        with source.share([task.reader for task in tasks]) as shared:
+            for number, task in enumerate(tasks):
+                with suppress(MssqlCdcError, OSError, ValueError, pa.ArrowException):
+                    values[number] = _written(task, shared.read(task.reader))
+            for number in shared.spoiled():
+                values[number] = None
+    except MssqlCdcError:
+        return [None] * len(tasks)
+    return values
+
+
+def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
     tally = _Tally()
-    files = write_files(tally.watch(_log_batches(task)), task.target)
+    files = write_files(tally.watch(_log_batches(task, batches)), task.target)
     return {
         "files": [file.to_json() for file in files],
         "operations": dict(tally.operations),
@@ -90,11 +128,11 @@ def write(task: WriteTask) -> dict[str, Any]:
     }
 
 
-def _log_batches(task: WriteTask) -> Iterator[pa.RecordBatch]:
+def _log_batches(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     masks = masks_of(task.connector, task.schema)
     secret = task.connector.delta.key_secret
     key_secret = secret.read().encode() if secret is not None else None
-    for batch in task.reader.read():
+    for batch in batches:
         rows = to_change_log(
             batch,
             table_schema=task.schema,

@@ -15,13 +15,21 @@ from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.write_task import masks_of
 from mssql_cdc.check.change_log import check_log
 from mssql_cdc.check.compared import Compared, Unknown, compared_of
+from mssql_cdc.check.keyed_table import (
+    MOST_DIFFERENCES,
+    Fetched,
+    FirstLook,
+    KeyedTable,
+    RowProgress,
+    first_look,
+    unseen,
+)
 from mssql_cdc.check.keyless import compare_keyless
 from mssql_cdc.check.looked import Looked, look_at
 from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import story_of
-from mssql_cdc.check.table import MOST_DIFFERENCES, Fetched, FirstLook, KeyedTable, RowProgress, first_look, unseen
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.schema import TableId, TableSchema

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
+from mssql_cdc.check.keyed_table import Fetched
 from mssql_cdc.check.multiset import Comparison, Row, compare
 from mssql_cdc.check.sides import image_texts
-from mssql_cdc.check.table import Fetched
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.storage import Storage

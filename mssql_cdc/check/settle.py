@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
+from mssql_cdc.check.keyed_table import FirstLook, KeyedTable
 from mssql_cdc.check.multiset import Difference
 from mssql_cdc.check.sides import image_texts
-from mssql_cdc.check.table import FirstLook, KeyedTable
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage

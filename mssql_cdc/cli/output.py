@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 ShowProgress = Callable[[str, int, int], None]
 """The current item, the number of completed parts, the number of parts."""
 
-_STYLES = {"equal": "green", "DIFFERS": "bold red"}
+Cell = str | tuple[str, str]
+"""A text, or a text with its style."""
+
+LATE = "bold red"
+_STYLES = {"equal": "green", "DIFFERS": LATE, "lost": LATE, "failed": LATE}
 _WIDEST = 10_000
 
 
@@ -60,7 +64,7 @@ class Output:
                 bar, description=text, completed=done, total=total, visible=done < total
             )
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Collection[str] = ()) -> None:
         """Print a result as a table.
 
         Args:
@@ -76,6 +80,10 @@ class Output:
             console(self._results).print(shown)
         else:
             self.result(plain(shown))
+
+    def screen(self) -> AbstractContextManager[Callable[[Table, Sequence[str]], None]]:
+        """Show results again and again (`screen`)."""
+        return screen(self._results)
 
     def result(self, text: str) -> None:
         """Print a result as plain text."""
@@ -110,8 +118,14 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, markup=False, emoji=False, highlight=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
-    """Build a table with columns two spaces apart under their headings, without lines."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Collection[str] = ()) -> Table:
+    """Build a table with columns two spaces apart under their headings, without lines.
+
+    Args:
+        columns: The headings.
+        rows: The cells.
+        right: The headings of right-aligned columns, such as numbers.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -119,8 +133,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Colle
     for name in columns:
         made.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        cells = (cell if isinstance(cell, tuple) else (cell, _STYLES.get(cell, "")) for cell in row)
+        made.add_row(*(Text(text, style=style) for text, style in cells))
     return made
+
+
+@contextmanager
+def screen(stream: TextIO) -> Generator[Callable[[Table, Sequence[str]], None]]:
+    """Show a table and lines below it again and again: a terminal overwrites the last ones, other outputs append."""
+    if not is_terminal(stream):
+
+        def append(shown: Table, lines: Sequence[str]) -> None:
+            stream.write("\n".join([plain(shown), *lines]) + "\n")
+            stream.flush()
+
+        yield append
+        return
+    from rich.console import Group
+    from rich.live import Live
+
+    with Live(console=console(stream), auto_refresh=False) as live:
+        yield lambda shown, lines: live.update(Group(shown, *lines), refresh=True)
 
 
 def plain(shown: Table) -> str:

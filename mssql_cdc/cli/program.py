@@ -8,10 +8,12 @@ import click
 
 from mssql_cdc import __version__
 from mssql_cdc.cli.capture import records, run
+from mssql_cdc.cli.check_config import check_config
 from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.status import status
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 
 NAME = "mssql-cdc"
@@ -20,7 +22,7 @@ INTERRUPTED = 130
 
 @click.group(
     name=NAME,
-    commands=(discover, run, check, records, acknowledge, maintain, prepare),
+    commands=(check_config, discover, run, status, check, records, acknowledge, maintain, prepare),
     context_settings={"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog=epilog(
         "mssql-cdc discover --config connectors/shop.json",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -87,8 +88,10 @@ class Connection:
         "custom.retriable.exception", None, "ERR-02", group=Group.STREAM
     )
     """Matches (as a whole, a regular expression) the messages of further retriable errors of the server."""
-    initial_statements: str | None = prop("database.initial.statements", None, effect=Effect.REFUSED)
-    """Runs these statements on each new connection, separated by `;` (`;;` is a semicolon)."""
+    initial_statements: Secret | None = prop("database.initial.statements", None)
+    """Runs these statements first on each new connection, separated by `;` (`;;` is a semicolon), such as
+    `EXECUTE AS LOGIN = 'reader'`. They cannot cut rows: `TEXTSIZE` and `ROWCOUNT` are set after them. `USE` is an error
+    because a connection stays in its database."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
     """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
     quoted database. By default `sys.dm_server_services` is asked, where the login may."""
@@ -133,6 +136,16 @@ class Connection:
         named += [(one.keyword, one.value) for one in self.odbc_extra]
         found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
         return Redactor((*([self.password] if self.password else []), *found))
+
+    def read_initial_statements(self) -> tuple[str, ...]:
+        """The statements of `database.initial.statements`, split as Debezium splits them.
+
+        Raises:
+            MissingSecretError: a reference in them cannot be resolved.
+        """
+        text = self.initial_statements.read() if self.initial_statements else ""
+        found = (part.replace(";;", ";").strip() for part in re.findall(r"(?:;;|[^;])+", text))
+        return tuple(statement for statement in found if statement)
 
     def is_retriable(self, message: str) -> bool:
         """Whether `custom.retriable.exception` matches the message of an error."""

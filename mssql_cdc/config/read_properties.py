@@ -6,7 +6,7 @@ references, properties that exclude each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -18,7 +18,7 @@ from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.report import NO_MEANING, Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
-from mssql_cdc.errors import ConfigurationError, MissingSecretError
+from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
 
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
@@ -28,7 +28,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     """A connector from flat properties; `name` is used when the mapping has none.
 
     Raises:
-        ConfigurationError: listing every problem, each with its property and what was expected.
+        InvalidPropertiesError: listing every problem, each with its property and what was expected.
     """
     report = Report()
     given = _canonical(mapping, report)
@@ -41,7 +41,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
         _complain(error, given, report)
         connector = None
     if connector is None or report.problems:
-        raise ConfigurationError(_text(tree["connector"]["name"], report.problems))
+        raise InvalidPropertiesError(_text(tree["connector"]["name"], report.problems), report.problems)
     isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
     if isolation != connector.snapshot.isolation:
         report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot because the connection is read-only")
@@ -141,7 +141,7 @@ def _complain(error: ValidationError, given: Mapping[str, str], report: Report) 
     for one in error.errors(include_url=False):
         name = str(one["loc"][-1])
         if one["type"] == "missing":
-            if not any(problem.startswith(f"{name}: ") for problem in report.problems):
+            if all(name != complained for complained, _ in report.problems):
                 report.complain(name, f"is required. {_property(name).text}")
         else:
             words = _WORDS.get(one["type"], "{msg}").format(**one.get("ctx", {}), **one)
@@ -178,8 +178,9 @@ def _shown(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...]:
     )
 
 
-def _text(connector: str, problems: list[str]) -> str:
-    if len(problems) == 1:
-        return f"connector {connector!r}: {problems[0]}"
-    head = f"connector {connector!r}: {len(problems)} problems in its configuration"
-    return "\n".join([head, *(f"- {one}" for one in problems)])
+def _text(connector: str, problems: Sequence[tuple[str, str]]) -> str:
+    lines = [f"{name}: {problem}" for name, problem in problems]
+    if len(lines) == 1:
+        return f"connector {connector!r}: {lines[0]}"
+    head = f"connector {connector!r}: {len(lines)} problems in its configuration"
+    return "\n".join([head, *(f"- {one}" for one in lines)])

@@ -17,11 +17,11 @@ _UNRENDERED = "records are not rendered with these settings; capture works"
 class Report:
     """What is found while a configuration is read: problems make it fail, notices are shown.
 
-    `notices` are pairs of a property and what it does not do. `unrendered` names the properties without which records
-    would differ from those that consumers expect.
+    `problems` are pairs of a property and what is wrong, `notices` of a property and what it does not do. `unrendered`
+    names the properties without which records would differ from those that consumers expect.
     """
 
-    problems: list[str] = field(default_factory=list[str])
+    problems: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     notices: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     unrendered: list[str] = field(default_factory=list[str])
 
@@ -32,7 +32,7 @@ class Report:
 
     def complain(self, name: str, problem: str) -> None:
         """Note a problem with a property."""
-        self.problems.append(f"{shown_name(name)}: {problem}")
+        self.problems.append((shown_name(name), problem))
 
     def notice(self, name: str, text: str) -> None:
         """Note what a property does not do."""

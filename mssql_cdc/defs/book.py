@@ -11,100 +11,41 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
-
-import dagster as dg
+from functools import cached_property
+from typing import Any
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.range import TableOutcome
-from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE, Survey
-from mssql_cdc.defs.metadata import event_metadata, source_columns
-from mssql_cdc.defs.recorder import Event
-from mssql_cdc.defs.report import ACKNOWLEDGE, evaluation
+from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
+from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
+from mssql_cdc.defs.asset_events import AssetEvents, Writer
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.commit_counts import count_by_window
 from mssql_cdc.lake.gaps import Gap, open_gaps
-from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.read import BatchSlice, Commits, row_count
+from mssql_cdc.lake.read import row_count
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
-from mssql_cdc.run.metrics import range_metrics
+from mssql_cdc.run.known_lags import KnownLags
 from mssql_cdc.schema import TableId
 
 REPORT_SECONDS = 60.0
 SETTLING = timedelta(minutes=2)
 """A source that captures nothing new for so long has captured everything before: capture scans at least that often."""
-LATE = timedelta(minutes=5)
 NOT_YET = "not captured yet"
-COMPLETE = "mssql_cdc/complete"
-STRUCTURE = "mssql_cdc/structure"
-_ERROR = dg.AssetCheckSeverity.ERROR
-
-
-class Writer(Protocol):
-    """Where the events go (`recorder.py`)."""
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        """The instance that has the earlier events."""
-        ...
-
-    def write(self, event: Event, *, of_run: bool = True) -> None:
-        """Store an event."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The state of a table's check."""
-
-    passed: bool
-    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
-    problem: str | None = None
-    what_to_do: str | None = None
-
-
-@dataclass
-class Account:
-    """What is known of one table.
-
-    Attributes:
-        home: Its tables in the lake.
-        batch: The newest Delta commit of the change log that is counted.
-        counts: The rows of windows by operation.
-        due: The windows to report.
-        open: The windows that were reported while they could still get rows.
-        metrics: The metrics of the newest range with rows.
-        newest: The commit time of the newest row that was read, also in a range that another table could not finish.
-        begun: When the change log was created.
-        as_of: The commit time up to which the current table has every change.
-        merged: The result of the last merge.
-    """
-
-    home: TableHome
-    batch: int = 0
-    counts: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, "Counter[str]"])
-    due: set[datetime] = field(default_factory=set[datetime])
-    open: set[datetime] = field(default_factory=set[datetime])
-    metrics: dict[str, Any] = field(default_factory=dict[str, Any])
-    newest: datetime | None = None
-    begun: datetime | None = None
-    as_of: datetime | None = None
-    merged: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass
 class Book:
-    """The accounts of a run.
+    """What a run has done so far, and what of it was reported.
 
     Attributes:
         setup: The database.
         database: Where the lake is.
-        recorder: Writes the events.
+        writer: Stores the events.
         only: The tables that an operator selected; None: all tables.
         bound: The end of the windows that an operator selected: nothing is said about the time after it.
         attempt: The number of the attempt, if it is not the first one.
@@ -113,12 +54,12 @@ class Book:
 
     setup: Setup
     database: Database
-    recorder: Writer
+    writer: Writer
     only: Collection[TableId] | None = None
     bound: datetime | None = None
     attempt: int | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    accounts: dict[TableId, Account] = field(default_factory=dict[TableId, Account])
+    history: SchemaHistory | None = None
     offsets: Offsets | None = None
     through: datetime | None = None
     idle: bool = False
@@ -131,28 +72,43 @@ class Book:
     _window: datetime | None = None
     _reported: datetime | None = None
     _beaten: datetime | None = None
-    _structures: dict[TableId, str] = field(default_factory=dict[TableId, str])
-    _behind: set[TableId] = field(default_factory=set[TableId])
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """What is known of each table."""
+        return Accounts(self.setup, self.database)
+
+    @cached_property
+    def events(self) -> AssetEvents:
+        """Where the events are built."""
+        return AssetEvents(self.setup, self.writer)
+
+    @cached_property
+    def lags(self) -> KnownLags:
+        """The lags of the tables."""
+        return KnownLags(self.database, self.clock)
 
     # -- What happened -----------------------------------------------------------------------------------------
 
     def add(self, done: Done) -> None:
         """Take over the result of a step."""
-        self.offsets = done.offsets
+        self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         self.transactions += done.transactions
         if done.gaps or self._reported is None:
             self._load_gaps()
+        if not self.lags.asked:
+            self.lags.ask(done.offsets)
         self._advance(done)
-        self._open_accounts(done.seen)
+        self._open_accounts(done)
         if self.only is None:
-            self._report_sources(done)
+            self.events.sources(done)
         for table, outcome in read.items():
             if outcome.rows and outcome.error is None and self._wanted(table):
-                self._count(table, outcome)
-        self._merged(done)
+                self.accounts.count(table, outcome)
+        self.accounts.merged(done, idle=self.idle, through=self.through, now=self.clock())
         self._judge_all()
 
     def reached(self) -> None:
@@ -185,101 +141,12 @@ class Book:
         if self.through is None or at > self.through:
             self.through = at
 
-    def _open_accounts(self, seen: Survey) -> None:
-        for table, lake in seen.tables.items():
-            if not self._wanted(table) or not self._streams(table):
-                continue
-            batch = lake.state.batch if lake.state is not None else 0
-            account = self.accounts.get(table)
-            if account is None:
-                self.accounts[table] = self._opened(table, lake, batch)
-            elif batch > account.batch:
-                self._add(account, self._counted(account, batches=BatchSlice(account.batch, batch)), batch)
-
-    def _opened(self, table: TableId, lake: LakeTable, batch: int) -> Account:
-        """Return the account of a table with the windows that Dagster does not show yet."""
-        account = Account(lake.home, batch)
-        if lake.state is not None:
-            account.begun = datetime.fromtimestamp(lake.state.table.metadata().created_time / 1000, UTC)
-        if self.only is None:
-            account.due |= self._owed(table)
-        return account
-
-    def _owed(self, table: TableId) -> set[datetime]:
-        """The windows that are missing, and the newest one unless it was reported after its end."""
-        windows, key = self.setup.windows, self.setup.names.log_key(table)
-        reported = self.recorder.instance.get_materialized_partitions(key)
-        owed = {one for one in windows.between(windows.since, self.clock()) if windows.key(one) not in reported}
-        event = self.recorder.instance.get_latest_materialization_event(key)
-        newest = event.asset_materialization if event is not None else None
-        if newest is not None and newest.partition in reported:
-            complete = newest.metadata.get(COMPLETE)
-            with_end = complete is not None and bool(complete.value)
-            known = newest.partition in windows.definition.get_partition_keys(current_time=self.clock())
-            if known and not with_end:
-                owed.add(windows.parse(newest.partition))
-        return owed
-
-    def _report_sources(self, done: Done) -> None:
-        """Report a source table when it is first seen, and when its structure has changed."""
+    def _open_accounts(self, done: Done) -> None:
         for table, lake in done.seen.tables.items():
-            newest, instances = done.history.newest(table), [one.name for one in lake.captured.instances]
-            structure = f"version {newest.version if newest is not None else 1}, {', '.join(instances)}"
-            if self._structures.get(table) == structure:
-                continue
-            key = self.setup.names.source_key(table)
-            event = self.recorder.instance.get_latest_materialization_event(key)
-            last = event.asset_materialization if event is not None else None
-            known = last is not None and last.metadata.get(STRUCTURE) == dg.MetadataValue.text(structure)
-            if not known:
-                columns = source_columns(newest or lake.captured.newest.schema)
-                values = {"structure": structure, "dagster/column_schema": dg.MetadataValue.table_schema(columns)}
-                self.recorder.write(dg.AssetMaterialization(key, metadata=event_metadata(values)), of_run=False)
-            self._structures[table] = structure
-
-    def _count(self, table: TableId, outcome: TableOutcome) -> None:
-        """Add a range's rows to their windows, by commit time."""
-        account, state = self.accounts.get(table), outcome.state
-        if account is None or state is None:
-            return
-        account.metrics = range_metrics(outcome)
-        account.newest = datetime.fromisoformat(outcome.last) if outcome.last else account.newest
-        if state.batch <= account.batch:
-            return  # The change log was counted after this commit.
-        first, last = (datetime.fromisoformat(text) for text in (outcome.first, outcome.last) if text)
-        start = self.setup.windows.start(first)
-        found: Mapping[datetime, Counter[str]] = {start: Counter(outcome.operations)}
-        if start != self.setup.windows.start(last) or state.batch != account.batch + 1:
-            found = self._counted(account, batches=BatchSlice(account.batch, state.batch))
-        self._add(account, found, state.batch)
-
-    def _add(self, account: Account, found: Mapping[datetime, Counter[str]], batch: int) -> None:
-        account.batch = batch
-        for window, counts in found.items():
-            if window in account.counts:
-                account.counts[window] += counts
-            account.due.add(window)  # A window that is not in memory is counted from the lake when it is reported.
-
-    def _counted(self, account: Account, **what: Any) -> Mapping[datetime, Counter[str]]:
-        length = self.setup.windows.length
-        return count_by_window(account.home.changes, length, storage=self.database.storage, **what)
-
-    def _merged(self, done: Done) -> None:
-        """Note up to which commit time each current table has every change."""
-        changed = {table for table, outcome in _outcomes(done).items() if outcome.rows}
-        self._behind |= {*done.seen.facts.behind, *changed}
-        self._behind -= set(done.merged.tables)
-        if self.idle and not done.seen.facts.behind:
-            self._behind.clear()
-        for table, result in done.merged.tables.items():
-            if table in self.accounts:
-                account = self.accounts[table]
-                account.merged = {"merged_rows": result.rows, "delta_version": result.delta_version}
-                account.due.add(self.setup.windows.start(self.clock()))
-        complete = done.range is None or (done.range.row is not None and done.range.row.complete)
-        for table, account in self.accounts.items():
-            if complete and table not in self._behind:
-                account.as_of = self.through
+            if self._wanted(table) and self._streams(table):
+                opening = self.only is None and table not in self.accounts.tables
+                instance, now = self.writer.instance, self.clock()
+                self.accounts.take_in(table, lake, owed_windows(self.setup, instance, table, now) if opening else ())
 
     # -- What is written -----------------------------------------------------------------------------------------
 
@@ -289,11 +156,12 @@ class Book:
         if self.offsets is None:
             return
         urgent = self._turn_windows(now)
-        changed = sum(bool(account.due) for account in self.accounts.values())
+        changed = sum(bool(account.due) for account in self.accounts.tables.values())
         wait = timedelta(seconds=max(REPORT_SECONDS, float(changed)))
         if urgent or self._reported is None or now - self._reported >= wait:
             self._reported = now
             self._load_gaps()
+            self.lags.ask(self.offsets)
             self._judge_all()
             self.report()
         if self.late is None and (self._beaten is None or (now - self._beaten).total_seconds() >= REPORT_SECONDS):
@@ -305,30 +173,29 @@ class Book:
         window, turned = self.setup.windows.start(now), False
         if self._window != window and (self.idle or (self.through is not None and self.through >= window)):
             turned, self._window = True, window
-            for account in self.accounts.values():
-                account.due.add(window)
-        for table, account in self.accounts.items():
+            self.accounts.add_due([window])
+        for table, account in self.accounts.tables.items():
             ended = {one for one in account.open if self._has_ended(one)}
             if ended and self._streams(table):
                 turned = True
                 account.due |= ended
         return turned
 
-    def _has_ended(self, window: datetime) -> bool:
-        return self.through is not None and window + self.setup.windows.length <= self.through
-
     def report(self) -> None:
-        """Report the windows that are due and were read, and their current tables."""
-        for table, account in self.accounts.items():
+        """Report the windows that are due and were read, and their current tables; of late tables only the lag."""
+        for table, account in self.accounts.tables.items():
             if not self._streams(table):
                 continue
             now = self.setup.windows.start(self.clock())
             written = [window for window in sorted(account.due) if self._is_read(account, window, now)]
-            self._load_missing(account, written)
+            self.accounts.load_missing(account, written)
             for window in written:
                 self._log(table, account, window)
+            verdict = self._verdicts.get(table)
             if written:
                 self._current(table, account)
+            elif verdict is not None and verdict.late:
+                self._late(table)
 
     def selected(self, windows: Iterable[datetime], *, read: bool) -> None:
         """Report the windows that an operator chose, as far as they were read.
@@ -337,17 +204,21 @@ class Book:
             windows: The starts of the windows.
             read: Whether the run read anything.
         """
-        for account in self.accounts.values():
-            account.due |= set(windows)
-            if not read:
+        self.accounts.add_due(windows)
+        if not read:
+            for account in self.accounts.tables.values():
                 account.metrics["note"] = "nothing to read"
         self._load_gaps()
+        if self.offsets is not None:
+            self.lags.ask(self.offsets)
         self._judge_all()
         self.report()
 
     def currents(self) -> None:
         """Report the current tables only."""
-        for table, account in self.accounts.items():
+        if self.offsets is not None:
+            self.lags.ask(self.offsets)
+        for table, account in self.accounts.tables.items():
             self._current(table, account)
 
     def finish(self) -> None:
@@ -358,30 +229,12 @@ class Book:
 
     def heartbeat(self, window: datetime | None = None) -> None:
         """Report the transactions, also when there are none; by default for the current window."""
-        enabled = self.setup.connector.records.transaction_metadata
         values = {
             "dagster/partition_row_count": self.transactions,
             "as_of": self.through,
-            "lag_seconds": self._lag(self.through),
-            "note": None if enabled else "provide.transaction.metadata is false: nothing is written",
+            "lag_seconds": self.lags.cut(),
         }
-        key, partition = self.setup.transactions_key, self.setup.windows.key(window or self.clock())
-        self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
-
-    def _is_read(self, account: Account, window: datetime, now: datetime) -> bool:
-        """Whether the window was read to its end, or, if it is the current one, up to now."""
-        if window != now:
-            return self._has_ended(window)
-        return self.idle or any(at is not None and at >= window for at in (self.through, account.newest))
-
-    def _load_missing(self, account: Account, windows: Sequence[datetime]) -> None:
-        """Count the windows that are not in memory, all in one read."""
-        missing = [window for window in windows if window not in account.counts]
-        if not missing:
-            return
-        commits = Commits(missing[0], missing[-1] + self.setup.windows.length)
-        found = self._counted(account, commits=commits, batches=BatchSlice(0, account.batch))
-        account.counts |= {window: Counter(found.get(window, {})) for window in missing}
+        self.events.transactions(window or self.clock(), values)
 
     def _log(self, table: TableId, account: Account, window: datetime) -> None:
         complete, counts = self._has_ended(window), account.counts.get(window, Counter[str]())
@@ -395,14 +248,13 @@ class Book:
             "reads": counts["r"] or None,
             "to_lsn": self._entry(table).to,
             "as_of": self.through,
-            "lag_seconds": self._lag(self.through),
+            "lag_seconds": self.lags.log(table),
             "attempt": self.attempt,
             "open_gaps": len(self.gaps.get(table.text, ())) or None,
             "complete": complete,
             "note": NOT_YET if before and not counts else account.metrics.get("note"),
         }
-        key, partition = self.setup.names.log_key(table), self.setup.windows.key(window)
-        self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
+        self.events.window(table, window, values)
         account.due.discard(window)
         if complete:
             if window in account.open:
@@ -417,23 +269,21 @@ class Book:
         rows = row_count(account.home.current, self.database.storage)
         if rows is None:
             return  # The table has no key, or its first merge is still to come.
+        newest = self.history.newest(table) if self.history is not None else None
         values = {
             "dagster/row_count": rows,
             "as_of": account.as_of,
-            "lag_seconds": self._lag(account.as_of),
+            "lag_seconds": self.lags.current(table, account.home, newest) if newest is not None else None,
             **account.merged,
         }
-        key = self.setup.names.current_key(table)
-        self.recorder.write(dg.AssetMaterialization(key, metadata=event_metadata(values)))
+        self.events.current(table, values)
 
-    def _lag(self, as_of: datetime | None) -> float | None:
-        """The age of the newest change that was read, in seconds; 0 when there is nothing newer."""
-        if as_of is None:
-            return None
-        caught_up = self.idle and as_of == self.through
-        return 0.0 if caught_up else max(round((self.clock() - as_of).total_seconds(), 3), 0.0)
-
-    # -- Checks ----------------------------------------------------------------------------------------------------
+    def _late(self, table: TableId) -> None:
+        """Report how late a table is, although nothing of it was read."""
+        newest = self.history.newest(table) if self.history is not None else None
+        home = self.accounts.tables[table].home
+        current = self.lags.current(table, home, newest) if newest is not None and newest.key_columns else None
+        self.events.late(table, self.clock(), log=self.lags.log(table), current=current)
 
     def _judge_all(self) -> None:
         """Evaluate the checks whose verdict has changed."""
@@ -445,49 +295,38 @@ class Book:
                 self._evaluate(table, verdict, None)
 
     def _verdict(self, table: TableId) -> Verdict:
-        entry, error = self._entry(table), self.errors.get(table)
-        warning = dg.AssetCheckSeverity.WARN
-        gaps = "; ".join(gap.text for gap in self.gaps.get(table.text, ()))
-        if gaps:
-            return Verdict(passed=False, problem=gaps, what_to_do=ACKNOWLEDGE)
-        if entry.status in {"lost", "failed"}:
-            return Verdict(passed=False, problem=f"the table is {entry.status}: {entry.reason}")
-        if error is not None:
-            text = self.setup.connector.redact(f"{type(error).__name__}: {error}")
-            return Verdict(passed=False, severity=warning if error.retriable else _ERROR, problem=text)
-        if self.late is not None:
-            return Verdict(passed=False, severity=warning, problem=f"late: {self.late}")
-        behind = timedelta(seconds=self._lag(self.through) or 0)
-        if behind > self.retention * 3 / 4:
-            problem = "late: the source keeps changes only a little longer than this table is behind"
-            return Verdict(passed=False, severity=warning, problem=problem)
-        if behind > LATE:
-            return Verdict(passed=False, severity=warning, problem="late: capture catches up")
-        return Verdict(passed=True)
+        found = Condition(
+            entry=self._entry(table),
+            gaps=self.gaps.get(table.text, ()),
+            error=self.errors.get(table),
+            late=self.late,
+            lag=timedelta(seconds=self.lags.log(table) or 0),
+            retention=self.retention,
+        )
+        return verdict_of(found, self.setup.connector.redact)
 
     def _evaluate(self, table: TableId, verdict: Verdict, window: datetime | None) -> None:
         self._verdicts[table] = verdict
         values = {
-            "problem": verdict.problem,
-            "what_to_do": verdict.what_to_do,
             "open_gaps": len(self.gaps.get(table.text, ())) or None,
             "to_lsn": self._entry(table).to,
             "as_of": self.through,
         }
-        event = evaluation(
-            self.setup,
-            table,
-            passed=verdict.passed,
-            severity=verdict.severity,
-            partition=self.setup.windows.key(window) if window is not None else None,
-            metadata=event_metadata(values),
-        )
-        self.recorder.write(event)
+        self.events.check(table, verdict, values, window)
 
     # -- Helpers -----------------------------------------------------------------------------------------------------
 
     def _load_gaps(self) -> None:
         self.gaps = open_gaps(self.database.layout, self.database.storage)
+
+    def _has_ended(self, window: datetime) -> bool:
+        return self.through is not None and window + self.setup.windows.length <= self.through
+
+    def _is_read(self, account: Account, window: datetime, now: datetime) -> bool:
+        """Whether the window was read to its end, or, if it is the current one, up to now."""
+        if window != now:
+            return self._has_ended(window)
+        return self.idle or any(at is not None and at >= window for at in (self.through, account.newest))
 
     def _wanted(self, table: TableId) -> bool:
         return self.only is None or table in self.only

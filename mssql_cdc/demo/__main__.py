@@ -21,13 +21,14 @@ from pathlib import Path
 
 import pyodbc
 
+from mssql_cdc.capture.database import Database
+from mssql_cdc.cli.output import screen
 from mssql_cdc.config import load_connector
 from mssql_cdc.demo import table as live
-from mssql_cdc.demo.caught_up import is_streaming, wait_until_caught_up
+from mssql_cdc.demo.caught_up import demo_database, is_streaming, wait_until_caught_up
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.demo.processes import Processes
 from mssql_cdc.demo.workload import Workload
-from mssql_cdc.lake.layout import Layout
 from mssql_cdc.source.sqlserver.connect import connection_string
 
 ROOT = Path(".demo")
@@ -85,26 +86,26 @@ def _run(wanted: Arguments, processes: Processes) -> int:
     _start_dagster(processes, headless=wanted.headless, port=port)
     if not wanted.headless:
         say(f"Dagster's UI: http://127.0.0.1:{port}")
-    layout = Layout(str(ROOT.absolute() / "warehouse"), CONNECTOR, DATABASE)
+    database = demo_database(config)
     workload = Workload(odbc(config))
     workload.start()
     say("Workload started; the initial snapshot runs first.")
-    _watch(wanted, processes, config, workload, layout)
+    _watch(wanted, processes, workload, database, config)
     workload.stop()
     if not wanted.headless:
         return 0
     say(f"Workload stopped after {workload.transactions:,} transactions; waiting until the lake has caught up …")
-    wait_until_caught_up(config, timeout=CATCH_UP_SECONDS, check=processes.check)
+    wait_until_caught_up(database, timeout=CATCH_UP_SECONDS, check=processes.check)
     processes.stop("dagster")
-    return _verify(config, layout)
+    return _verify(config, database)
 
 
-def _verify(config: Path, layout: Layout) -> int:
+def _verify(config: Path, database: Database) -> int:
     say("Comparing every table cell by cell with `mssql-cdc check` …")
     checked = _command("check", "--config", str(config), must=False)
     with pyodbc.connect(odbc(config), autocommit=True) as connection:
-        say(live.render(live.lines(connection, layout)))
-    found = findings(layout)
+        say(live.render(live.lines(connection, database)))
+    found = findings(database.layout)
     for finding in found:
         expected = f"at least {finding.wanted:,}" if finding.wanted else "none"
         say(f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.found:,} ({expected} expected)")
@@ -116,26 +117,26 @@ def _verify(config: Path, layout: Layout) -> int:
 def _watch(
     wanted: Arguments,
     processes: Processes,
-    config: Path,
     workload: Workload,
-    layout: Layout,
+    database: Database,
+    config: Path,
 ) -> None:
     """Show the live table until the snapshot has completed, then for the requested time (or forever)."""
     begun = time.monotonic()
     streaming: float | None = None
-    with pyodbc.connect(odbc(config), autocommit=True) as connection, live.screen(sys.stdout) as show:
+    with pyodbc.connect(odbc(config), autocommit=True) as connection, screen(sys.stdout) as show:
         while streaming is None or wanted.seconds is None or time.monotonic() < streaming + wanted.seconds:
             processes.check()
             if workload.error is not None:
                 return
-            if streaming is None and is_streaming(config):
+            if streaming is None and is_streaming(database):
                 workload.streaming.set()
                 streaming = time.monotonic()
             if streaming is None and time.monotonic() > begun + CATCH_UP_SECONDS:
                 raise TimeoutError(f"The initial snapshot did not complete in {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
             state = "initial snapshot" if streaming is None else "streaming"
             note = f"{workload.transactions:,} transactions; {state}. Ctrl-C stops everything."
-            show(live.lines(connection, layout), note)
+            show(live.as_table(live.lines(connection, database)), [note])
             time.sleep(TABLE_SECONDS)
 
 

@@ -15,24 +15,23 @@ from mssql_cdc.run.loop import goal_behind, has_reached
 POLL_SECONDS = 1.0
 
 
-def is_streaming(config: Path) -> bool:
+def is_streaming(database: Database) -> bool:
     """Whether the initial snapshot has completed, that is, every captured table is streaming."""
-    members = survey(_database(config)).facts.members
+    members = survey(database).facts.members
     return bool(members) and all(member.status == "streaming" for member in members)
 
 
-def wait_until_caught_up(config: Path, *, timeout: float, check: Callable[[], None]) -> None:
+def wait_until_caught_up(database: Database, *, timeout: float, check: Callable[[], None]) -> None:
     """Wait until change logs and current tables are at a complete cut that contains the current state of the source.
 
     Args:
-        config: The connector's file.
+        database: The database.
         timeout: The time limit in seconds.
         check: Called at every poll; raises an error if a required process has died.
 
     Raises:
         TimeoutError: The time ran out.
     """
-    database = _database(config)
     with database.session() as session:
         mark = session.mark()
 
@@ -56,7 +55,8 @@ def _wait(condition: Callable[[], bool], *, timeout: float, check: Callable[[], 
     raise TimeoutError(f"{what} after {timeout:g} s; see the logs in .demo/")
 
 
-def _database(config: Path) -> Database:
+def demo_database(config: Path) -> Database:
+    """The database of the demo's connector, for looking at it."""
     connector = load_connector(config)
     return Database.of(connector, connector.databases[0], spark=_never)
 

@@ -18,12 +18,13 @@ from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, Storage
 from mssql_cdc.lake.apply_task import MOST_BYTES, MOST_ROWS, Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_structure import change_structure, structure_change
 from mssql_cdc.lake.current_table import Vectors, new_table, with_features
-from mssql_cdc.lake.files import FileTarget
+from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.merge import merge
 from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
-from mssql_cdc.lake.read import BatchSlice, window
+from mssql_cdc.lake.read import BatchSlice, Window, window, written_window
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create, current_log
 from mssql_cdc.lake.table_log import VECTORS, TableLog
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ATTEMPTS = 2
+_MOST_APPENDS = 64
 _FEW = 8
 _LITTLE = 4 * 1024 * 1024
 """So many tables, with so many bytes to read, are applied in this process: a Spark job costs more."""
@@ -69,9 +71,13 @@ class CurrentRequest:
 
 @dataclass(slots=True)
 class CurrentLogs:
-    """What was last seen of the current tables' logs: only what is new has to be read."""
+    """What was last seen of the current tables' logs, and what this process has appended to the change logs since.
+
+    So only what is new has to be read.
+    """
 
     _known: dict[str, TableLog] = field(default_factory=dict[str, TableLog])
+    _appended: dict[str, list[_Append]] = field(default_factory=dict[str, list["_Append"]])
 
     def newest(self, uri: str, storage: Storage) -> TableLog | None:
         """The newest version of a table; None when there is none."""
@@ -83,6 +89,39 @@ class CurrentLogs:
     def keep(self, log: TableLog) -> None:
         """Remember a version."""
         self._known[log.uri] = log
+
+    def appended(self, state: TableState, files: Sequence[DataFile]) -> None:
+        """Remember the files of a change log's newest commit.
+
+        Args:
+            state: The state after the commit.
+            files: What it added.
+        """
+        known = self._appended.setdefault(state.uri, [])
+        if known and known[-1].batch != state.batch - 1:
+            known.clear()
+        known.append(_Append(state.batch, tuple(files), state.schema_json))
+        del known[:-_MOST_APPENDS]
+
+    def section(self, uri: str, batches: BatchSlice, storage: Storage) -> Window:
+        """The section of a change log, from memory if this process has appended all of it."""
+        known = self._appended.get(uri, [])
+        if not known or known[0].batch > batches.after + 1 or known[-1].batch < batches.up_to:
+            return window(uri, batches, storage)
+        inside = [one for one in known if batches.after < one.batch <= batches.up_to]
+        files = [file for one in inside for file in one.files]
+        return written_window(uri, known[-1].schema_json, batches, files, storage)
+
+    def forget(self, uri: str) -> None:
+        """Forget what was appended to a change log: its files may have been compacted and removed since."""
+        self._appended.pop(uri, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    batch: int
+    files: tuple[DataFile, ...]
+    schema_json: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +238,7 @@ class CurrentTables:
         because = log.writable()
         if because:
             return _Handed(request, because)
-        section = window(home.changes, BatchSlice(applied, request.up_to), self._storage)
+        section = self._logs.section(home.changes, BatchSlice(applied, request.up_to), self._storage)
         replaces = not applied and bool(log.files)
         if not section.paths and not replaces:
             return CurrentResult(log.version, applied, 0)
@@ -218,7 +257,7 @@ class CurrentTables:
     def _plan_new(self, request: CurrentRequest) -> _Planned | _Handed:
         home, newest = request.home, request.versions[-1]
         protocol, metadata = new_table(home, newest, request.vectors)
-        section = window(home.changes, BatchSlice(0, request.up_to), self._storage)
+        section = self._logs.section(home.changes, BatchSlice(0, request.up_to), self._storage)
         if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
             change = Change("CREATE TABLE", protocol=protocol, metadata=metadata)
             facts = self._facts(request, 0)
@@ -243,6 +282,7 @@ class CurrentTables:
         for number, result in zip(order, found, strict=True):
             plan = planned[number]
             if result.error is not None:
+                self._logs.forget(plan.request.home.changes)
                 outcomes[number] = result.error
                 continue
             applied = Applied.from_value(result.unwrap())

@@ -18,9 +18,10 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Changes of `table` (`TableId.text`) after `from_` that are gone; up to `to`, where that is known.
+    """Changes of `table` (`TableId.text`) after `from_` that no change log contains.
 
-    `by` says who acknowledged it.
+    `to` is the last of them that may exist: where a snapshot lets the table stream again. None: it has not yet, or it
+    did so in a later epoch. `by` says who acknowledged the gap.
     """
 
     table: str
@@ -40,8 +41,8 @@ class Gap:
     @property
     def text(self) -> str:
         """One line for the operator."""
-        before = f" and before {self.to}" if self.to else ""
-        return f"{self.table}: changes after {self.from_}{before} are lost: {self.reason}"
+        end = f" up to {self.to}" if self.to else ""
+        return f"{self.table}: changes after {self.from_}{end} are lost: {self.reason}"
 
 
 def load_gaps(layout: Layout, storage: Storage = LOCAL) -> list[Gap]:
@@ -61,6 +62,8 @@ def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
 def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
     """Record the gaps that the ledger does not contain yet, and return these.
 
+    A gap that has an end is over: a loss after the same position is another one, which reopens it.
+
     Args:
         layout: The database's folders.
         gaps: The lost changes.
@@ -72,10 +75,29 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
     """
 
     def missing(known: Sequence[Gap]) -> list[Gap]:
-        there = {gap.identity for gap in known}
-        return [gap for gap in gaps if gap.identity not in there]
+        there = {gap.identity: gap.to for gap in known}
+        return [gap for gap in gaps if gap.identity not in there or there[gap.identity] not in {None, gap.to}]
 
     return _append(_table(layout, storage), missing, run_id)
+
+
+def bound_gaps(layout: Layout, table: str, *, epoch: int, to: str, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
+    """Give the table's gaps of this epoch that have no end this one, and return them.
+
+    Args:
+        layout: The database's folders.
+        table: The table (`TableId.text`).
+        epoch: The current epoch.
+        to: The position from which a snapshot lets the table stream.
+        run_id: The id of the run.
+        storage: The options of the object store.
+    """
+
+    def unbounded(known: Sequence[Gap]) -> list[Gap]:
+        mine = (gap for gap in known if gap.table == table and gap.epoch == epoch and gap.to is None)
+        return [replace(gap, to=to) for gap in mine]
+
+    return _append(_table(layout, storage), unbounded, run_id)
 
 
 def acknowledge_gaps(

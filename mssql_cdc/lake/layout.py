@@ -73,7 +73,7 @@ def _folded(folder: str) -> str:
 class TableHome:
     """The folder and the owner of one captured table; fixed at first capture, also through renames.
 
-    `app_id` is the streaming writer's, `snapshot_app_id` the snapshot writer's, on the same change log.
+    `app_id` is the one writer of its tables, as Delta's `txn` action names it.
     """
 
     folder: str
@@ -88,11 +88,6 @@ class TableHome:
     def current(self) -> str:
         """URI of the current table."""
         return f"{self.folder}/current"
-
-    @property
-    def snapshot_app_id(self) -> str:
-        """App id of snapshot commits."""
-        return f"{self.app_id}:snapshot"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,15 @@ class Folder:
             except FileNotFoundError:
                 return None
 
+    def stamp(self, path: str) -> str | None:
+        """What distinguishes the object from a later one at the same path; None when there is none."""
+        with _failures(self._uri):
+            try:
+                found = obstore.head(self._store, path)
+            except FileNotFoundError:
+                return None
+            return f"{found['e_tag']} {found['size']} {found['last_modified'].isoformat()}"
+
     def put_new(self, path: str, content: bytes) -> bool:
         """Create the object with this content, atomically; False when it exists already."""
         with _failures(self._uri):

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
+from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
 
@@ -117,7 +118,7 @@ def open_files(
 class Window:
     """The files of a change log that hold a slice of it, readable on a worker; picklable, holds no secret.
 
-    `most_rows` and `size` bound the slice: all rows and bytes of the files.
+    `most_rows` and `size` bound the slice: all rows and bytes of the files. `certain`: it is known to have rows.
     """
 
     uri: str
@@ -127,6 +128,11 @@ class Window:
     most_rows: int
     size: int
     storage: Storage
+    certain: bool = False
+
+    def has_rows(self) -> bool:
+        """Whether the slice has rows; compacted files have to be read to tell."""
+        return self.certain or next(self.rows(["_batch"]), None) is not None
 
     def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns of the slice's rows, oldest commit first."""
@@ -145,11 +151,15 @@ def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
     table = DeltaTable(uri, storage_options=storage.resolved())
     actions = pa.table(table.get_add_actions(flatten=True))
     names = actions.schema.names
+    certain = False
     if "min._batch" in names and "max._batch" in names:
         early = pc.less_equal(actions.column("min._batch"), batches.up_to)
         late = pc.greater(actions.column("max._batch"), batches.after)
         actions = actions.filter(pc.fill_null(pc.and_(early, late), True))
         actions = actions.sort_by("min._batch")
+        begun = pc.greater(actions.column("min._batch"), batches.after)
+        ended = pc.less_equal(actions.column("max._batch"), batches.up_to)
+        certain = bool(pc.any(pc.or_(begun, ended)).as_py())
     return Window(
         uri,
         tuple(actions.column("path").to_pylist()),
@@ -158,6 +168,25 @@ def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
         pc.sum(actions.column("num_records")).as_py() or 0,
         pc.sum(actions.column("size_bytes")).as_py() or 0,
         storage,
+        certain,
+    )
+
+
+def written_window(
+    uri: str, schema_json: str, batches: BatchSlice, files: Sequence[DataFile], storage: Storage
+) -> Window:
+    """The window over files that this process has committed itself: the log need not be read.
+
+    Args:
+        uri: The table's folder.
+        schema_json: The table's schema after the newest of these commits.
+        batches: The slice that the files hold.
+        files: The files in the order of their commits.
+        storage: How to reach the folder.
+    """
+    rows, size = sum(file.rows for file in files), sum(file.size for file in files)
+    return Window(
+        uri, tuple(file.path for file in files), schema_json, batches, rows, size, storage, certain=bool(files)
     )
 
 

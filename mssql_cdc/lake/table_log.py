@@ -233,11 +233,11 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
             replay.checkpoint(_content(folder, path))
         # For its time; its actions are part of the checkpoint.
         if version in commits:
-            replay.time(_actions(_content(folder, _commit_path(version))))
+            replay.time(_actions(_content(folder, commit_path(version))))
     for number in sorted(number for number in commits if number > version):
         if number != version + 1:
             raise StorageError(f"{uri} lacks the commit {version + 1} in its Delta log")
-        replay.commit(_actions(_content(folder, _commit_path(number))))
+        replay.commit(_actions(_content(folder, commit_path(number))))
         version = number
     return replay.log(version)
 
@@ -250,7 +250,7 @@ def refresh_log(log: TableLog) -> TableLog:
             raise StorageError(f"The Delta table {log.uri} is gone")
         return fresh
     folder, replay, version = Folder(log.uri, log.storage), _Replay(log), log.version
-    while (content := folder.read(_commit_path(version + 1))) is not None:
+    while (content := folder.read(commit_path(version + 1))) is not None:
         replay.commit(_actions(content))
         version += 1
     return replay.log(version) if version > log.version else log
@@ -258,7 +258,7 @@ def refresh_log(log: TableLog) -> TableLog:
 
 def commit_facts(folder: Folder, version: int) -> Mapping[str, Any]:
     """The `commitInfo` of a version; empty when the commit is gone or has none."""
-    content = folder.read(_commit_path(version))
+    content = folder.read(commit_path(version))
     found = [action["commitInfo"] for action in _actions(content or b"") if "commitInfo" in action]
     return found[0] if found else {}
 
@@ -268,7 +268,8 @@ def commit_time(stamp: float) -> datetime:
     return datetime.fromtimestamp(stamp / 1000, UTC)
 
 
-def _commit_path(version: int) -> str:
+def commit_path(version: int) -> str:
+    """The path of a version's commit in the table's folder."""
     return f"{LOG}/{version:020}.json"
 
 

@@ -94,11 +94,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Changes of `table` after `position` that may be gone; `to` is the oldest remaining change, if any."""
+    """Changes of `table` after `position` that may be gone."""
 
     table: TableId
     position: Lsn
-    to: Lsn | None
     reason: str
 
 

@@ -54,14 +54,6 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
         wanted: The range of the partition key.
         tables: The selected tables; None: all.
 
-    Args:
-        facts: The facts of the survey.
-        wanted: The range of the partition key.
-        tables: The selected tables; None: all.
-
-    Raises:
-        StaleReaderError: The source has not captured the end of the range yet.
-
     Raises:
         StaleReaderError: The source has not captured the end of the range yet.
     """
@@ -99,7 +91,7 @@ def _lost(facts: Facts) -> Lost | None:
     """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured."""
     losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
     losses += [
-        Loss(absent.table, absent.position, None, absent.reason)
+        Loss(absent.table, absent.position, absent.reason)
         for absent in facts.absent
         if absent.lost and absent.status in {"streaming", "snapshot", "failed"} and absent.position is not None
     ]
@@ -115,22 +107,24 @@ def _loss(member: Member) -> Loss | None:
     if position is None:
         return None
     if member.tampered and member.status in {"streaming", "failed", "snapshot"}:
-        return Loss(member.table, position, None, member.tampered)
+        return Loss(member.table, position, member.tampered)
     if member.status not in {"streaming", "failed"}:
         return None
     instance = member.instance_at(position)
     if instance is None:
-        return Loss(member.table, position, None, "CDC is no longer enabled on it")
+        return Loss(member.table, position, "CDC is no longer enabled on it")
     if not member.continues(instance, position):
         gone = "" if member.still_read else ", and the previously read capture instance no longer exists"
         reason = f"its oldest capture instance {instance.name!r} begins at {instance.start.text}{gone}"
-        return Loss(member.table, position, instance.start, reason)
-    if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():
+        return Loss(member.table, position, reason)
+    # Nothing lies between the position and the start of an instance that follows another one.
+    follows = instance.identity != member.read and instance.min_lsn == instance.start
+    if not instance.min_lsn or follows or instance.min_lsn <= position.increment():
         return None
     reason = (
         f"CDC cleanup removed changes before they were read; the oldest available change is {instance.min_lsn.text}"
     )
-    return Loss(member.table, position, instance.min_lsn, reason)
+    return Loss(member.table, position, reason)
 
 
 def _snapshot(facts: Facts) -> Snapshot | None:

@@ -30,16 +30,7 @@ def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
         seen: The survey that found the loss.
         decision: The losses.
     """
-    gaps = [
-        Gap(
-            loss.table.text,
-            seen.facts.epoch,
-            loss.position.text,
-            loss.to.text if loss.to is not None else None,
-            loss.reason,
-        )
-        for loss in decision.losses
-    ]
+    gaps = [Gap(loss.table.text, seen.facts.epoch, loss.position.text, None, loss.reason) for loss in decision.losses]
     record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
     return mark_status(database, seen, {loss.table: loss.reason for loss in decision.losses}, "lost")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from mssql_cdc.capture.range import TableOutcome
@@ -32,7 +32,6 @@ RANGE_METRICS = (
     Metric("capture_instance", "capture instance that was read", lambda outcome: outcome.slice.instance.name),
     Metric("commit_time_min", "commit time of the oldest change", lambda outcome: _time(outcome.first)),
     Metric("commit_time_max", "commit time of the newest change", lambda outcome: _time(outcome.last)),
-    Metric("lag_seconds", "age of the newest change, in seconds", lambda outcome: _age(outcome.last)),
     Metric("delta_version", "version of the change log", lambda outcome: outcome.state and outcome.state.delta_version),
 )
 
@@ -44,8 +43,3 @@ def range_metrics(outcome: TableOutcome) -> dict[str, Any]:
 
 def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
-
-
-def _age(text: str | None) -> float | None:
-    at = _time(text)
-    return None if at is None else round((datetime.now(UTC) - at).total_seconds(), 3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -125,17 +125,6 @@ class TableSchema:
             if column.name == name:
                 return column
         raise SchemaError(f"{self.table_id} has no column {name!r}; it has {[c.name for c in self.columns]}")
-
-    def excluding(self, names: Collection[str]) -> TableSchema:
-        """The same table with exactly these columns kept out of the values (column filters).
-
-        Raises:
-            SchemaError: no column would be left.
-        """
-        columns = tuple(replace(column, excluded=column.name in names) for column in self.columns)
-        if all(column.excluded for column in columns):
-            raise SchemaError(f"The column filters exclude every column of {self.table_id}")
-        return replace(self, columns=columns)
 
     def keyed_by(self, names: Sequence[str]) -> TableSchema:
         """The same table with these key columns, in key order."""

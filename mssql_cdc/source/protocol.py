@@ -6,7 +6,7 @@ only classes of `errors`; the implementation decides which one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from mssql_cdc.source.values import (
     Absence,
     Buckets,
     CapturedTable,
+    CaptureHealth,
     CaptureInstance,
     Checksum,
     Chunk,
@@ -39,6 +40,18 @@ class BatchReader(Protocol):
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral batches (`schema.neutral_schema`) in position order."""
+        ...
+
+
+class SharedReading(Protocol):
+    """One connection over which several readers read in turn."""
+
+    def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of one of the readers; they count only once `spoiled` does not name it."""
+        ...
+
+    def spoiled(self) -> Collection[int]:
+        """The numbers of the readers that may have missed changes, or whose tables were altered meanwhile."""
         ...
 
 
@@ -110,6 +123,10 @@ class SourceSession(Protocol):
 
     def stalled(self) -> str | None:
         """What to say when capture stands still; None when it works, or that cannot be told."""
+        ...
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are captured transactions behind each of these positions."""
         ...
 
     def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:
@@ -296,6 +313,14 @@ class Source(Protocol):
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> BatchReader:
         """A reader of one chunk of a snapshot."""
+        ...
+
+    def shares(self, reader: BatchReader) -> bool:
+        """Whether the reader can read over a connection that it shares with others."""
+        ...
+
+    def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedReading]:
+        """One connection for these readers of one database, all of which `shares` accepts."""
         ...
 
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:

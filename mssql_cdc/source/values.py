@@ -6,7 +6,7 @@ Outside `source/`, positions are opaque except for their order. Each source's pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from mssql_cdc.lsn import Lsn
@@ -32,7 +32,6 @@ class CaptureInstance:
         schema: the captured columns.
         ordinals: the place of each captured column in the update mask.
         has_command_id: whether its rows carry a command id.
-        role: the gating role, if any.
         warnings: one line per column whose change rows cannot be trusted (E27).
         keys: every key that identifies its rows (B12), the best one first.
     """
@@ -46,14 +45,16 @@ class CaptureInstance:
     schema: TableSchema
     ordinals: tuple[int, ...]
     has_command_id: bool = True
-    role: str | None = None
     warnings: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
 
     @property
     def identity(self) -> str:
-        """Distinguishes this instance from earlier and later ones of the same name (B14)."""
-        return f"{self.object_id}/{self.created.isoformat()}/{self.start_lsn.compact}"
+        """Distinguishes this instance from earlier and later ones of the same name (B14).
+
+        Its start does not: cleanup raises it.
+        """
+        return f"{self.object_id}/{self.created.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,24 @@ class Standing:
     captured: Lsn | None
     settled: Lsn | None
     maximum: Lsn | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureHealth:
+    """How capture does, by the source's clock.
+
+    Attributes:
+        now: the source's clock.
+        scanned: when capture scanned the log last; if it never has, when the tables were enabled. None: unknown.
+        problem: what is wrong when capture stands still.
+        unread: for each position that was asked for, the commit time of the first captured transaction behind it; a
+            position that has none is left out.
+    """
+
+    now: datetime
+    scanned: datetime | None = None
+    problem: str | None = None
+    unread: Mapping[Lsn, datetime] = field(default_factory=dict[Lsn, datetime])
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,13 @@ class SparkSettings:
     def from_environment(
         cls, *, confs: Mapping[str, str] | None = None, memory: str = "2g", short_lived: bool = True
     ) -> SparkSettings:
-        """Build settings with the jars from the environment and the master from `confs`."""
+        """Build settings with the jars from the environment.
+
+        Args:
+            confs: Spark's properties; `spark.master` among them becomes the master (default: all cores).
+            memory: the heap of the driver.
+            short_lived: whether the session ends with one command, so that the JVM's start counts more than its speed.
+        """
         confs = dict(confs or {})
         master = confs.pop("spark.master", ALL_CORES)
         jars = os.environ.get(JARS_VARIABLE)

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mssql_cdc.errors import MssqlCdcError, TaskError, error_named
@@ -92,17 +93,46 @@ def run_tasks(
 
 
 def run_here(tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]]) -> list[TaskResult]:
-    """Run `function` on every task in this process: a Spark job costs more than a few small tasks.
+    """Run `function` on every task in threads of this process: a Spark job costs more than small tasks.
 
     Args:
         tasks: what `function` is called with.
         function: the work of one task; the same rules apply as in `run_tasks`.
     """
-    return [_result(_row(number, task, function)) for number, task in enumerate(tasks)]
+
+    def run(numbered: tuple[int, T]) -> TaskResult:
+        return _result(_row(*numbered, function))
+
+    return in_threads([partial(run, numbered) for numbered in enumerate(tasks)])
+
+
+def in_threads(actions: Sequence[Callable[[], R]]) -> list[R]:
+    """Run actions that mostly wait, for a server or a disk, and return their results in order.
+
+    The first exception propagates when all actions are done. An interrupt does not wait for those that have begun.
+    """
+    if len(actions) <= 1:
+        return [action() for action in actions]
+    pool = ThreadPoolExecutor(min(len(actions), _MOST_TOGETHER), thread_name_prefix="little-work")
+    waiting = [pool.submit(action) for action in actions]
+    try:
+        while wait(waiting, timeout=_WAIT_SECONDS).not_done:
+            pass
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return [future.result() for future in waiting]
 
 
 def partitions(tasks: int, cores: int, most: int | None) -> int:
-    """How many partitions a job of so many tasks has: as partitions run one task after another, `most` bounds both."""
+    """How many partitions a job has.
+
+    Args:
+        tasks: how many tasks it has.
+        cores: how many cores the session has.
+        most: how many tasks may run at a time; a partition runs its tasks one after another, so this bounds both.
+    """
     return min(tasks, _PARTITIONS_PER_CORE * cores, most or tasks)
 
 

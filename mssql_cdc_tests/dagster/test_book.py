@@ -174,12 +174,62 @@ def test_a_capture_that_stands_still_leaves_windows_missing_and_warns(watch):
     checks = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
     assert {(event.passed, event.severity.value) for event in checks} == {(False, "WARN")}
     assert {"Agent is not running" in str(event.metadata["mssql_cdc/problem"].value) for event in checks} == {True}
+    lags = late_lags(events)
+    assert set(lags) >= {watch.location.key("orders"), watch.location.current("orders")}
+    assert min(lags.values()) >= 240
+    shop.run("EXEC sandbox.advance_clock @seconds = 60")
+    watch.ahead = HOUR + timedelta(minutes=1)
+    watch.book.turn()
+    assert min(late_lags(watch.written.take()).values()) >= min(lags.values()) + 60, "the lag does not grow"
     shop.run("EXEC sandbox.agent_start")
     shop.scan()
     watch.settle()
     watch.book.turn()
     assert watch.location.checks("orders")[0] is True
     assert watch.key() in [key for key, _ in watch.windows("orders")]
+
+
+def late_lags(events: list[Event]) -> dict[dg.AssetKey, float]:
+    """The lags of tables of which nothing was read, by asset."""
+    found = [event for event in events if isinstance(event, dg.AssetObservation)]
+    return {event.asset_key: float(str(event.metadata["mssql_cdc/lag_seconds"].value)) for event in found}
+
+
+def test_a_source_that_does_not_answer_warns_and_its_lags_grow(watch, monkeypatch):
+    watch.settle()
+    watch.book.turn()
+    watch.written.take()
+    port = watch.book.database.source.connector.connection.port
+    object.__setattr__(watch.book.database.source.connector.connection, "port", 1)
+    try:
+        watch.ahead = timedelta(minutes=20)
+        assert watch.follower.attempt() is None
+        watch.book.unavailable(watch.follower.failure)
+        watch.book.turn()
+    finally:
+        object.__setattr__(watch.book.database.source.connector.connection, "port", port)
+    events = watch.written.take()
+    assert watch.location.checks("orders")[0] is False
+    assert min(late_lags(events).values()) >= 20 * 60 - 1
+    assert not [event for event in events if isinstance(event, dg.AssetMaterialization)]
+
+
+def test_a_table_that_cannot_be_read_is_not_green_while_the_others_are(watch):
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
+    shop.scan()
+    shop.run("EXEC sandbox.fail_statement @pattern = N'SELECT TOP.*dbo_orders_CT', @number = 208, @times = 1000")
+    watch.step()
+    shop.run("EXEC sandbox.clear_faults")
+    watch.ahead = timedelta(minutes=10)
+    watch.book.turn()
+    assert watch.location.checks("orders")[0] is False
+    assert watch.location.checks("people")[0] is True
+    assert watch.windows("orders") == []
+    assert watch.location.logged("people")["mssql_cdc/inserts"] == 1
 
 
 def test_a_source_table_is_reported_when_first_seen_and_when_its_structure_changes(watch):

@@ -141,6 +141,7 @@ def execute(location: Location, check: dg.AssetCheckKey) -> bool:
     return location.checks(check.asset_key.path[-1])[0]
 
 
+@pytest.mark.feature("STR-16", "SNP-20")
 def test_a_table_that_appears_later_is_captured_and_a_reload_is_recommended(streaming):
     shop = streaming.shop
     shop.create("later", "id int NOT NULL PRIMARY KEY")

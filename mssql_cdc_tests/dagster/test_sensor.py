@@ -78,7 +78,7 @@ def test_a_range_is_not_requested_again_while_it_runs(streaming):
     assert started.run_id[:8] in streaming.tick().skip_message
 
 
-@pytest.mark.feature("STR-14")
+@pytest.mark.feature("PRE-03", "STR-14")
 def test_a_capture_that_stands_still_is_a_red_tick(streaming, faults):
     assert "no changes" in streaming.tick().skip_message
     streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")

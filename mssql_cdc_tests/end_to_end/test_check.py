@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.check import table
+from mssql_cdc.check import keyed_table
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
 
@@ -128,10 +128,10 @@ def test_a_table_that_differs_everywhere_is_not_compared_to_its_end(
     orders.settle()
     assert orders.catch_up() == 0
     spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong'").collect()
-    monkeypatch.setattr(table, "HELD_ROWS", 10)
-    monkeypatch.setattr(table, "RANGE_ROWS", 100)
+    monkeypatch.setattr(keyed_table, "HELD_ROWS", 10)
+    monkeypatch.setattr(keyed_table, "RANGE_ROWS", 100)
     assert len(result(orders, capsys, "orders", code=5)["differences"]) == 202
-    monkeypatch.setattr(table, "MOST_DIFFERENCES", 20)
+    monkeypatch.setattr(keyed_table, "MOST_DIFFERENCES", 20)
     capsys.readouterr()
     assert orders.command("check", "--json") == 5
     shown = capsys.readouterr()

@@ -81,6 +81,7 @@ def equal_and_nothing_twice(place: Place, *tables: str) -> None:
         assert len(positions) == len(set(positions)), "a change was written twice"
 
 
+@pytest.mark.feature("PRE-10", "ERR-06")
 def test_runs_killed_under_load_neither_lose_nor_duplicate_changes(place: Place):
     with busy(place):
         # One run dies in its snapshot, which starts right away, the other one while streaming.
@@ -96,7 +97,7 @@ def test_two_concurrent_runs_end_equal_to_the_source(place: Place):
     equal_and_nothing_twice(place, "orders", "people")
 
 
-@pytest.mark.feature("EVO-01", "EVO-02")
+@pytest.mark.feature("EVO-01", "EVO-02", "EVO-03")
 def test_second_capture_instance_while_streaming(place: Place):
     place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.sql("INSERT INTO dbo.orders VALUES (1, N'one')")

@@ -32,6 +32,7 @@ def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
     assert place.check() == 0
 
 
+@pytest.mark.feature("STR-18")
 def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place):
     place = orders
     place.sql("ALTER TABLE dbo.orders ADD amount int NULL")

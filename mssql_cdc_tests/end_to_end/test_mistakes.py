@@ -7,6 +7,7 @@ machine is no rule; that nothing is tried again, and how long a server has to ac
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -133,6 +134,7 @@ def make(mistake: Mistake, place: Place) -> str:
     return mistake.says.format(**names)
 
 
+@pytest.mark.feature("PRE-02", "PRE-04")
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 @pytest.mark.parametrize("command", ["discover", "run", "check"])
@@ -150,6 +152,51 @@ def test_a_mistake_is_named_after_one_attempt(
     assert "retry" not in said
     assert PASSWORD not in said
     assert probe_seconds(load_connector(shop.config).connection) <= 5
+
+
+BELONGS = {
+    "unknown host": "database.hostname",
+    "closed port": "database.hostname",
+    "wrong password": "database.user",
+    "unknown database": "database.names",
+    "CDC not enabled in the database": "database.user",
+    "filter that matches nothing": "table.include.list",
+    "login without rights": "database.user",
+    "signal table that does not exist": "signal.data.collection",
+    "heartbeat table that does not exist": "heartbeat.action.query",
+}
+
+
+@pytest.mark.feature("PRE-04", "PRE-05")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(BELONGS))
+def test_a_mistake_belongs_to_its_property(name: str, shop: Place, capsys: pytest.CaptureFixture[str]):
+    says = make(MISTAKES[name], shop)
+    capsys.readouterr()
+    assert main(["check-config", "--config", str(shop.config)]) == MISTAKES[name].code
+    found = json.loads(capsys.readouterr().out)
+    assert found["databases"] == []
+    ((belongs, (message,)),) = found["errors"].items()
+    assert belongs == BELONGS[name]
+    assert re.search(says, " ".join(message.split()))
+    assert PASSWORD not in message
+
+
+@pytest.mark.slow
+def test_a_good_configuration_has_no_errors_and_the_real_names(shop: Place, capsys: pytest.CaptureFixture[str]):
+    shop.configure(database_names=shop.database.upper())
+    capsys.readouterr()
+    assert main(["check-config", "--config", str(shop.config)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"errors": {}, "databases": [shop.database]}
+
+
+def test_every_wrong_property_is_listed(shop: Place, capsys: pytest.CaptureFixture[str]):
+    shop.configure(snapshot_mode="sometimes", poll_interval_ms="soon")
+    capsys.readouterr()
+    assert main(["check-config", "--config", str(shop.config)]) == 2
+    found = json.loads(capsys.readouterr().out)["errors"]
+    assert list(found) == ["snapshot.mode", "poll.interval.ms"]
+    assert "found 'sometimes'" in found["snapshot.mode"][0]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from mssql_cdc.config import Connection, Secret
 from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
 from mssql_cdc.source.sqlserver.connect import control
@@ -71,11 +72,78 @@ def test_a_wrong_password_is_a_configuration_error(shop: Shop, by_rows: bool) ->
         pass
 
 
+def initially(shop: Shop, statements: str) -> Connection:
+    return replace(shop.connection, initial_statements=Secret(statements))
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_initial_statements_run_on_every_connection(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    own = initially(shop, " EXEC sp_set_session_context N'n', N'4;;2' ; ;EXEC sp_set_session_context N'm', 1")
+    wanted = "SELECT CAST(REPLACE(CAST(SESSION_CONTEXT(N'n') AS nvarchar(9)), N';', N'') AS int) AS n"
+    with control(own, shop.catalog) as opened:
+        assert opened.value(wanted, doing="testing") == 42
+    with open_bulk(own, shop.catalog, by_rows=by_rows) as bulk:
+        (batch,) = bulk.read(wanted, FIELDS, doing="testing")
+    assert batch.to_pylist() == [{"n": 42}]
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_initial_statements_cannot_cut_rows_or_values(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    own = initially(shop, "SET ROWCOUNT 1; SET TEXTSIZE 2")
+    shop.run("CREATE TABLE dbo.long (n int NOT NULL PRIMARY KEY, v nvarchar(max))")
+    shop.run("INSERT dbo.long VALUES (1, N'abcdef'), (2, N'abcdef')")
+    with open_bulk(own, shop.catalog, by_rows=by_rows) as bulk:
+        wanted = "SELECT CAST(LEN(v) AS int) AS n FROM dbo.long ORDER BY n"
+        found = [row for batch in bulk.read(wanted, FIELDS, doing="testing") for row in batch.to_pylist()]
+    assert found == [{"n": 6}, {"n": 6}]
+    with control(own, shop.catalog) as opened:
+        assert opened.value("SELECT v FROM dbo.long", doing="testing") == "abcdef"
+
+
+def test_initial_statements_hold_no_locks_in_a_reading_transaction(shop: Shop) -> None:
+    shop.run("CREATE TABLE dbo.audit (n int)")
+    with open_bulk(initially(shop, "INSERT dbo.audit VALUES (1)"), shop.catalog, by_rows=False) as bulk:
+        bulk.execute("SELECT TOP (0) * FROM dbo.first_table", doing="testing")
+        with control(shop.connection, shop.catalog) as other:
+            assert other.value("SELECT COUNT(*) FROM dbo.audit", doing="testing") == 1
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_a_failed_initial_statement_names_its_property_and_hides_its_literals(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    own = initially(shop, "SELECT 1; SELECT * FROM dbo.[hunter2] WHERE CAST('hunter2' AS int) = 1")
+    with (
+        pytest.raises(SourceError, match=r"statement 2 of 2 of database\.initial\.statements") as caught,
+        open_bulk(own, shop.catalog, by_rows=by_rows),
+    ):
+        pass
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_initial_statement_cannot_change_the_database(shop: Shop) -> None:
+    with (
+        pytest.raises(ConfigurationError, match=r"USE .*database\.initial\.statements"),
+        control(initially(shop, "use master"), shop.catalog),
+    ):
+        pass
+
+
+@pytest.mark.feature("ERR-04")
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_a_statement_that_takes_too_long_is_ended_and_retried(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    hurried = replace(shop.connection, query_timeout_ms=1000)
+    with (
+        open_bulk(hurried, shop.catalog, by_rows=by_rows) as bulk,
+        pytest.raises(SourceUnavailableError, match="while testing"),
+    ):
+        bulk.execute("WAITFOR DELAY '00:05'", doing="testing")
+
+
 def test_a_missing_database_is_a_configuration_error(shop: Shop) -> None:
     with pytest.raises(ConfigurationError, match=r"database\.names"), control(shop.connection, "no_such_db"):
         pass
 
 
+@pytest.mark.feature("ERR-02")
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_connecting_to_a_server_that_does_not_answer_is_retried(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
     with socket.socket() as free:

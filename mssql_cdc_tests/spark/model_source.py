@@ -8,7 +8,7 @@ tested with the real planner, the real commits and the real MERGE. It does not m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,17 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
+from mssql_cdc.source.values import (
+    Absence,
+    CapturedTable,
+    CaptureHealth,
+    CaptureInstance,
+    Chunk,
+    LogMark,
+    Standing,
+    Volume,
+    Witness,
+)
 from mssql_cdc_tests.lake_kit import Change, column, lsn, neutral
 
 AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the server's clock has no zone
@@ -177,6 +187,10 @@ class ModelSource:
         found = tuple(replace(c, epoch=wanted.epoch) for n, t, c in self.log if t == name and lsn(n) in wanted)
         return ModelReader(instance.schema, found, self.faults.get(name))
 
+    def shares(self, reader: Any) -> bool:
+        """Whether the reader reads over a connection that it shares with others: there are no connections."""
+        return False
+
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
@@ -251,6 +265,10 @@ class ModelSession:
 
     def has_table(self, name: str) -> bool:
         return name.rpartition(".")[2].strip("[]") in self.source.tables
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        at = AT.replace(tzinfo=UTC)
+        return CaptureHealth(at, at, unread=dict.fromkeys((one for one in positions if one < self.captured()), at))
 
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""

@@ -91,6 +91,7 @@ def test_table_excluded_and_included_again_misses_nothing(database, source, spar
     same(database, source)
 
 
+@pytest.mark.feature("STR-15")
 def test_table_whose_cdc_was_switched_off_is_a_finding_until_a_snapshot(database, source):
     write_some(source)
     settled(database, source)
@@ -217,7 +218,7 @@ def test_a_sweep_waits_until_the_rows_of_its_snapshot_are_merged(source, spark, 
     same(database, source)
 
 
-@pytest.mark.feature("EVO-01", "EVO-02")
+@pytest.mark.feature("EVO-01", "EVO-02", "EVO-09", "STR-15")
 def test_second_capture_instance_is_read_from_its_start_with_its_columns(database, source):
     write_some(source)
     settled(database, source)

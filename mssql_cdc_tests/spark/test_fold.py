@@ -18,7 +18,7 @@ from mssql_cdc.lake.table_commit import Change as LogChange
 from mssql_cdc.lake.table_commit import create
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.schema import TableSchema, change_log_schema
-from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, excluding, home_in, orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ def three_versions() -> list[TableSchema]:
     )
     return [
         orders(*columns),
-        orders(*columns, version=2).excluding(["note"]),
+        excluding(orders(*columns, version=2), {"note"}),
         orders(*columns, column("more", "int"), version=3),
     ]
 

@@ -34,6 +34,7 @@ def kill_at(monkeypatch, target: str, call: int, *, after: bool = False) -> None
     monkeypatch.setattr(target, dying)
 
 
+@pytest.mark.feature("STR-04")
 @pytest.mark.parametrize(
     ("target", "call", "after"),
     [

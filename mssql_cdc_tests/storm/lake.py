@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists, query, scan
-from mssql_cdc.lake.steps import SnapshotEnded
+from mssql_cdc.lake.steps import Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
 
@@ -31,6 +31,9 @@ WRITES: tuple[str, ...] = (
     "mssql_cdc.run.loss.append_offsets",
 )
 """The writes between which a run may end."""
+
+
+_ENDLESS = "~"
 
 
 class Killed(BaseException):
@@ -126,41 +129,77 @@ def is_known(database: Database, name: str) -> bool:
     )
 
 
-def has_streamed(database: Database, name: str) -> bool:
-    """Whether the table has ever had a position."""
-    entry = load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text)
-    return entry is not None and entry.to is not None
+def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, str]]:
+    """Table and position where a stream broke off although the ledger has no gap there.
+
+    A stream breaks where an entry has no position any more, or the next one is a snapshot's that does not begin at it;
+    where the epoch ends; and where the connector names the table.
+
+    Args:
+        database: The database.
+        named: The tables that the connector names.
+    """
+    offsets = load_offsets(database.layout, database.storage)
+    ledger = {(gap.table, gap.epoch, gap.from_): gap for gap in load_gaps(database.layout, database.storage)}
+    untold: set[tuple[str, str]] = set()
+    for name in {name for row in offsets.rows for name in row.tables}:
+        entries = [row.tables[name] for row in offsets.rows if name in row.tables]
+        last: Reached | None = None
+        for entry in [*entries, None]:
+            if entry is None:
+                broken, open_ = name.rpartition(".")[2] in named, True
+            else:
+                broken, open_ = entry.to is None and entry.status == "snapshot", False
+            if last is not None and (broken or (entry is not None and entry.epoch > last.epoch)):
+                gap = ledger.get((name, last.epoch, last.to))
+                if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
+                    untold.add((name, last.to))
+                last = None
+            last = (entry.reached if entry is not None else None) or last
+    return untold
 
 
 def missing_events(
-    database: Database, name: str, log: list[dict[str, Any]], captured: Counter[str] | None
+    database: Database, name: str, log: list[dict[str, Any]], captured: Counter[str] | None, *, tampered: bool
 ) -> Counter[str]:
-    """Captured changes that the change log lacks; none where the ledger names any loss of the table.
+    """Captured changes of the current epoch that the change log lacks and that are in no gap of the ledger.
 
     Args:
         database: The database.
         name: The table.
         log: Its change log.
         captured: The commits of the captured changes; None: not known.
+        tampered: A user took rows away that were read before the gap.
     """
     offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name).text
-    gaps = {gap.table for gap in load_gaps(database.layout, database.storage)}
+    epoch = offsets.epoch
     rows = (row.tables[table] for row in offsets.rows if table in row.tables)
-    first = next((entry.to for entry in rows if entry.status == "streaming"), None)
-    if captured is None or table in gaps or offsets.epoch or first is None:
+    first = next((entry.to for entry in rows if entry.status == "streaming" and entry.epoch == epoch), None)
+    if captured is None or first is None:
         return Counter()
-    told = Counter(str(change["source"]["commit_lsn"]) for change in log if change["op"] != "r")
-    return Counter({commit: count for commit, count in captured.items() if commit > first}) - told
+    ledger = load_gaps(database.layout, database.storage)
+    gaps = [
+        ("" if tampered else gap.from_, gap.to or _ENDLESS) for gap in ledger if (gap.table, gap.epoch) == (table, epoch)
+    ]
+    wanted = {
+        commit: count
+        for commit, count in captured.items()
+        if commit > first and not any(from_ < commit <= to for from_, to in gaps)
+    }
+    mine = (change for change in log if change["op"] != "r" and change["_pos"].startswith(f"{epoch:04x}-"))
+    return Counter(wanted) - Counter(str(change["source"]["commit_lsn"]) for change in mine)
 
 
-def restore_change_log(database: Database, name: str, back: int) -> None:
-    """A user runs RESTORE on a change log: it is as it was so many versions before."""
+def restore_change_log(database: Database, name: str, back: int) -> bool:
+    """A user runs RESTORE on a change log: it is as it was so many versions before. Whether there were as many."""
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
     home = database.layout.home(table, folder=entry.folder if entry else None)
     state = load_state(home.changes, owner=home.app_id, storage=database.storage)
-    if state is not None and state.delta_version >= back:
-        state.table.restore(state.delta_version - back)
+    if state is None or state.delta_version < back:
+        return False
+    state.table.restore(state.delta_version - back)
+    return True
 
 
 def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:

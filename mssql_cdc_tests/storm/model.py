@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -79,17 +80,23 @@ class ModelWorld:
         return Counter(self.server.tables[name].rows.items())
 
     def captured_events(self, name: str) -> Counter[str]:
-        log = self.server.log
-        return Counter(lsn(at).text for at, table, _ in log if table == name and at <= self.server.captured)
+        return Counter(lsn(at).text for at, table in self.server.taken if table == name)
 
     @contextmanager
     def open(self) -> Iterator[None]:
         with (
             self.lake.opened(),
             patch("mssql_cdc.capture.range.run_tasks", _here),
+            patch("mssql_cdc.capture.write_task.run_here", partial(_here, None)),
+            patch("mssql_cdc.capture.range.in_threads", _in_turn),
             patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", _here),
         ):
             yield
+
+
+def _in_turn(actions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """`spark.tasks.in_threads` without threads: a schedule decides who runs."""
+    return [action() for action in actions]
 
 
 def _here(

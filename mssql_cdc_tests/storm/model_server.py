@@ -1,7 +1,12 @@
 """A model of SQL Server under change data capture: transactions, scan sessions with `maxtrans`, capture instances.
 
 It keeps what a server keeps and forgets what a server forgets: changes that were not scanned yet go with their
-capture instance, and a restore takes the log back. It answers the connector through the source protocol.
+capture instance, cleanup raises the start of an instance, and a restore takes the log back. It answers the connector
+through the source protocol.
+
+`cdc.lsn_time_mapping` has a row per transaction that left something in a change table or enabled an instance, and rows
+of no transaction: one where an instance begins, and dummy rows. A scan that finds nothing writes a dummy row at the
+log's end of that moment. A transaction that the scan did not see yet may lie below it.
 """
 
 # ruff: noqa: ARG002 - the signatures are the protocol's, whose arguments the model does not need
@@ -15,27 +20,32 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mssql_cdc.errors import DataLostError
+from mssql_cdc.errors import DataLostError, SourceRestoredError, StaleReaderError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.log_end import Scan, proven
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, LogMark, Standing
+from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import AT, Change, column
 from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of
 
 _MOST_INSTANCES = 2
+_ENABLES = " enables an instance"
 
 
 @dataclass
 class Instance:
-    """A capture instance: its change table lives and dies with it."""
+    """A capture instance: its change table lives and dies with it.
+
+    `start` is that of the catalogue, which cleanup raises. `seen`: capture has passed the transaction that made it.
+    """
 
     name: str
     object_id: int
+    made: int
     start: int
-    minimum: int
     columns: tuple[Column, ...]
+    seen: bool = False
 
 
 @dataclass
@@ -71,7 +81,11 @@ class ServerTable:
 
 
 class ModelServer(ModelSource):
-    """The source. `log` holds every change since the last restore, `captured` is how far the capture job has come."""
+    """The source. `log` holds every change since the last restore, `captured` is how far the capture job has come.
+
+    `history` are the transactions that it has to scan, `mapping` is `cdc.lsn_time_mapping` (None: no transaction),
+    `taken` are the changes that it has captured.
+    """
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
         super().__init__()
@@ -79,9 +93,12 @@ class ModelServer(ModelSource):
         self._session = 0
         self.sessions: list[Scan] = []
         self._seen: int | None = None
+        self.mapping: dict[int, str | None] = {}
+        self.taken: list[tuple[int, str]] = []
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
+        self.scan(len(self.history))
         self.back_up()
 
     # -- what applications and administrators do --------------------------------------------------------------
@@ -116,11 +133,12 @@ class ModelServer(ModelSource):
         table = self.tables[name]
         if len(table.instances) == _MOST_INSTANCES:
             return
-        self.number += 1
+        self.number += 2  # The instance begins inside the transaction that makes it.
         made = self._new_id()
         if more:
             table.columns = (*table.columns, column(f"extra_{made}", "int"))
-        table.instances.append(Instance(f"{name}_{made}", made, self.number, self.number, table.columns))
+        table.instances.append(Instance(f"{name}_{made}", made, self.number - 1, self.number - 1, table.columns))
+        self._to_scan(_ENABLES)
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
         """`sys.sp_cdc_disable_table`: the instance's change table goes, scanned to its end or not."""
@@ -143,7 +161,7 @@ class ModelServer(ModelSource):
         seen, self._seen = self._seen if self._seen is not None else self.number, None
         waiting = sorted(at for at in self.history if self.captured < at <= seen)[:most]
         if waiting:
-            self.captured = waiting[-1]
+            self._capture(waiting)
             self._session += 1
             self.sessions.append(Scan(self._session, True, 0, lsn(self.captured), lsn(self.captured)))
         elif self.sessions and self.sessions[-1].empty_scans:
@@ -151,6 +169,23 @@ class ModelServer(ModelSource):
         else:
             self._session += 1
             self.sessions.append(Scan(self._session, True, 1, None, None))
+        if not waiting:
+            self.number += 1
+            self.mapping[self.number] = None
+
+    def _capture(self, waiting: Sequence[int]) -> None:
+        """These transactions into the change tables of the instances that there are now."""
+        by_instance = {i.made: i for table in self.tables.values() for i in table.instances}
+        for at, name, _ in self.log:
+            if self.captured < at <= waiting[-1] and any(i.made < at for i in self.tables[name].instances):
+                self.taken.append((at, name))
+        changed = {at for at, _ in self.taken}
+        self.mapping |= {at: self.history[at] for at in waiting if at in changed or self.history[at].endswith(_ENABLES)}
+        for made, instance in by_instance.items():
+            if made < waiting[-1]:
+                self.mapping.setdefault(made, None)
+                instance.seen = True
+        self.captured = waiting[-1]
 
     def restart(self) -> None:
         """The server restarts: its dynamic views begin anew."""
@@ -158,22 +193,26 @@ class ModelServer(ModelSource):
 
     def clean_up(self, kept: int) -> None:
         """The cleanup job: only the newest `kept` captured transactions stay."""
-        done = sorted(at for at in self.history if at <= self.captured)
+        done = sorted(at for at, tran in self.mapping.items() if tran)
         if len(done) <= kept:
             return
         below = done[-kept] if kept else self.captured + 1
-        for table in self.tables.values():
-            for instance in table.instances:
-                instance.minimum = max(instance.minimum, below)
+        instances = [instance for table in self.tables.values() for instance in table.instances]
+        for instance in instances:
+            instance.start = max(instance.start, below)
+        lowest = min(below, max(self.mapping))
+        self.mapping = {at: tran for at, tran in self.mapping.items() if at >= lowest}
 
     def back_up(self) -> None:
         """A full backup."""
-        self._backup = copy.deepcopy(self.tables), [*self.log], {**self.history}, self.number, self.captured
+        tables, log, history = copy.deepcopy(self.tables), [*self.log], {**self.history}
+        self._backup = tables, log, history, {**self.mapping}, [*self.taken], self.number, self.captured
 
     def bring_back(self) -> None:
         """The backup takes the database's place: the same log positions are used again for other transactions."""
-        tables, log, history, self.number, self.captured = self._backup
+        tables, log, history, mapping, taken, self.number, self.captured = self._backup
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
+        self.mapping, self.taken = {**mapping}, [*taken]
         self.restores += 1
         self.restart()
 
@@ -181,7 +220,10 @@ class ModelServer(ModelSource):
         op = "c" if before is None else "d" if after is None else "u"
         self.log.append((self.number, name, Change(self.number, op, before, after, sequence=len(self.log))))
         if self.tables[name].instances:
-            self.history[self.number] = f"{self.restores}.{self.number}"
+            self._to_scan()
+
+    def _to_scan(self, what: str = "") -> None:
+        self.history[self.number] = f"{self.restores}.{self.number}{what}"
 
     def _new_id(self) -> int:
         self._ids += 1
@@ -194,10 +236,14 @@ class ModelServer(ModelSource):
         yield ModelServerSession(self)
 
     def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
-        if lsn(self._held(instance).minimum) > wanted.from_.increment():
+        if lsn(self._held(instance).start) > wanted.from_.increment():
             raise DataLostError(f"{instance.name}: cleaned up")
         found = tuple(replace(change, epoch=wanted.epoch) for change in self.rows_in(instance, wanted))
         return ModelReader(instance.schema, found)
+
+    def shares(self, reader: Any) -> bool:
+        """Whether the reader reads over a connection that it shares with others: there are no connections."""
+        return False
 
     def rows_in(self, instance: CaptureInstance, wanted: LsnRange) -> list[Change]:
         """The rows of a range that the instance's change table holds."""
@@ -205,7 +251,7 @@ class ModelServer(ModelSource):
         return [
             change
             for at, table, change in self.log
-            if table == name and max(held.start, held.minimum) <= at <= self.captured and lsn(at) in wanted
+            if table == name and held.made < at <= self.captured and held.start <= at and lsn(at) in wanted
         ]
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
@@ -259,11 +305,42 @@ class ModelServerSession(ModelSession):
 
     def minima(self) -> dict[str, Lsn | None]:
         held = (one for table in self.source.tables.values() for one in table.instances)
-        return {one.name: lsn(one.minimum) for one in held}
+        return {one.name: lsn(one.start) if one.seen else None for one in held}
+
+    def captured(self) -> Lsn | None:
+        newest = self._newest(to=None)
+        if newest is not None:
+            return lsn(newest)
+        starts = [one.start for table in self.source.tables.values() for one in table.instances]
+        return lsn(min(starts)) if starts else None
 
     def standing(self) -> Standing:
-        newest = sorted(at for at in self.source.history if at <= self.source.captured)[-2:]
-        return Standing(self.captured(), lsn(newest[0]) if len(newest) > 1 else None, self.captured())
+        rows = sorted(self.source.mapping)
+        settled = lsn(rows[-2]) if len(rows) > 1 else None
+        return Standing(self.captured(), settled, lsn(rows[-1]) if rows else None)
+
+    def require_visible(self, to: Lsn) -> None:
+        if number_of(to) not in self.source.mapping:
+            raise StaleReaderError(f"{to.text} is not captured")
+
+    def witness(self, to: Lsn) -> Witness | None:
+        number = self._newest(to=number_of(to))
+        return None if number is None else self._witness(number)
+
+    def require_witness(self, known: Witness) -> None:
+        number, rows = number_of(known.start_lsn), self.source.mapping
+        if number in rows and self._witness(number) == known:
+            return
+        if number in rows or (rows and number > min(rows)):
+            raise SourceRestoredError(f"Transaction {known.start_lsn.text} is another one, or gone")
+
+    def _witness(self, number: int) -> Witness:
+        return Witness(lsn(number), str(self.source.mapping[number]), "0", "then")
+
+    def _newest(self, *, to: int | None) -> int | None:
+        """The newest transaction of the mapping, at or below a number."""
+        found = (at for at, tran in self.source.mapping.items() if tran and (to is None or at <= to))
+        return max(found, default=None)
 
     def mark(self) -> LogMark:
         self.source.number += 1  # Asking writes to the log; what is committed later is beyond.
@@ -271,7 +348,10 @@ class ModelServerSession(ModelSession):
         return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans, str(self.source.restores))
 
     def passed(self, known: LogMark) -> bool:
-        return proven(known, self.source.sessions)
+        if proven(known, self.source.sessions):
+            return True
+        reached = self.standing()
+        return any(at is not None and at >= known.lsn for at in (reached.captured, reached.settled))
 
     def retention(self) -> timedelta | None:
         return None
@@ -283,7 +363,7 @@ class ModelServerSession(ModelSession):
         return {instance.name: len(self.source.rows_in(instance, wanted)) for instance, wanted in parts}
 
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
-        commits = [lsn(at) for at in self.source.history if at <= self.source.captured]
+        commits = [lsn(at) for at, tran in self.source.mapping.items() if tran]
         return {position: max((at for at in commits if at < position), default=None) for position in lsns}
 
 

@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "A9", "changes that were cleaned up are not missed by the planner",
         "plan.planner:_loss",
-        "if not instance.min_lsn or instance.min_lsn == instance.start or instance.min_lsn <= position.increment():",
+        "if not instance.min_lsn or follows or instance.min_lsn <= position.increment():",
         "if True:",
     ),
     Mutant(
@@ -167,7 +167,8 @@ MUTANTS = (
     ),
     Mutant(
         "A9", "gaps are not recorded",
-        "lake.gaps:record_gaps", "return [gap for gap in gaps if gap.identity not in there]", "return []",
+        "lake.gaps:record_gaps", "return [gap for gap in gaps if gap.identity not in there or there[gap.identity] not in {None, gap.to}]",
+        "return []",
     ),
     Mutant(
         "A9", "chunks whose changes were cleaned up count as read",

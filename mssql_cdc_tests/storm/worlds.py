@@ -109,6 +109,15 @@ class Interruption:
         self._interrupt()
         return self._source.change_reader(*arguments, **more)
 
+    def shares(self, reader: Any) -> bool:
+        """As the source's."""
+        return self._source.shares(reader)
+
+    def share(self, readers: Any) -> Any:
+        """As the source's."""
+        self._interrupt()
+        return self._source.share(readers)
+
     def chunk_reader(self, catalog: str, wanted: Any) -> Any:
         """As the source's; nobody writes into a table that is locked."""
         if not wanted.under_lock:

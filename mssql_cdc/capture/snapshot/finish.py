@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run
-from mssql_cdc.lake.gaps import Gap, record_gaps
+from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended
 from mssql_cdc.lsn import Lsn
@@ -38,12 +38,18 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
-    """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost."""
+    """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost.
+
+    The gaps that were open until now end where the table streams again.
+    """
+    layout, storage, run_id = run.database.layout, run.database.storage, run.database.run_id
+    table = table_plan.table.text
+    bound_gaps(layout, table, epoch=run.epoch, to=ended.position.text, run_id=run_id, storage=storage)
     if not ended.gap or table_plan.held is None:
         return
     reason = f"CDC cleanup removed changes while {run.plan.id} was running; its rows replace them"
-    gap = Gap(table_plan.table.text, run.epoch, table_plan.held.text, ended.position.text, reason)
-    record_gaps(run.database.layout, [gap], run_id=run.database.run_id, storage=run.database.storage)
+    gap = Gap(table, run.epoch, table_plan.held.text, ended.position.text, reason)
+    record_gaps(layout, [gap], run_id=run_id, storage=storage)
     run.database.log(gap.text)
 
 

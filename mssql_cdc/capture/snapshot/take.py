@@ -17,6 +17,7 @@ from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
+from mssql_cdc.lake.gaps import bound_gaps
 from mssql_cdc.lake.offsets import append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Snapshot
@@ -148,6 +149,14 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
             start = known.captured.newest.start_lsn
             to = low_mark(captured, start) if captured else start
             entry = replace(entry, to=to.text, instance=known.captured.newest.identity)
+            bound_gaps(
+                database.layout,
+                table.text,
+                epoch=epoch,
+                to=to.text,
+                run_id=database.run_id,
+                storage=database.storage,
+            )
         entries[table.text] = entry
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)

@@ -15,7 +15,7 @@ import arrow_odbc
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
-from mssql_cdc.source.sqlserver.connect import SESSION, Control, connection_string, control, translated
+from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, translated
 
 BATCH_ROWS = 32_768
 BATCH_BYTES = 16 * 1024 * 1024
@@ -76,8 +76,8 @@ def open_bulk(
             autocommit=False,
         )
     bulk = _ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
-    bulk.execute(SESSION, doing="preparing the session")
     try:
+        prepare(bulk, connection)
         yield bulk
     finally:
         bulk.close()
@@ -115,6 +115,10 @@ class _ArrowBulk:
             if batch is None:
                 return
             yield batch
+
+    def commit(self) -> None:
+        with translated(self._connection, "committing"):
+            self._raw.commit()
 
     def rollback(self) -> None:
         with translated(self._connection, "rolling back"):

@@ -6,9 +6,10 @@ questionable columns (E27) are pure functions in this module; `plan/` decides wh
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mssql_cdc.config import Connector, Filters
@@ -20,6 +21,7 @@ from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 _COMMAND_ID = "__$command_id"
+_KEPT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,37 @@ def _require_state(control: Control, name: str) -> None:
         ) from error
 
 
+@dataclass(slots=True)
+class KnownCatalog:
+    """The captured tables as they were read last, for as long as the capture instances and the tables stay the same.
+
+    Reading the columns of 300 tables takes seconds, and they seldom change. Each ALTER of a table changes its
+    `modify_date`. What neither that nor the indexes show, such as permissions on columns, is met after `_KEPT_SECONDS`.
+    """
+
+    _seen: Sequence[tuple[Any, ...]] = ()
+    _tables: Sequence[CapturedTable] = ()
+    _problems: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
+    _until: float = 0.0
+
+    def tables(self, control: Control, filters: Filters, problems: dict[TableId, str]) -> list[CapturedTable]:
+        """`captured_tables`, read again only if something has changed."""
+        indexes = control.rows(statements.INDEX_STATES, doing="reading the states of unique indexes")
+        seen = [tuple(row) for row in (*_capture_instances(control), *indexes)]
+        if seen != self._seen or time.monotonic() > self._until:
+            found: dict[TableId, str] = {}
+            self._until = 0.0  # In case that reading fails.
+            self._tables = captured_tables(control, filters, problems=found)
+            self._seen, self._problems = seen, found
+            self._until = time.monotonic() + _KEPT_SECONDS
+        problems |= self._problems
+        return list(self._tables)
+
+
+def _capture_instances(control: Control) -> list[Any]:
+    return control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances")
+
+
 def captured_tables(
     control: Control, filters: Filters | None = None, *, problems: dict[TableId, str] | None = None
 ) -> list[CapturedTable]:
@@ -78,7 +111,7 @@ def captured_tables(
     captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
     indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
-    for row in control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances"):
+    for row in _capture_instances(control):
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
@@ -106,7 +139,7 @@ def captured_tables(
 def captured_names(control: Control) -> list[TableId]:
     """The tables under CDC, without regard to filters."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
-    rows = control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances")
+    rows = _capture_instances(control)
     return list(dict.fromkeys(TableId(catalog, row.source_schema, row.source_table) for row in rows))
 
 

@@ -11,7 +11,8 @@ DATABASE_COLLATION = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Collation') AS 
 
 CAPTURE_INSTANCES = """
 SELECT ct.object_id, ct.source_object_id, ct.capture_instance, ct.start_lsn, ct.create_date,
-       ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table
+       ss.name AS source_schema, st.name AS source_table, cs.name AS change_schema, co.name AS change_table,
+       st.modify_date AS source_modified, co.modify_date AS change_modified
 FROM cdc.change_tables ct
 JOIN sys.tables st ON st.object_id = ct.source_object_id
 JOIN sys.schemas ss ON ss.schema_id = st.schema_id
@@ -51,3 +52,9 @@ JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
+
+# What a table's modify_date may not show.
+INDEX_STATES = """
+SELECT object_id, index_id, is_disabled FROM sys.indexes
+WHERE is_unique = 1 AND object_id IN (SELECT source_object_id FROM cdc.change_tables)
+ORDER BY object_id, index_id"""

@@ -81,16 +81,15 @@ class ChangeReader:
         """
         if self.range.is_empty:
             return
-        plan, structure = RowPlan.of(self.instance.schema.columns), Structure.of_instance(self.instance)
-        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
-            self._require_visible(bulk)
+        by_rows, structure = RowPlan.of(self.instance.schema.columns).by_rows, Structure.of_instance(self.instance)
+        with open_bulk(self.connection, self.catalog, by_rows=by_rows, fetch_rows=self.fetch_rows) as bulk:
+            self.require_visible(bulk)
             self._require_held(bulk)
             structure.require(bulk, doing=self._doing)
             times = CommitTimeLoader(bulk, self.connection.server_timezone)
-            decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
             held: pa.RecordBatch | None = None
             try:
-                for batch in self._decoded(bulk, plan, decoder, times):
+                for batch in self.batches(bulk, times):
                     if held is not None:
                         yield held
                     held = batch
@@ -100,9 +99,10 @@ class ChangeReader:
             if held is not None:
                 yield held
 
-    def _decoded(
-        self, bulk: Bulk, plan: RowPlan, decoder: ChangeDecoder, times: CommitTimeLoader
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, bulk: Bulk, times: CommitTimeLoader) -> Iterator[pa.RecordBatch]:
+        """Neutral batches in order, read over a connection that the caller checks before and after."""
+        plan = RowPlan.of(self.instance.schema.columns)
+        decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
         guard = OrderGuard(self.instance.schema) if self.instance.change_table is None else None
         for page in self._pages(bulk, plan):
             times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
@@ -145,7 +145,8 @@ class ChangeReader:
                 return page, True
         return page, False
 
-    def _require_visible(self, bulk: Bulk) -> None:
+    def require_visible(self, bulk: Bulk) -> None:
+        """Raise StaleReaderError unless the connection sees the end of the range (rule A2)."""
         wanted = self.visible or self.range.to
         rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)], doing=self._doing)
         if not any(value for batch in rows for value in batch.column("n").to_pylist()):

@@ -97,7 +97,13 @@ class SqlServerCheckSession:
     def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> dict[int, Checksum] | None:
         """Count and sums of the rows of a key range, by bucket of their key's hash.
 
-        None: the table has a column whose bytes nobody but the server can make.
+        Args:
+            schema: the table's structure, with a key.
+            chunk: the key range.
+            buckets: how many buckets there are.
+
+        Returns:
+            A checksum per bucket that holds rows; None if only the server can make the bytes of one of the columns.
         """
         if not all(has_checksum(column) for column in schema.columns):
             return None
@@ -118,7 +124,13 @@ class SqlServerCheckSession:
         return {int(b): Checksum(int(count), int(low), int(high)) for b, count, low, high in found}
 
     def keyed(self, schema: TableSchema, keys: Sequence[Texts], *, number: int = 0) -> Chunk:
-        """The chunk that holds the rows with these keys, given by their canonical texts."""
+        """The chunk that holds the rows with these keys.
+
+        Args:
+            schema: the table's structure, with a key.
+            keys: the canonical texts of the key columns, one tuple per row.
+            number: the chunk's number.
+        """
         bounds = tuple(
             tuple(
                 None if text is None else parameter(column, text) for column, text in zip(schema.keys, key, strict=True)

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import arrow_odbc
 import pyodbc
 
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, is_freetds
+from mssql_cdc.config.redaction import redacted
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
 from mssql_cdc.source.sqlserver.reach import require_reachable
@@ -25,8 +27,8 @@ from mssql_cdc.source.sqlserver.reach import require_reachable
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
 pyodbc.pooling = False
 
-SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1"
-"""Run on every connection, before anything else (rule E26)."""
+_SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0"
+_LITERAL = re.compile(r"'((?:[^']|'')+)'")
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
@@ -99,7 +101,7 @@ def control(connection: Connection, catalog: str, *, autocommit: bool = True) ->
     opened = Control(raw, connection, catalog)
     try:
         raw.timeout = -(-connection.query_timeout_ms // 1000)
-        opened.execute(SESSION, doing="preparing the session")
+        prepare(opened, connection)
         yield opened
     finally:
         opened.close()
@@ -132,7 +134,14 @@ class Control:
         return None if row is None else row[0]
 
     def stream(self, sql: str, *parameters: Any, size: int, doing: str) -> Generator[Any]:
-        """The rows of a statement one by one; `size` of them are fetched at a time."""
+        """The rows of a statement one by one.
+
+        Args:
+            sql: one SELECT, with `?` for each parameter.
+            *parameters: their values.
+            size: how many rows are fetched at a time.
+            doing: completes "while …" in the text of an error.
+        """
         with closing(self.pages(sql, *parameters, size=lambda: size, doing=doing)) as pages:
             for page in pages:
                 yield from page
@@ -166,6 +175,11 @@ class Control:
             while cursor.nextset():
                 pass
 
+    def commit(self) -> None:
+        """Commits the transaction."""
+        with translated(self._connection, "committing"):
+            self.raw.commit()
+
     def rollback(self) -> None:
         """Ends the transaction."""
         with translated(self._connection, "rolling back"):
@@ -180,6 +194,42 @@ class Control:
             pass
         finally:
             self.raw.close()
+
+
+class Session(Protocol):
+    """What `prepare` needs of a new connection."""
+
+    def execute(self, sql: str, *, doing: str) -> None:
+        """A statement without rows."""
+        ...
+
+    def commit(self) -> None:
+        """Commits the transaction."""
+        ...
+
+
+def prepare(session: Session, connection: Connection) -> None:
+    """Prepare a new connection: `database.initial.statements`, then what the connector relies on (rule E26).
+
+    Raises:
+        ConfigurationError: a statement is `USE`, or its secrets cannot be resolved.
+        SourceError: a statement failed.
+    """
+    statements = connection.read_initial_statements()
+    for number, statement in enumerate(statements, 1):
+        doing = f"running statement {number} of {len(statements)} of database.initial.statements"
+        if re.match(r"use\b", statement, re.IGNORECASE):
+            raise ConfigurationError(
+                f"USE is not possible, while {doing}: a connection stays in its database. Remove the statement"
+            )
+        try:
+            session.execute(statement, doing=doing)
+        except MssqlCdcError as error:
+            literals = tuple(Secret(found) for found in _LITERAL.findall(statement))
+            raise type(error)(redacted(str(error), literals)) from None
+    if statements:
+        session.commit()  # A reader's transaction holds none of their locks.
+    session.execute(_SESSION, doing="preparing the session")
 
 
 def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -> pyodbc.Connection:

@@ -6,13 +6,17 @@ message: what is captured is decided by positions alone (`positions`, `log_end`)
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.sql import MAPPING, quote
+from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, quote
+from mssql_cdc.source.values import CaptureHealth
 
 PATIENCE = timedelta(minutes=2)
 """Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
@@ -26,6 +30,10 @@ SELECT MAX(end_time) AS at, DATEDIFF(second, MAX(end_time), GETDATE()) AS ago,
        COUNT(CASE WHEN end_time IS NULL AND session_id <> 0 THEN 1 END) AS active FROM sys.dm_cdc_log_scan_sessions"""
 _MAPPED = f"SELECT MAX(tran_end_time) AS at, DATEDIFF(second, MAX(tran_end_time), GETDATE()) AS ago FROM {MAPPING}"
 _ENABLED = "SELECT DATEDIFF(second, MIN(create_date), GETDATE()) FROM cdc.change_tables"
+_CLOCKS = "SELECT SYSUTCDATETIME() AS utc, GETDATE() AS local"
+_FIRST_BEHIND = (
+    f"SELECT TOP (1) tran_end_time AS at FROM {MAPPING} WHERE start_lsn > {LSN} AND tran_id <> 0x00 ORDER BY start_lsn"
+)
 _AGENT = (
     "SELECT MAX(CASE WHEN status = 4 THEN 1 ELSE 0 END) FROM sys.dm_server_services "
     "WHERE servicename LIKE N'SQL Server Agent (%'"
@@ -42,16 +50,42 @@ def has_table(control: Control, name: str) -> bool:
     return control.value("SELECT OBJECT_ID(?)", name, doing=f"looking for {name}") is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _LastScan:
+    """When capture scanned last: the server's time (None: never, or it scans now), how long ago, how long is too long.
+
+    Without any scan, `ago` counts from when the tables were enabled.
+    """
+
+    at: datetime | None
+    ago: timedelta
+    patience: timedelta
+
+
+def capture_health(control: Control, connection: Connection, positions: Collection[Lsn]) -> CaptureHealth:
+    """How capture does, and since when there are captured transactions behind each of these positions."""
+    clocks = control.row(_CLOCKS, doing="reading the server's clock")
+    now, last = clocks.utc.replace(tzinfo=UTC), _last_scan(control)
+    unread: dict[Lsn, datetime] = {}
+    for position in set(positions):
+        found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
+        if found is not None:
+            unread[position] = min(now - (clocks.local - found.at), now)
+    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread)
+
+
 def stalled(control: Control, connection: Connection) -> str | None:
     """What to say when capture stands still, or has not begun; None when it works, or that cannot be told."""
-    since = _since(control)
-    if since is None:
+    return _problem(control, connection, _last_scan(control))
+
+
+def _problem(control: Control, connection: Connection, last: _LastScan) -> str | None:
+    if last.ago <= last.patience:
         return None
-    at, patience = since
     job = cdc_job(control, "capture")
-    if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > patience):
+    if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > last.ago):
         return None
-    begun = f"capture has not scanned since {_clock(at)}" if at else "capture has not scanned the log yet"
+    begun = f"capture has not scanned since {_clock(last.at)}" if last.at else "capture has not scanned the log yet"
     return f"{begun}; {_about_agent(agent_runs(control, connection))}"
 
 
@@ -78,8 +112,7 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
             return "check that SQL Server Agent is running"
 
 
-def _since(control: Control) -> tuple[datetime | None, timedelta] | None:
-    """When capture scanned last, and how long ago that is; None when that is recent or unknown."""
+def _last_scan(control: Control) -> _LastScan:
     try:
         row = control.row(_SCANNED, doing="asking when capture scanned last")
     except MssqlCdcError as error:
@@ -87,20 +120,14 @@ def _since(control: Control) -> tuple[datetime | None, timedelta] | None:
             raise
         row = None  # The login may not see scan sessions.
     if row is not None and row.active:
-        return None
+        return _LastScan(None, timedelta(0), PATIENCE)
     if row is not None and row.at is not None:
-        return _overdue(row, PATIENCE)
+        return _LastScan(row.at, timedelta(seconds=row.ago), PATIENCE)
     mapped = control.row(_MAPPED, doing="asking when capture wrote last")
     if mapped is not None and mapped.at is not None:
-        return _overdue(mapped, MAPPING_PATIENCE)
+        return _LastScan(mapped.at, timedelta(seconds=mapped.ago), MAPPING_PATIENCE)
     seconds = control.value(_ENABLED, doing="asking since when tables are captured")
-    ago = timedelta(seconds=seconds or 0)
-    return (None, ago) if ago > PATIENCE else None
-
-
-def _overdue(row: Any, patience: timedelta) -> tuple[datetime, timedelta] | None:
-    ago = timedelta(seconds=row.ago)
-    return (row.at, ago) if ago > patience else None
+    return _LastScan(None, timedelta(seconds=seconds or 0), PATIENCE)
 
 
 def cdc_job(control: Control, kind: Literal["capture", "cleanup"]) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -11,29 +11,41 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema
-from mssql_cdc.source.protocol import ChunkRead, Parts
+from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
-from mssql_cdc.source.sqlserver.catalog import captured_names, captured_tables, database, signal_table
+from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, Chunk, LogMark, Standing, Volume, Witness
+from mssql_cdc.source.values import (
+    Absence,
+    CapturedTable,
+    CaptureHealth,
+    CaptureInstance,
+    Chunk,
+    LogMark,
+    Standing,
+    Volume,
+    Witness,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector."""
+    """The server of a connector; `known` are the catalogs of its databases as they were read last."""
 
     connector: Connector
+    known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
         """A session on one database (autocommit; every statement is separate)."""
         with control(self.connector.connection, catalog) as opened:
-            yield SqlServerSession(opened, self.connector)
+            yield SqlServerSession(opened, self.connector, self.known.setdefault(catalog, KnownCatalog()))
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
@@ -44,7 +56,13 @@ class SqlServerSource:
     def change_reader(
         self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
     ) -> ChangeReader:
-        """A reader of the changes of one instance in a (sub-)range; see `ChangeReader` for `visible`.
+        """A reader of the changes of one instance in a (sub-)range.
+
+        Args:
+            catalog: the database's name.
+            instance: the capture instance to read.
+            wanted: the range, or a part of it.
+            visible: a commit, not below the end of `wanted`, that the connection must see; None: that end itself.
 
         Raises:
             ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
@@ -74,6 +92,14 @@ class SqlServerSource:
             isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
             fetch_rows=self.connector.snapshot.fetch_size,
         )
+
+    def shares(self, reader: BatchReader) -> bool:
+        """Whether the reader can share a connection (`shared_read`)."""
+        return isinstance(reader, ChangeReader) and SharedRead.takes(reader)
+
+    def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedRead]:
+        """One connection for these readers (`shared_read`)."""
+        return open_shared([reader for reader in readers if isinstance(reader, ChangeReader)])
 
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Generator[SqlServerLock]:
@@ -114,6 +140,7 @@ class SqlServerSession:
 
     control: Control
     connector: Connector
+    known: KnownCatalog = field(default_factory=KnownCatalog)
     problems: dict[TableId, str] = field(default_factory=dict[TableId, str])
 
     def require_ready(self) -> str:
@@ -123,7 +150,7 @@ class SqlServerSession:
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
         self.problems.clear()
-        return self._read_as_configured(captured_tables(self.control, self.connector.filters, problems=self.problems))
+        return self._read_as_configured(self.known.tables(self.control, self.connector.filters, self.problems))
 
     def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
         by_function = self.connector.streaming.query_mode == "function"
@@ -149,6 +176,10 @@ class SqlServerSession:
     def stalled(self) -> str | None:
         """What to say when capture stands still (`health`)."""
         return health.stalled(self.control, self.connector.connection)
+
+    def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
+        """How capture does, and since when there are transactions behind these positions (`health`)."""
+        return health.capture_health(self.control, self.connector.connection, positions)
 
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""

@@ -6,7 +6,8 @@ whatever it wrote. How values are fetched is in `columns`; reading the catalog f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ SELECT c.object_id, CAST(c.name AS varbinary(256)) AS name, c.column_id,
 FROM sys.columns c
 JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
-WHERE c.object_id = OBJECT_ID({name})"""
+WHERE c.object_id {tables}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +83,20 @@ class Structure:
             StaleStructureError: the table, or a column's type, is another by now.
             SourceError: a captured column is gone, or was dropped and added again: only a new capture instance helps.
         """
-        found = self._read(bulk, doing)
+        self.require_columns(_rows(bulk, f"= {self.object_id_text}", doing))
+
+    @property
+    def object_id_text(self) -> str:
+        """T-SQL of the table's present object id."""
+        return f"OBJECT_ID({text(f'{quote(self.schema_name)}.{quote(self.name)}')})"
+
+    def require_columns(self, rows: Sequence[SimpleNamespace]) -> None:
+        """Check rows that `require` or `read_structures` has read."""
+        found = self._by_name(rows)
         for column in self.columns:
             self._require_column(column, found.get(column.name))
 
-    def _read(self, bulk: Bulk, doing: str) -> Mapping[str, SimpleNamespace]:
-        name = f"{quote(self.schema_name)}.{quote(self.name)}"
-        rows = [
-            SimpleNamespace(**{key: _plain(value) for key, value in row.items()})
-            for batch in bulk.read(_STRUCTURE.format(name=text(name)), _FIELDS, doing=doing)
-            for row in batch.to_pylist()
-        ]
+    def _by_name(self, rows: Sequence[SimpleNamespace]) -> Mapping[str, SimpleNamespace]:
         if not rows:
             raise StaleStructureError(f"{self.table} is gone: it was dropped or renamed")
         if self.object_id is not None and rows[0].object_id != self.object_id:
@@ -117,6 +121,31 @@ class Structure:
                 "altered during the read. The table will be re-read with its new structure once capture has picked "
                 "it up"
             )
+
+
+def read_structures(bulk: Bulk, wanted: Sequence[Structure], *, doing: str) -> list[list[SimpleNamespace]]:
+    """The columns of several tables by one statement, for `Structure.require_columns`.
+
+    A table is recognized by its object id: one that has another by now has no rows.
+
+    Args:
+        bulk: The connection.
+        wanted: The tables.
+        doing: Completes "while …" in the text of an error.
+    """
+    ids = ", ".join(sorted({one.object_id_text for one in wanted}))
+    found: dict[int, list[SimpleNamespace]] = defaultdict(list)
+    for row in _rows(bulk, f"IN ({ids})", doing):
+        found[row.object_id].append(row)
+    return [[] if one.object_id is None else found.get(one.object_id, []) for one in wanted]
+
+
+def _rows(bulk: Bulk, tables: str, doing: str) -> list[SimpleNamespace]:
+    return [
+        SimpleNamespace(**{key: _plain(value) for key, value in row.items()})
+        for batch in bulk.read(_STRUCTURE.format(tables=tables), _FIELDS, doing=doing)
+        for row in batch.to_pylist()
+    ]
 
 
 def _plain(value: object) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
 from mssql_cdc.capture.snapshot.begin import note_unread
+from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import open_gaps
@@ -55,7 +57,7 @@ def stream(database: Database) -> Survey:
         t.text: replace(
             known.new_entry(),
             status="streaming",
-            to=captured.text,
+            to=low_mark(captured, known.captured.newest.start_lsn).text,
             instance=known.captured.newest.identity,
             schema=schemas[t].version,
             filled=schemas[t].version,
@@ -64,6 +66,14 @@ def stream(database: Database) -> Survey:
     }
     append_offsets(database.layout, positions_taken(database.stamp(0), entries, snapshot="s"), seen=seen.offsets)
     return survey(database)
+
+
+def test_an_instance_whose_start_cleanup_raised_is_the_same(source: ModelSource):
+    """Else a second instance would not take over where it begins, and rows would lack its new columns (B14)."""
+    instance = source.tables["orders"].captured().newest
+    raised = replace(instance, start_lsn=instance.start_lsn.increment())
+    assert raised.identity == instance.identity
+    assert replace(raised, created=raised.created + timedelta(seconds=1)).identity != instance.identity
 
 
 def test_a_schema_history_that_is_gone_is_said(database: Database):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.output import LATE, Output, screen, table
 
 COLUMNS = ("table", "result", "rows")
 ROWS = [("shop.dbo.orders", "equal", "60000"), ("shop.dbo.[bold]", "DIFFERS", "7")]
@@ -101,3 +101,23 @@ def test_a_long_line_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatc
     notes = Terminal()
     Output(io.StringIO(), notes).error("SELECT 1 " * 20)
     assert CONTROL.sub("", notes.getvalue()).count("\n") == 1
+
+
+def test_a_screen_redraws_in_place_on_a_terminal_and_appends_elsewhere():
+    for out in (io.StringIO(), Terminal()):
+        with screen(out) as show:
+            show(table(COLUMNS, ROWS), ["first"])
+            show(table(COLUMNS, ROWS), ["second"])
+        before = out.getvalue().split("second")[0]
+        if isinstance(out, Terminal):
+            assert before.count("\x1b[1A") == 3, "the cursor moves three lines up, to the heading"
+        else:
+            assert (before.count("table"), "\x1b" in before) == (2, False)
+
+
+def test_a_cell_with_a_style_is_colored_on_a_terminal_only():
+    results, plain = Terminal(), io.StringIO()
+    Output(results, Terminal()).table(("lag",), [(("5 min", LATE),)])
+    Output(plain, io.StringIO()).table(("lag",), [(("5 min", LATE),)])
+    assert COLOUR.search(results.getvalue().replace("\x1b[1;31m", "\x1b[31m"))
+    assert plain.getvalue().splitlines() == ["lag", "5 min"]

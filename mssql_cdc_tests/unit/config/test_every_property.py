@@ -206,15 +206,10 @@ def captured(connector: Connector) -> Any:
 def written(connector: Connector) -> Any:
     """What a change log holds of a row."""
     row = Change(5, "c", after={"id": 1, "first-name": "Ada", "raw": b"1234"})
-
-    class Reader:
-        def read(self):
-            yield neutral(keyed, row)
-
     keyed = replace(THINGS, key_columns=("first-name",))
-    task = write_task.WriteTask(Reader(), keyed, None, 1, connector)  # type: ignore[arg-type]
+    task = write_task.WriteTask(None, keyed, None, 1, connector)  # type: ignore[arg-type]
     try:
-        return [batch.to_pylist() for batch in write_task._log_batches(task)]
+        return [batch.to_pylist() for batch in write_task._log_batches(task, iter([neutral(keyed, row)]))]
     except MssqlCdcError as error:
         return str(error)
 
@@ -353,6 +348,7 @@ OBSERVED: Mapping[str, Any] = {
     "odbc.*": odbc,
     "database.connection.timeout.ms": read_from(connect, "connection.login_timeout_s"),
     "database.query.timeout.ms": read_from(connect, "connection.query_timeout_ms"),
+    "database.initial.statements": lambda c: c.connection.read_initial_statements(),
     "custom.retriable.exception": lambda c: c.connection.is_retriable("bad weather today"),
     "connection.validation.timeout.ms": lambda c: reach.probe_seconds(c.connection),
     "database.sqlserver.agent.status.query": agent_asked,

@@ -17,7 +17,7 @@ from mssql_cdc.events.key_text import hex_text
 from mssql_cdc.events.nested_arrays import map_without, names_without
 from mssql_cdc.schema import SqlServerType, TableSchema, change_log_schema
 from mssql_cdc.schema.arrow import TEXT_MAP, TEXTS
-from mssql_cdc_tests.lake_kit import AT, Change, column, neutral, orders
+from mssql_cdc_tests.lake_kit import AT, Change, column, excluding, neutral, orders
 
 
 def rows(schema: TableSchema, *changes: Change, **more: Any) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ def test_keyless_table_has_no_key():
 
 
 def test_column_filter_applies_to_images_lists_and_exact_texts():
-    schema = orders().excluding({"note"})
+    schema = excluding(orders(), {"note"})
     (found,) = rows(
         schema,
         Change(

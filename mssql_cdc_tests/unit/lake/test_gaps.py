@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, load_gaps, open_gaps, record_gaps
+from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, bound_gaps, load_gaps, open_gaps, record_gaps
 from mssql_cdc.lake.layout import Layout
 
 GAP = Gap("shop.dbo.orders", 0, "01", "05", "cleaned up")
@@ -48,6 +48,30 @@ def test_acknowledging_records_who_did_it_and_leaves_other_tables_open(tmp_path:
     assert list(open_gaps(layout(tmp_path))) == ["shop.dbo.people"]
     record_gaps(layout(tmp_path), [GAP], run_id="r")
     assert list(open_gaps(layout(tmp_path))) == ["shop.dbo.people"]
+
+
+def test_a_gap_ends_where_its_table_streams_again(tmp_path: Path):
+    lost = replace(GAP, to=None)
+    record_gaps(layout(tmp_path), [lost, replace(lost, epoch=1), replace(lost, table="shop.dbo.people")], run_id="r")
+    assert len(bound_gaps(layout(tmp_path), lost.table, epoch=1, to="07", run_id="r")) == 1
+    assert bound_gaps(layout(tmp_path), lost.table, epoch=1, to="09", run_id="r") == []
+    assert [(gap.table, gap.epoch, gap.to) for gap in load_gaps(layout(tmp_path))] == [
+        ("shop.dbo.orders", 0, None),
+        ("shop.dbo.orders", 1, "07"),
+        ("shop.dbo.people", 0, None),
+    ]
+
+
+def test_a_second_loss_after_the_same_position_is_open_again(tmp_path: Path):
+    """The table had nothing to read between its snapshot and the loss."""
+    lost = replace(GAP, to=None)
+    record_gaps(layout(tmp_path), [lost], run_id="r")
+    bound_gaps(layout(tmp_path), lost.table, epoch=0, to=lost.from_, run_id="r")
+    acknowledge_gaps(layout(tmp_path), None, by="Ann", run_id="r")
+    assert record_gaps(layout(tmp_path), [replace(lost, to=lost.from_)], run_id="r") == []
+    assert len(record_gaps(layout(tmp_path), [lost], run_id="r")) == 1
+    assert [(gap.status, gap.by, gap.to) for gap in load_gaps(layout(tmp_path))] == [("open", None, None)]
+    assert record_gaps(layout(tmp_path), [lost], run_id="r") == []
 
 
 @settings(max_examples=15, deadline=None)

@@ -33,6 +33,7 @@ def test_known_structure_keeps_its_version_and_writes_nothing(tmp_path: Path):
     assert small_table(place, "schema_history").state().batch == 1
 
 
+@pytest.mark.feature("SCH-01")
 def test_new_structure_instance_and_incarnation_get_the_next_version(tmp_path: Path):
     place, one = layout(tmp_path), orders(capture_object_id=5)
     added = orders(*one.columns, column("more", "int"), capture_object_id=6)

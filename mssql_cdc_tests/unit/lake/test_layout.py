@@ -97,7 +97,6 @@ def test_home_contains_change_log_and_current_table_of_one_owner():
     assert home.changes == "/lake/server1/my db/dbo/orders/changes"
     assert home.current == "/lake/server1/my db/dbo/orders/current"
     assert home.app_id == "mssql_cdc:server1:my db/dbo/orders"
-    assert home.snapshot_app_id == home.app_id + ":snapshot"
 
 
 def test_home_recorded_at_first_capture_survives_a_rename():

@@ -87,6 +87,14 @@ def test_cleaned_up_changes_are_lost_for_that_table_only():
     assert ends(after) == {"b": (4, 10)}
 
 
+def test_cleanup_that_raised_the_start_of_the_instance_is_named_as_the_cause():
+    """`sp_cdc_cleanup_change_table` moves `start_lsn` in `cdc.change_tables`, and the minimum with it."""
+    decision = plan(facts(member("a", 4, instances=(instance(1, start=6),))))
+    assert isinstance(decision, Lost)
+    assert [loss.position for loss in decision.losses] == [lsn(4)]
+    assert "CDC cleanup removed changes" in decision.losses[0].reason
+
+
 @pytest.mark.parametrize("minimum", [None, 0])
 def test_missing_minimum_is_left_to_the_reader_and_is_not_a_small_number(minimum):
     """The instance exists, so no loss is known; its reader reports the missing permission (A9)."""
@@ -99,7 +107,7 @@ def test_replacing_the_capture_instance_loses_the_changes_in_between():
     replaced = member("a", 4, instances=(instance(2, start=8, before=4),), read="id1")
     decision = plan(facts(replaced, member("b", 4)))
     assert isinstance(decision, Lost)
-    assert [(loss.table.name, loss.position, loss.to) for loss in decision.losses] == [("a", lsn(4), lsn(8))]
+    assert [(loss.table.name, loss.position) for loss in decision.losses] == [("a", lsn(4))]
     assert "the previously read capture instance no longer exists" in decision.reason
 
 

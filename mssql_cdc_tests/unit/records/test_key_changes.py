@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc_tests.lake_kit import Change
+from mssql_cdc_tests.lake_kit import Change, excluding
 from mssql_cdc_tests.unit.records.kit import Lake, table
 from mssql_cdc_tests.unit.records.orders import NOKEY
 
@@ -74,7 +74,7 @@ def test_a_table_without_a_key_has_null_keys_and_plain_updates(tmp_path: Path):
 @pytest.mark.feature("EVT-03")
 def test_an_excluded_key_column_stays_in_the_key(tmp_path: Path):
     lake = Lake(tmp_path)
-    schema = lake.add(table("a").excluding({"id"}))
+    schema = lake.add(excluding(table("a"), {"id"}))
     lake.append(schema, Change(1, "c", after={"id": 1, "name": "x"}))
     lake.cut(1)
     (record,) = lake.records(include__schema__changes=False)

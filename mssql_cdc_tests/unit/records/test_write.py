@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc.records.capture_times import microseconds
-from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
+from mssql_cdc_tests.lake_kit import AT, Change, column, excluding, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, RECORDED, Lake, masked, table
 from mssql_cdc_tests.unit.records.orders import NOKEY, ORDERS, SIGNAL, change, number, old_order, order
 
@@ -111,7 +111,7 @@ def test_skipped_operations_are_not_counted_at_all(tmp_path: Path):
 @pytest.mark.feature("EVT-22")
 def test_an_update_without_a_visible_change_is_dropped_if_configured(tmp_path: Path):
     lake = Lake(tmp_path)
-    schema = lake.add(table("a").excluding({"name"}))
+    schema = lake.add(excluding(table("a"), {"name"}))
     old, new = {"id": 1, "name": "x", "note": None}, {"id": 1, "name": "y", "note": None}
     lake.append(schema, Change(1, "u", old, new, changed=["name"]))
     lake.cut(1)

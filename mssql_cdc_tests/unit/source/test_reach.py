@@ -31,6 +31,7 @@ def at(listener: socket.socket, **properties: str) -> Connector:
     )
 
 
+@pytest.mark.feature("PRE-05")
 def test_a_server_that_accepts_and_never_answers_is_named(listener: socket.socket):
     with pytest.raises(SourceUnavailableError, match=r"accepts connections and does not answer .*database\.port"):
         require_reachable(at(listener).connection)

@@ -1,0 +1,146 @@
+"""The command `status`: how far behind the source each table is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, warehouse_option
+from mssql_cdc.cli.output import LATE, Cell, Output, table
+
+if TYPE_CHECKING:
+    from mssql_cdc.capture.database import Database
+    from mssql_cdc.run.status import DatabaseStatus, TableStatus
+
+WATCH_SECONDS = 2.0
+LATE_SECONDS = 60.0
+NUMBERS = ("log lag", "current lag", "rows, 5 min")
+COLUMNS = ("table", "status", "newest commit", *NUMBERS, "detail")
+
+
+@click.command(
+    epilog=epilog(
+        "mssql-cdc status --config connectors/shop.json",
+        "mssql-cdc status --config connectors/shop.json --watch",
+        "mssql-cdc status --config connectors/shop.json --json",
+    )
+)
+@config_option
+@warehouse_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object per table.")
+@click.option("--watch", is_flag=True, help="Refresh every 2 seconds until Ctrl+C.")
+@debug_option
+@click.pass_obj
+def status(output: Output, *, config: Path, warehouse: str | None, as_json: bool, watch: bool) -> None:
+    """Show how far behind each table is.
+
+    The lag is the age of the oldest change that the change log, or the current table, may lack. It is 0 when
+    everything that was captured is there and the capture job scans the log. Without the source, the lake's part is
+    shown. Ends with the exit code with which run would end.
+    """
+    with opened(output, config, warehouse) as databases:
+        found = _watch(output, databases, as_json=as_json) if watch else _look(databases)
+        if not watch:
+            _show(output, found, as_json=as_json)
+    findings = [one.finding for one in found if one.finding is not None]
+    if findings:
+        raise max(findings, key=lambda error: error.exit_code)
+
+
+def _show(output: Output, found: Sequence[DatabaseStatus], *, as_json: bool) -> None:
+    if as_json:
+        output.result(output.redact(json.dumps(facts(found), indent=2, ensure_ascii=False)))
+        return
+    output.table(COLUMNS, rows(found), right=NUMBERS)
+    for line in notes(found, output.redact):
+        output.result(line)
+
+
+def _look(databases: Sequence[Database]) -> list[DatabaseStatus]:
+    from mssql_cdc.run.status import read_status
+
+    return [read_status(database) for database in databases]
+
+
+def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> list[DatabaseStatus]:
+    """Show the status until Ctrl+C, and return the last one."""
+    found: list[DatabaseStatus] = []
+    with output.screen() as show, suppress(KeyboardInterrupt):
+        while True:
+            found = _look(databases)
+            if as_json:
+                output.result(output.redact(json.dumps(facts(found), ensure_ascii=False)))
+            else:
+                show(table(COLUMNS, rows(found), right=NUMBERS), notes(found, output.redact))
+            time.sleep(WATCH_SECONDS)
+    return found
+
+
+def rows(found: Sequence[DatabaseStatus]) -> list[tuple[Cell, ...]]:
+    """The cells of the table."""
+    return [_cells(one) for database in found for one in database.tables]
+
+
+def _cells(one: TableStatus) -> tuple[Cell, ...]:
+    gaps = f"{one.open_gaps} open gaps" if one.open_gaps else ""
+    detail = "; ".join(text for text in (one.detail, gaps) if text)
+    lags = (lag_cell(one.lag.log), lag_cell(one.lag.current))
+    return (one.table.text, one.status, _at(one.newest), *lags, f"{one.recent_rows:,}", detail)
+
+
+def notes(found: Sequence[DatabaseStatus], redact: Callable[[str], str]) -> list[str]:
+    """A line about each database's source; `redact` takes secrets out of an error's text."""
+    lines: list[str] = []
+    for one in found:
+        if one.error is not None:
+            what = "source unreachable" if one.error.retriable else "the source cannot be read"
+            lines.append(redact(f"{one.database}: {what}, so the lags are unknown: {one.error}"))
+        elif one.health is not None:
+            problem = f"; {one.health.problem}" if one.health.problem else ""
+            lines.append(f"{one.database}: the capture job scanned the log at {_at(one.health.scanned)}{problem}")
+    return lines
+
+
+def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
+    """The same as values, an object per table."""
+    return [
+        {
+            "database": database.database,
+            "table": one.table.text,
+            "status": one.status,
+            "detail": one.detail,
+            "position": one.position,
+            "newest_commit": one.newest.isoformat() if one.newest else None,
+            "log_lag_seconds": one.lag.log,
+            "current_lag_seconds": one.lag.current,
+            "rows_in_5_minutes": one.recent_rows,
+            "open_gaps": one.open_gaps,
+            "last_scan": database.health.scanned.isoformat() if database.health and database.health.scanned else None,
+            "capture_problem": database.health.problem if database.health else None,
+            "source_error": str(database.error) if database.error else None,
+        }
+        for database in found
+        for one in database.tables
+    ]
+
+
+def lag_cell(seconds: float | None) -> Cell:
+    """A lag as people read it; red from a minute on."""
+    if seconds is None:
+        return "–"
+    if seconds < LATE_SECONDS:
+        return f"{seconds:.1f} s" if seconds else "0 s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s", LATE
+
+
+def _at(at: datetime | None) -> str:
+    return "–" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,117 @@
+"""The asset events of a run: windows of change logs, current tables, source tables, transactions, checks.
+
+The functions only write; `book.py` decides what is written when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+import dagster as dg
+
+from mssql_cdc.defs.metadata import event_metadata, source_columns
+from mssql_cdc.defs.recorder import Event
+from mssql_cdc.defs.report import evaluation
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.verdicts import Verdict
+from mssql_cdc.run.execute import Done
+from mssql_cdc.schema import TableId
+
+COMPLETE = "mssql_cdc/complete"
+STRUCTURE = "mssql_cdc/structure"
+
+
+class Writer(Protocol):
+    """Where the events go (`recorder.py`)."""
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        """The instance that has the earlier events."""
+        ...
+
+    def write(self, event: Event, *, of_run: bool = True) -> None:
+        """Store an event."""
+        ...
+
+
+@dataclass
+class AssetEvents:
+    """Builds the events of one database and hands them to the writer."""
+
+    setup: Setup
+    writer: Writer
+    _structures: dict[TableId, str] = field(default_factory=dict[TableId, str])
+
+    def window(self, table: TableId, window: datetime, values: Mapping[str, Any]) -> None:
+        """Report a window of a change log."""
+        self._materialization(self.setup.names.log_key(table), values, window)
+
+    def current(self, table: TableId, values: Mapping[str, Any]) -> None:
+        """Report a current table."""
+        self._materialization(self.setup.names.current_key(table), values)
+
+    def late(self, table: TableId, at: datetime, *, log: float | None, current: float | None) -> None:
+        """Report the lags of a table of which nothing was read: its page plots them, and its window stays missing.
+
+        Args:
+            table: The table.
+            at: The current time.
+            log: The lag of its change log, in seconds.
+            current: That of its current table; None: it has none.
+        """
+        names = self.setup.names
+        found = ((names.log_key(table), self.setup.windows.key(at), log), (names.current_key(table), None, current))
+        for key, partition, lag in found:
+            if lag is not None:
+                values = event_metadata({"lag_seconds": lag})
+                self.writer.write(dg.AssetObservation(key, partition=partition, metadata=values))
+
+    def transactions(self, window: datetime, values: Mapping[str, Any]) -> None:
+        """Report the transactions of a window."""
+        enabled = self.setup.connector.records.transaction_metadata
+        note = None if enabled else "provide.transaction.metadata is false: nothing is written"
+        self._materialization(self.setup.transactions_key, {**values, "note": note}, window)
+
+    def check(self, table: TableId, verdict: Verdict, values: Mapping[str, Any], window: datetime | None) -> None:
+        """Report a table's check.
+
+        Args:
+            table: The table.
+            verdict: Its state.
+            values: The metadata beside the verdict's.
+            window: The window that has ended; None: the check is not about one.
+        """
+        values = {"problem": verdict.problem, "what_to_do": verdict.what_to_do, **values}
+        event = evaluation(
+            self.setup,
+            table,
+            passed=verdict.passed,
+            severity=verdict.severity,
+            partition=self.setup.windows.key(window) if window is not None else None,
+            metadata=event_metadata(values),
+        )
+        self.writer.write(event)
+
+    def sources(self, done: Done) -> None:
+        """Report a source table when it is first seen, and when its structure has changed."""
+        for table, lake in done.seen.tables.items():
+            newest, instances = done.history.newest(table), [one.name for one in lake.captured.instances]
+            structure = f"version {newest.version if newest is not None else 1}, {', '.join(instances)}"
+            if self._structures.get(table) == structure:
+                continue
+            key = self.setup.names.source_key(table)
+            event = self.writer.instance.get_latest_materialization_event(key)
+            last = event.asset_materialization if event is not None else None
+            known = last is not None and last.metadata.get(STRUCTURE) == dg.MetadataValue.text(structure)
+            if not known:
+                columns = source_columns(newest or lake.captured.newest.schema)
+                values = {"structure": structure, "dagster/column_schema": dg.MetadataValue.table_schema(columns)}
+                self.writer.write(dg.AssetMaterialization(key, metadata=event_metadata(values)), of_run=False)
+            self._structures[table] = structure
+
+    def _materialization(self, key: dg.AssetKey, values: Mapping[str, Any], window: datetime | None = None) -> None:
+        partition = self.setup.windows.key(window) if window is not None else None
+        self.writer.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))

@@ -1,0 +1,73 @@
+"""The verdict on a table, which its check `captured_faithfully` shows: a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import dagster as dg
+
+from mssql_cdc.defs.report import ACKNOWLEDGE
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import Gap
+from mssql_cdc.lake.steps import Entry
+
+LATE = timedelta(minutes=5)
+_ERROR, _WARNING = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state of a table's check: WARN when the table is late, ERROR when the lake differs from the source."""
+
+    passed: bool
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    problem: str | None = None
+    what_to_do: str | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a verdict depends on.
+
+    Attributes:
+        entry: The table's newest entry in `_offsets`.
+        gaps: Its open gaps.
+        error: The error of its last read.
+        late: Why the whole database is late.
+        lag: The age of the oldest change that may be missing.
+        retention: How long the source keeps changes.
+    """
+
+    entry: Entry
+    gaps: Sequence[Gap]
+    error: MssqlCdcError | None
+    late: str | None
+    lag: timedelta
+    retention: timedelta
+
+
+def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
+    """Return the verdict; `redact` takes secrets out of an error's text."""
+    if found.gaps:
+        problem = "; ".join(gap.text for gap in found.gaps)
+        return Verdict(passed=False, problem=problem, what_to_do=ACKNOWLEDGE)
+    if found.entry.status in {"lost", "failed"}:
+        return Verdict(passed=False, problem=f"the table is {found.entry.status}: {found.entry.reason}")
+    if found.error is not None:
+        text = redact(f"{type(found.error).__name__}: {found.error}")
+        return Verdict(passed=False, severity=_WARNING if found.error.retriable else _ERROR, problem=text)
+    late = _lateness(found)
+    if late is not None:
+        return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True)
+    return Verdict(passed=True)
+
+
+def _lateness(found: Condition) -> str | None:
+    if found.late is not None:
+        return found.late
+    if found.lag > found.retention * 3 / 4:
+        return "the source keeps changes only a little longer than this table is behind"
+    return "capture catches up" if found.lag > LATE else None

@@ -1,0 +1,54 @@
+"""Commit times of a change log's rows: of the newest one, and of the oldest one that a current table lacks.
+
+They come from the files' statistics; only a file with rows on both sides of the bound is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from mssql_cdc.lake.read import BatchSlice, exists, scan
+from mssql_cdc.lake.storage import LOCAL, Storage
+
+_STATISTICS = ("min._batch", "max._batch", "min._commit_ts", "max._commit_ts")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """The commit time of the newest row, and of the oldest row after a `_batch`; None: there is no such row."""
+
+    newest: datetime | None = None
+    oldest_after: datetime | None = None
+
+
+def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTimes:
+    """Return the commit times of a change log.
+
+    Args:
+        uri: Its folder; there may be no table.
+        after: The `_batch` that the current table has reached.
+        storage: How to reach the folder.
+    """
+    if not exists(uri, storage):
+        return CommitTimes()
+    actions = pa.table(DeltaTable(uri, storage_options=storage.resolved()).get_add_actions(flatten=True))
+    if not set(_STATISTICS) <= set(actions.schema.names):
+        return CommitTimes()  # There is no file yet.
+    later = actions.filter(pc.greater(actions.column("max._batch"), after))
+    whole = later.filter(pc.greater(later.column("min._batch"), after))
+    found = [_instant(pc.min(whole.column("min._commit_ts")).as_py())]
+    if whole.num_rows < later.num_rows:
+        batches = BatchSlice(after, pc.max(later.column("max._batch")).as_py())
+        for batch in scan(uri, batches=batches, columns=["_commit_ts"], storage=storage):
+            found.append(_instant(pc.min(batch.column("_commit_ts")).as_py()))
+    newest = _instant(pc.max(actions.column("max._commit_ts")).as_py())
+    return CommitTimes(newest, min((at for at in found if at is not None), default=None))
+
+
+def _instant(at: datetime | None) -> datetime | None:
+    return at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)

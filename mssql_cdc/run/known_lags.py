@@ -1,0 +1,83 @@
+"""The lags of a database's tables by what its source said last, for a process that asks from time to time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.current import CurrentLogs
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.run.lag import Lag, lag_of, without_answer
+from mssql_cdc.run.status import position_of, positions, unmerged_since
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.values import CaptureHealth
+
+
+@dataclass
+class KnownLags:
+    """The lags, as of the last question.
+
+    Attributes:
+        database: The database.
+        clock: The current time.
+    """
+
+    database: Database
+    clock: Callable[[], datetime]
+    _health: CaptureHealth | None = None
+    _answer: tuple[CaptureHealth, datetime] | None = None
+    _positions: Mapping[str, Lsn | None] = field(default_factory=dict[str, "Lsn | None"])
+    _cut: Lsn | None = None
+
+    def ask(self, offsets: Offsets) -> None:
+        """Ask how capture does. While the source does not answer, nothing is known of the time since it did."""
+        now = self.clock()
+        try:
+            with self.database.session() as session:
+                self._answer = session.capture_health(positions(offsets)), now
+        except MssqlCdcError as error:
+            self.database.log(f"the source cannot be asked how capture does: {error}")
+        if self._answer is not None:
+            answer, at = self._answer
+            self._health = answer if at == now else without_answer(answer, now - at)
+        self._positions = {name: position_of(entry, offsets) for name, entry in offsets.entries.items()}
+        cut = offsets.last_cut()
+        self._cut = Lsn.parse(cut.to) if cut is not None and cut.to is not None and cut.epoch == offsets.epoch else None
+
+    @property
+    def asked(self) -> bool:
+        """Whether the source has answered yet."""
+        return self._answer is not None
+
+    def log(self, table: TableId) -> float | None:
+        """The lag of a table's change log in seconds; None: unknown."""
+        return self._lag(self._positions.get(table.text)).log
+
+    def current(self, table: TableId, home: TableHome, newest: TableSchema) -> float | None:
+        """The lag of its current table in seconds; None: unknown.
+
+        Args:
+            table: The table.
+            home: Its folders.
+            newest: Its newest structure.
+        """
+        times = unmerged_since(self._looking, home, newest)
+        return self._lag(self._positions.get(table.text), times.oldest_after).current
+
+    def cut(self) -> float | None:
+        """The lag of the newest complete cut in seconds; None: unknown."""
+        return self._lag(self._cut).log
+
+    def _lag(self, position: Lsn | None, unmerged: datetime | None = None) -> Lag:
+        return Lag() if self._health is None else lag_of(position, unmerged, self._health)
+
+    @cached_property
+    def _looking(self) -> Database:
+        """The database with logs of its own, since the thread that captures changes the others."""
+        return replace(self.database, current_logs=CurrentLogs())

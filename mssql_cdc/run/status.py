@@ -1,0 +1,212 @@
+"""The status of a database's tables: from the lake, and from the source if it answers. Nothing is written.
+
+`mssql-cdc status` shows it; the demo's table and Dagster take the lags from here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import SNAPSHOT
+from mssql_cdc.capture.snapshot.begin import groups_done
+from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError
+from mssql_cdc.lake.commit_times import CommitTimes, commit_times
+from mssql_cdc.lake.current import applied_batch
+from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import load_state
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import Entry
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.run.lag import Lag, lag_of
+from mssql_cdc.run.standing import standings
+from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.values import CaptureHealth
+
+RECENT = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """The status of one table.
+
+    Attributes:
+        table: The table.
+        status: `new`, `snapshot`, `closed`, `streaming`, `lost`, `failed` or `excluded`. The current table of a
+            `closed` table waits until capture has passed the end of the snapshot.
+        detail: The reason of the status, or the progress of the snapshot.
+        position: Up to where the change log has been read.
+        newest: The commit time of its newest row.
+        lag: Its lags; unknown if the source does not answer.
+        recent_rows: The rows that were read in the last `RECENT`.
+        open_gaps: The losses that are not acknowledged.
+    """
+
+    table: TableId
+    status: str
+    detail: str | None = None
+    position: str | None = None
+    newest: datetime | None = None
+    lag: Lag = field(default_factory=Lag)
+    recent_rows: int = 0
+    open_gaps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    """The status of a database; `error` is why the source could not be asked."""
+
+    database: str
+    tables: Sequence[TableStatus]
+    health: CaptureHealth | None
+    error: MssqlCdcError | None = None
+
+    @property
+    def finding(self) -> MssqlCdcError | None:
+        """The worst that was found, as the error with which `run` would end; None if all is well."""
+        lost = [f"{one.table}: {one.detail}" for one in self.tables if one.status == "lost"]
+        if lost:
+            text = f"{'; '.join(lost)}. A blocking snapshot repairs tables that the source still captures"
+            return DataLostError(text)
+        if self.error is not None:
+            return self.error
+        if self.health is not None and self.health.problem is not None:
+            return SourceError(f"{self.database}: {self.health.problem}")
+        failed = [f"{one.table}: {one.detail}" for one in self.tables if one.status == "failed"]
+        return NotCaughtUpError(f"Tables failed: {'; '.join(failed)}") if failed else None
+
+
+def read_status(database: Database) -> DatabaseStatus:
+    """Return the status of a database, as far as source and lake can be asked.
+
+    Raises:
+        StorageError: The lake cannot be read.
+    """
+    offsets = load_offsets(database.layout, database.storage)
+    try:
+        seen = survey(database, quick=True, currents=False)
+        with database.session() as session:
+            health = session.capture_health(positions(offsets))
+    except MssqlCdcError as error:
+        return DatabaseStatus(database.catalog, _of_lake(database, offsets, None), None, error)
+    found = standings(seen)
+    known = {one.table: one for one in _of_lake(database, offsets, health)}
+    for member in seen.facts.members:
+        one = known.get(member.table, TableStatus(member.table, "new"))
+        known[member.table] = replace(one, status="new") if member.status == "new" else one
+    for absent in seen.facts.absent:
+        known.setdefault(absent.table, TableStatus(absent.table, "new"))
+    for status, reasons in (("failed", found.failed), ("lost", found.missing)):
+        for table, one in list(known.items()):
+            if table.text in reasons:
+                known[table] = replace(one, status=status, detail=reasons[table.text])
+    tables = sorted(known.values(), key=lambda one: one.table.text)
+    return DatabaseStatus(database.catalog, tables, health)
+
+
+def read_lags(database: Database) -> Mapping[TableId, Lag]:
+    """Return the lags of the tables that the lake has, without a survey.
+
+    Raises:
+        SourceUnavailableError, SourceError: The source cannot be asked.
+    """
+    offsets = load_offsets(database.layout, database.storage)
+    with database.session() as session:
+        health = session.capture_health(positions(offsets))
+    return {one.table: one.lag for one in _of_lake(database, offsets, health)}
+
+
+def positions(offsets: Offsets) -> set[Lsn]:
+    """The different positions of all tables."""
+    return {position for entry in offsets.entries.values() if (position := position_of(entry, offsets)) is not None}
+
+
+def position_of(entry: Entry, offsets: Offsets) -> Lsn | None:
+    """A table's position in the current epoch; None before it streams."""
+    streams = entry.status in {"streaming", "failed", "lost"} and entry.epoch == offsets.epoch
+    return Lsn.parse(entry.to) if streams and entry.to is not None else None
+
+
+def unmerged_since(database: Database, home: TableHome, newest: TableSchema) -> CommitTimes:
+    """Return the commit times of a change log's newest row, and of the oldest row that its current table lacks.
+
+    Args:
+        database: The database; it knows the current tables' logs.
+        home: The table's folders.
+        newest: The table's newest structure.
+    """
+    log = database.current_logs.newest(home.current, database.storage) if newest.key_columns else None
+    after = applied_batch(log, newest) if log is not None else 0
+    return commit_times(home.changes, after=after, storage=database.storage)
+
+
+def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None) -> list[TableStatus]:
+    """The tables that the lake has, with their lags if the source answers."""
+    gaps = open_gaps(database.layout, database.storage)
+    recent = _recent_rows(offsets)
+    found: list[TableStatus] = []
+    for name, versions in load_history(database.layout, database.storage).versions.items():
+        entry, newest = offsets.entry(name), versions[-1]
+        if entry is None or entry.status == "excluded":
+            continue
+        home = database.layout.home(newest.table_id, folder=entry.folder)
+        times, position = unmerged_since(database, home, newest), position_of(entry, offsets)
+        lag = Lag()
+        if health is not None:
+            lag = lag_of(position, times.oldest_after, health, has_current=bool(newest.key_columns))
+        status, detail = _status(database, offsets, entry, newest.table_id)
+        found.append(
+            TableStatus(
+                newest.table_id,
+                status,
+                detail,
+                entry.to,
+                times.newest,
+                lag,
+                recent[name],
+                len(gaps.get(name, ())),
+            )
+        )
+    return found
+
+
+def _status(database: Database, offsets: Offsets, entry: Entry, table: TableId) -> tuple[str, str | None]:
+    """A table's status, and what to say about it."""
+    if entry.status == "snapshot":
+        return "snapshot", _snapshot_progress(database, offsets, entry, table)
+    if entry.status == "streaming" and table.text in offsets.closed_tables:
+        return "closed", f"capture has to pass {offsets.closed_tables[table.text].lsn}"
+    return entry.status, entry.reason
+
+
+def _snapshot_progress(database: Database, offsets: Offsets, entry: Entry, table: TableId) -> str | None:
+    """How many chunks of the table's snapshot are in the change log."""
+    snapshot = offsets.begun_snapshots.get(table.text)
+    plans = [row for row in small_table(database.layout, "snapshots", database.storage).rows() if row["id"] == snapshot]
+    chunks = [one.numbers for one in plan_of_text(plans[-1]["plan"]).tables if one.table == table] if plans else []
+    if snapshot is None or not chunks:
+        return None
+    home = database.layout.home(table, folder=entry.folder)
+    state = load_state(home.changes, owner=home.app_id, writer=SNAPSHOT, storage=database.storage)
+    groups = groups_done(state, snapshot) if state is not None else []
+    done = {number for group in groups for number in group.chunks if number in chunks[0]}
+    return f"{len(done)} of {len(chunks[0])} chunks"
+
+
+def _recent_rows(offsets: Offsets) -> Counter[str]:
+    """The rows that were read in the last `RECENT`, by table."""
+    found: Counter[str] = Counter()
+    since = datetime.now(UTC) - RECENT
+    for row in reversed(offsets.rows):
+        if row.at < since:
+            break
+        found.update({name: entry.rows for name, entry in row.tables.items()})
+    return found

@@ -1,0 +1,98 @@
+"""Reads the changes of several tables over one connection, for ranges with few rows.
+
+Connecting and checking costs a table more than reading a hundred rows, so the checks of all tables are one statement
+each. They enclose the reads as those of `ChangeReader.read` do. A table that fails here is read again by itself, which
+tells why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.source.protocol import BatchReader
+from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
+from mssql_cdc.source.sqlserver.changes import ChangeReader
+from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
+from mssql_cdc.source.sqlserver.positions import require_held
+from mssql_cdc.source.sqlserver.sql import text
+from mssql_cdc.source.sqlserver.structure import Structure, read_structures
+
+_DOING = "checking the change tables"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRead:
+    """One connection that reads the tables of all `readers` in turn."""
+
+    readers: Sequence[ChangeReader]
+    bulk: Bulk
+    times: CommitTimeLoader
+
+    @staticmethod
+    def takes(reader: ChangeReader) -> bool:
+        """Whether the reader's rows can be fetched over a shared connection."""
+        return not RowPlan.of(reader.instance.schema.columns).by_rows and not reader.range.is_empty
+
+    def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of one reader; they are complete only if `spoiled` does not name it afterwards."""
+        assert isinstance(reader, ChangeReader)
+        return reader.batches(self.bulk, self.times)
+
+    def spoiled(self) -> dict[int, MssqlCdcError]:
+        """The readers, by their numbers, whose rows may be incomplete or were read with an outdated structure."""
+        self.bulk.rollback()  # A new transaction sees what happened while the rows were read.
+        return self._check()
+
+    def require_visible(self) -> None:
+        """Raise StaleReaderError unless the connection sees the ends of all ranges (rule A2)."""
+        for reader in {reader.visible or reader.range.to: reader for reader in self.readers}.values():
+            reader.require_visible(self.bulk)
+
+    def _check(self) -> dict[int, MssqlCdcError]:
+        minima = self._minima()
+        structures = [Structure.of_instance(reader.instance) for reader in self.readers]
+        found = read_structures(self.bulk, structures, doing=_DOING)
+        errors: dict[int, MssqlCdcError] = {}
+        for number, (reader, structure) in enumerate(zip(self.readers, structures, strict=True)):
+            name = reader.instance.name
+            try:
+                require_held(name, minima.get(name), reader.range.from_)
+                structure.require_columns(found[number])
+            except MssqlCdcError as error:
+                errors[number] = error
+        return errors
+
+    def _minima(self) -> dict[str, Lsn]:
+        names = sorted({reader.instance.name for reader in self.readers})
+        selects = [
+            f"SELECT {number} AS [n], sys.fn_cdc_get_min_lsn({text(name)}) AS [m]" for number, name in enumerate(names)
+        ]
+        fields = [pa.field("n", pa.int32()), pa.field("m", pa.binary(10))]
+        rows = [
+            row
+            for batch in self.bulk.read(" UNION ALL ".join(selects), fields, doing=_DOING)
+            for row in batch.to_pylist()
+        ]
+        return {names[row["n"]]: Lsn(row["m"]) for row in rows if row["m"] is not None}
+
+
+@contextmanager
+def open_shared(readers: Sequence[ChangeReader]) -> Generator[SharedRead]:
+    """Connect once for all of these readers of one database.
+
+    Raises:
+        StaleReaderError: the connection does not see the end of a range.
+        SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
+    """
+    first = readers[0]
+    with open_bulk(first.connection, first.catalog, by_rows=False, fetch_rows=first.fetch_rows) as bulk:
+        shared = SharedRead(readers, bulk, CommitTimeLoader(bulk, first.connection.server_timezone))
+        shared.require_visible()
+        yield shared

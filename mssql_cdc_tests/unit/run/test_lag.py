@@ -1,0 +1,76 @@
+"""The lag of a table: the age of the oldest change that it may lack, by the source's clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.run.lag import Lag, lag_of, without_answer
+from mssql_cdc.source.values import CaptureHealth
+from mssql_cdc_tests.lake_kit import lsn
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+HERE = lsn(5)
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def health(*, unread: float | None = None, scanned: float = 1, problem: str | None = None) -> CaptureHealth:
+    found: dict[Lsn, datetime] = {} if unread is None else {HERE: ago(unread)}
+    return CaptureHealth(NOW, ago(scanned), problem, found)
+
+
+@pytest.mark.parametrize(
+    ("unmerged", "found", "expected"),
+    [
+        (None, health(), Lag(0, 0)),
+        (None, health(scanned=119), Lag(0, 0)),
+        (None, health(unread=3), Lag(3, 3)),
+        (7, health(unread=3), Lag(3, 7)),
+        (2, health(), Lag(0, 2)),
+        (None, health(scanned=300, problem="capture stands still"), Lag(300, 300)),
+        (None, health(unread=20, scanned=300, problem="capture stands still"), Lag(300, 300)),
+        (400, health(unread=350, scanned=300, problem="capture stands still"), Lag(350, 400)),
+        (-5, health(), Lag(0, 0)),
+    ],
+    ids=[
+        "caught up",
+        "capture polls rarely",
+        "unread",
+        "unmerged",
+        "only unmerged",
+        "capture stands still",
+        "unread, and capture stands still",
+        "unread longer than capture stands still",
+        "a clock that jumped",
+    ],
+)
+def test_lag_is_the_age_of_the_oldest_change_that_may_be_missing(
+    unmerged: float | None, found: CaptureHealth, expected: Lag
+):
+    assert lag_of(HERE, None if unmerged is None else ago(unmerged), found) == expected
+
+
+def test_lag_is_unknown_before_a_table_streams():
+    assert lag_of(None, None, health()) == Lag(None, None)
+
+
+def test_a_table_without_a_key_has_no_lag_of_a_current_table():
+    assert lag_of(HERE, ago(9), health(unread=3), has_current=False) == Lag(3, None)
+
+
+def test_transactions_behind_another_position_do_not_count():
+    assert lag_of(lsn(6), None, health(unread=3)) == Lag(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("last", "lag"),
+    [(health(), 40), (health(unread=3), 43), (health(scanned=300, problem="capture stands still"), 340)],
+    ids=["caught up", "unread", "capture stands still"],
+)
+def test_lag_grows_while_the_source_does_not_answer(last: CaptureHealth, lag: float):
+    assert lag_of(HERE, None, without_answer(last, timedelta(seconds=40))).log == lag
