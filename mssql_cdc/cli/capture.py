@@ -49,7 +49,7 @@ def run(
     from mssql_cdc.run.loop import catch_up, run_for
 
     with (
-        opened(output, config, warehouse, lasting=not until_caught_up) as databases,
+        opened(output, config, warehouse, lasting=not until_caught_up, ahead=True) as databases,
         output.progress() as show,
     ):
 

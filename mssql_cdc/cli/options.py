@@ -65,7 +65,7 @@ def load(output: Output, config: Path) -> Connector:
 
 
 def opened(
-    output: Output, config: Path, warehouse: str | None, *, lasting: bool = False
+    output: Output, config: Path, warehouse: str | None, *, lasting: bool = False, ahead: bool = False
 ) -> AbstractContextManager[list[Database]]:
     """Open the connector's databases; Spark starts when needed and ends with the block.
 
@@ -74,8 +74,11 @@ def opened(
         config: The connector's file.
         warehouse: Overrides `delta.warehouse`.
         lasting: The command runs for a long time.
+        ahead: Start Spark in a thread as soon as there is something to read.
     """
     from mssql_cdc.run.databases import open_databases
 
     connector = load(output, config)
-    return open_databases(connector, warehouse=warehouse, log=output.line, quiet=not output.debug, lasting=lasting)
+    return open_databases(
+        connector, warehouse=warehouse, log=output.line, quiet=not output.debug, lasting=lasting, ahead=ahead
+    )

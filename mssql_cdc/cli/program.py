@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -37,7 +41,30 @@ def program() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (from `sys.argv` without `arguments`) and return its exit code."""
-    output = Output()
+    output, interrupts = Output(), list[int]()
+    with _noted(interrupts):
+        return _run(arguments, output, interrupts)
+
+
+@contextmanager
+def _noted(interrupts: list[int]) -> Generator[None]:
+    """Note each Ctrl+C: an ODBC driver that one interrupts turns it into an error of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    former = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _run(arguments: Sequence[str] | None, output: Output, interrupts: Sequence[int]) -> int:
     try:
         return program.main(arguments, prog_name=NAME, standalone_mode=False, obj=output) or 0
     except click.ClickException as error:
@@ -47,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.error("interrupted")
         return INTERRUPTED
     except MssqlCdcError as error:
+        if interrupts:
+            output.error("interrupted")
+            return INTERRUPTED
         return _failed(output, error, error.exit_code)
     except OSError as error:
         return _failed(output, error, 2)

@@ -232,7 +232,7 @@ class Book:
         values = {
             "dagster/partition_row_count": self.transactions,
             "as_of": self.through,
-            "lag_seconds": self.lags.cut(),
+            "lag_seconds": self.lags.largest(),
         }
         self.events.transactions(window or self.clock(), values)
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from threading import Thread
 
 import dagster as dg
 
@@ -24,8 +23,8 @@ from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableId
 
 TAKE_OVER_SECONDS = 30
@@ -131,6 +130,8 @@ class Step:
         limit = self.setup.connector.dagster.max_run_seconds
         handover = Handover(self.context.instance, self.context.run, limit)
         wanted = self.context.run.tags.get(RANGE_TAG, "")
+        if limit or is_range(wanted):
+            self.spark.begin()  # While this run surveys the source.
         if limit:
             self._take_over(handover)
         if is_range(wanted):
@@ -138,7 +139,19 @@ class Step:
                 self._add(done)
             if not limit:
                 return
-        follower = self.work.follower()
+        follower = self.work.follower(lasting=bool(limit))
+        try:
+            self._follow(follower, handover)
+        except BaseException:
+            follower.close(patience=0)
+            raise
+        if limit:
+            handover.end()
+        self.background.run(follower.close)
+
+    def _follow(self, follower: Follower, handover: Handover) -> None:
+        """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`."""
+        limit = self.setup.connector.dagster.max_run_seconds
         while not self.failures.any:
             done = self.background.run(follower.attempt)
             self.recorder.post(partial(self.book.unavailable, follower.failure))
@@ -149,19 +162,14 @@ class Step:
                 raise follower.failure
             if not limit or handover.is_over():
                 break
-            if done is None or isinstance(done.decision, Wait):
+            if done is None or done.idle:
                 time.sleep(self.setup.connector.streaming.poll_seconds)
-        if limit:
-            handover.end()
 
     def _take_over(self, handover: Handover) -> None:
         """Let the run that streams until now end when this one is ready."""
         if not handover.predecessors():
             return
-        starting = Thread(target=self.spark.start, name="spark", daemon=True)
-        starting.start()
-        while starting.is_alive():
-            starting.join(0.25)
+        self.background.run(self.spark.start)
         runs = handover.take_over()
         self.context.log.info("taking over from %s", ", ".join(run[:8] for run in runs) or "no run")
         self._wait_for(lambda: handover.has_taken_over(runs))

@@ -14,6 +14,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import FencedError
+from mssql_cdc.follow.slow_merges import SlowMerges
 from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
@@ -85,9 +86,12 @@ class Work:
 
         return self.background.run(merge)
 
-    def follower(self) -> Follower:
-        """Return a follower for this run; separate runs take snapshots."""
-        return Follower(self.database, snapshots=False, ready=True)
+    def follower(self, *, lasting: bool) -> Follower:
+        """Return a follower for this run, to be closed at its end; separate runs take snapshots.
+
+        A `lasting` run reads ranges while Spark merges; a run of one range waits for that.
+        """
+        return Follower(self.database, snapshots=False, ready=True, slow=SlowMerges() if lasting else None)
 
     def unloaded(self, seen: Survey) -> list[TableId]:
         """Return the captured tables that the loaded table list does not contain."""

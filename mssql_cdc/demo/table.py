@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyodbc
@@ -12,9 +13,11 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.cli.output import plain, table
 from mssql_cdc.cli.status import lag_cell
 from mssql_cdc.demo.evidence import TABLES
+from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.lake.read import row_count
 from mssql_cdc.run.lag import Lag
 from mssql_cdc.run.status import read_lags
+from mssql_cdc.schema import TableId
 
 COUNT_ROWS = """
 SELECT CONCAT(s.name, '.', t.name), SUM(p.rows)
@@ -37,7 +40,9 @@ class Line:
 def lines(connection: pyodbc.Connection, database: Database) -> list[Line]:
     """Return the current numbers, in the order of `TABLES`."""
     counts = {name: int(rows) for name, rows in connection.execute(COUNT_ROWS).fetchall()}
-    lags = read_lags(database)
+    lags: Mapping[TableId, Lag] = {}
+    with suppress(SourceUnavailableError):  # A busy machine: the lags are unknown for a moment.
+        lags = read_lags(database)
     return [
         Line(
             (name := f"{one.schema}.{one.name}"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
-from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
+from mssql_cdc.follow.slow_merges import SlowMerges
+from mssql_cdc.lake.current import CurrentLogs, CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
@@ -29,12 +31,25 @@ class Merged:
 
 
 def merge_due(
-    database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
+    database: Database,
+    tables: Mapping[TableId, LakeTable],
+    offsets: Offsets,
+    history: SchemaHistory,
+    *,
+    slow: SlowMerges | None = None,
 ) -> Merged:
-    """Merge the current tables that are behind and whose `delta.current.interval` has passed."""
+    """Merge the current tables that are behind and whose `delta.current.interval` has passed.
+
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: All offsets of the database.
+        history: The schema history.
+        slow: Does what only Spark can do; by default, this call waits for it.
+    """
     behind = behind_cut(database, tables.values(), offsets, history)
     due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
-    return _merge_all(database, tables, history, due)
+    return _merge_all(database, tables, history, due, slow)
 
 
 def merge_now(
@@ -44,50 +59,75 @@ def merge_now(
     history: SchemaHistory,
     *,
     only: Collection[TableId] | None = None,
+    slow: SlowMerges | None = None,
 ) -> Merged:
-    """Merge the current tables that are behind, due or not; `only` these of them."""
+    """Merge the current tables that are behind, due or not.
+
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: All offsets of the database.
+        history: The schema history.
+        only: Only these tables.
+        slow: Does what only Spark can do; by default, this call waits for it.
+    """
     behind = behind_cut(database, tables.values(), offsets, history)
     wanted = behind if only is None else {table: up_to for table, up_to in behind.items() if table in only}
-    return _merge_all(database, tables, history, wanted)
+    return _merge_all(database, tables, history, wanted, slow)
 
 
 def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentResult:
     """Merge one current table up to `_batch` `up_to` of its change log."""
-    (result,) = _apply(database, [(table, up_to)], history)
+    current, request = _current_tables(database), _request(database, table, history, up_to)
+    (result,) = current.apply_all([request])
     if isinstance(result, MssqlCdcError):
         raise result
+    _log(database, table.table, result)
     return result
 
 
 def _merge_all(
-    database: Database, tables: Mapping[TableId, LakeTable], history: SchemaHistory, wanted: Mapping[TableId, int]
+    database: Database,
+    tables: Mapping[TableId, LakeTable],
+    history: SchemaHistory,
+    wanted: Mapping[TableId, int],
+    slow: SlowMerges | None,
 ) -> Merged:
     done: dict[TableId, CurrentResult] = {}
     errors: dict[TableId, MssqlCdcError] = {}
-    results = _apply(database, [(tables[table], up_to) for table, up_to in wanted.items()], history)
+    if slow is not None:
+        wanted = {table: up_to for table, up_to in wanted.items() if table not in slow.tables}
+    requests = [_request(database, tables[table], history, up_to) for table, up_to in wanted.items()]
+    current = _current_tables(database)
+    results = current.apply_all(requests) if slow is None else current.apply_without_merge(requests)
     for table, result in zip(wanted, results, strict=True):
-        if isinstance(result, FencedError):
-            continue  # Another run merged the same rows; its result is valid.
-        if isinstance(result, MssqlCdcError):
-            errors[table] = result
-            continue
-        done[table] = result
+        if isinstance(result, Handed) and slow is not None:
+            slow.begin(table, partial(_merge_slowly, database, table, result))
+        elif isinstance(result, CurrentResult):
+            _log(database, table, result)
+            done[table] = result
+        elif isinstance(result, MssqlCdcError) and not isinstance(result, FencedError):
+            errors[table] = result  # After a FencedError, another run merged the same rows; its result is valid.
     return Merged(done, errors)
 
 
-def _apply(
-    database: Database, wanted: Sequence[tuple[LakeTable, int]], history: SchemaHistory
-) -> list[CurrentResult | MssqlCdcError]:
-    vectors = database.connector.delta.deletion_vectors
-    requests = [
-        CurrentRequest(table.home, history.versions[table.table.text], up_to, vectors) for table, up_to in wanted
-    ]
-    current = CurrentTables(
-        database.spark, storage=database.storage, logs=database.current_logs, run_id=database.run_id
-    )
-    results = current.apply_all(requests)
-    for (table, _), result in zip(wanted, results, strict=True):
-        if isinstance(result, CurrentResult) and result.rows:
-            how = f" by Spark: {result.because}" if result.because else ""
-            database.log(f"{table.table}: {result.rows} change rows merged into the current table{how}")
-    return results
+def _merge_slowly(database: Database, table: TableId, handed: Handed) -> CurrentResult:
+    # With logs of its own, since the thread that captures changes the others.
+    result = _current_tables(replace(database, current_logs=CurrentLogs())).merge(handed)
+    _log(database, table, result)
+    return result
+
+
+def _request(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentRequest:
+    versions = history.versions[table.table.text]
+    return CurrentRequest(table.home, versions, up_to, database.connector.delta.deletion_vectors)
+
+
+def _current_tables(database: Database) -> CurrentTables:
+    return CurrentTables(database.spark, storage=database.storage, logs=database.current_logs, run_id=database.run_id)
+
+
+def _log(database: Database, table: TableId, result: CurrentResult) -> None:
+    if result.rows:
+        how = f" by Spark: {result.because}" if result.because else ""
+        database.log(f"{table}: {result.rows} change rows merged into the current table{how}")

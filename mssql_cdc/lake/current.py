@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 2
 _MOST_APPENDS = 64
-_FEW = 8
 _LITTLE = 4 * 1024 * 1024
-"""So many tables, with so many bytes to read, are applied in this process: a Spark job costs more."""
+"""With so many bytes to read, tables are applied in this process: for fifty of them a Spark job costs twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +144,8 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Handed:
-    """A table that Spark must write."""
+class Handed:
+    """A table that only Spark can write, and the reason."""
 
     request: CurrentRequest
     because: str
@@ -185,8 +184,15 @@ class CurrentTables:
         FencedError: another run applied the same rows; its result is valid. SchemaError: the table has no key, or
         cannot take the newest structure.
         """
-        done: dict[int, CurrentResult | MssqlCdcError] = {}
-        handed: dict[int, _Handed] = {}
+        found = self.apply_without_merge(requests)
+        handed = {number: one for number, one in enumerate(found) if isinstance(one, Handed)}
+        actions = [partial(self.merge, one) for one in handed.values()]
+        merged = dict(zip(handed, side_by_side(self._session(), actions), strict=True)) if handed else {}
+        return [merged[number] if isinstance(one, Handed) else one for number, one in enumerate(found)]
+
+    def apply_without_merge(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
+        """The same, but leave the tables that only Spark can write to the caller (`merge`)."""
+        done: dict[int, CurrentResult | Handed | MssqlCdcError] = {}
         left: list[int] = list(range(len(requests)))
         for attempt in range(_ATTEMPTS):
             planned: dict[int, _Planned] = {}
@@ -194,34 +200,27 @@ class CurrentTables:
                 match self._try(partial(self._plan, requests[number])):
                     case _Planned() as plan:
                         planned[number] = plan
-                    case _Handed() as found:
-                        handed[number] = found
-                    case CurrentResult() | MssqlCdcError() as result:
+                    case CurrentResult() | Handed() | MssqlCdcError() as result:
                         done[number] = result
             left = list[int]()
             for number, outcome in self._apply(planned).items():
-                if isinstance(outcome, _Handed):
-                    handed[number] = outcome
-                elif isinstance(outcome, OvertakenError) and attempt + 1 < _ATTEMPTS:
+                if isinstance(outcome, OvertakenError) and attempt + 1 < _ATTEMPTS:
                     left.append(number)
                 else:
                     done[number] = outcome
             if not left:
                 break
-        if handed:
-            actions = [partial(self._merge, found) for found in handed.values()]
-            done |= dict(zip(handed, side_by_side(self._session(), actions), strict=True))
         return [done[number] for number in range(len(requests))]
 
     def _try(
-        self, action: Callable[[], _Planned | _Handed | CurrentResult]
-    ) -> _Planned | _Handed | CurrentResult | MssqlCdcError:
+        self, action: Callable[[], _Planned | Handed | CurrentResult]
+    ) -> _Planned | Handed | CurrentResult | MssqlCdcError:
         try:
             return action()
         except MssqlCdcError as error:
             return error
 
-    def _plan(self, request: CurrentRequest) -> _Planned | _Handed | CurrentResult:
+    def _plan(self, request: CurrentRequest) -> _Planned | Handed | CurrentResult:
         home, newest = request.home, request.versions[-1]
         if not newest.key_columns:
             raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
@@ -237,13 +236,13 @@ class CurrentTables:
             return CurrentResult(log.version, applied, 0)
         because = log.writable()
         if because:
-            return _Handed(request, because)
+            return Handed(request, because)
         section = self._logs.section(home.changes, BatchSlice(applied, request.up_to), self._storage)
         replaces = not applied and bool(log.files)
         if not section.paths and not replaces:
             return CurrentResult(log.version, applied, 0)
         if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
-            return _Handed(request, f"{section.most_rows} rows at once")
+            return Handed(request, f"{section.most_rows} rows at once")
         target = _target(home, log.schema_json, log.properties, self._storage)
         vectors = True if log.has_vectors else False if request.vectors == "false" else None
         live = () if replaces else tuple(log.files.values())
@@ -254,7 +253,7 @@ class CurrentTables:
             metadata = {**log.metadata, "configuration": configuration}
         return _Planned(request, task, log, None, metadata, replaces)
 
-    def _plan_new(self, request: CurrentRequest) -> _Planned | _Handed:
+    def _plan_new(self, request: CurrentRequest) -> _Planned | Handed:
         home, newest = request.home, request.versions[-1]
         protocol, metadata = new_table(home, newest, request.vectors)
         section = self._logs.section(home.changes, BatchSlice(0, request.up_to), self._storage)
@@ -262,23 +261,23 @@ class CurrentTables:
             change = Change("CREATE TABLE", protocol=protocol, metadata=metadata)
             facts = self._facts(request, 0)
             self._logs.keep(create(home.current, change, facts=facts, storage=self._storage))
-            return _Handed(request, f"{section.most_rows} rows at once")
+            return Handed(request, f"{section.most_rows} rows at once")
         target = _target(home, metadata["schemaString"], metadata["configuration"], self._storage)
         task = ApplyTask(section, target, tuple(same_key(request.versions)))
         return _Planned(request, task, None, protocol, metadata, replaces=False)
 
-    def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | _Handed]:
+    def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:
         if not planned:
             return {}
         order = sorted(planned, key=lambda number: -planned[number].work)
         tasks = [planned[number].task for number in order]
-        if len(tasks) <= _FEW and sum(plan.work for plan in planned.values()) <= _LITTLE:
+        if sum(plan.work for plan in planned.values()) <= _LITTLE:
             found = run_here(tasks, apply_task)
         else:
             session = self._session()
             # A partition costs Spark more than a small table.
             found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
-        outcomes: dict[int, CurrentResult | MssqlCdcError | _Handed] = {}
+        outcomes: dict[int, CurrentResult | MssqlCdcError | Handed] = {}
         for number, result in zip(order, found, strict=True):
             plan = planned[number]
             if result.error is not None:
@@ -287,7 +286,7 @@ class CurrentTables:
                 continue
             applied = Applied.from_value(result.unwrap())
             if applied.too_large:
-                outcomes[number] = _Handed(plan.request, applied.too_large)
+                outcomes[number] = Handed(plan.request, applied.too_large)
                 continue
             try:
                 outcomes[number] = self._commit(plan, applied)
@@ -326,7 +325,8 @@ class CurrentTables:
         self._logs.keep(made)
         return CurrentResult(made.version, up_to, applied.rows)
 
-    def _merge(self, handed: _Handed) -> CurrentResult:
+    def merge(self, handed: Handed) -> CurrentResult:
+        """Merge a table with Spark."""
         request = handed.request
         newest, log = request.versions[-1], self._newest(request.home)
         if log is None:

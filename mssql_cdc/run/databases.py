@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.spark.session import SparkSettings, active_session, start_session, verify_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,28 +25,51 @@ logger = logging.getLogger("mssql_cdc")
 class LazySpark:
     """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
 
-    If the process already has a session, it is used and left running.
+    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running.
     """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
         self._start = start
-        self._session: SparkSession | None = None
-        self._ours = False
+        self._found = active_session()  # Here, since Spark tells each thread something else.
+        self._starting: Future[SparkSession] | None = None
+        self._lock = Lock()
+        self._stopped = False
+
+    def begin(self) -> None:
+        """Start the session in a thread, unless that was done. An error is raised where the session is needed."""
+        with self._lock:
+            if self._found is None and self._starting is None and not self._stopped:
+                pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
+                self._starting = pool.submit(self._start)
+                pool.shutdown(wait=False)
 
     def __call__(self) -> SparkSession:
-        """Return the session, starting it if necessary."""
-        if self._session is None:
-            from pyspark.sql import SparkSession
+        """Return the session, starting it if necessary.
 
-            self._ours = SparkSession.getActiveSession() is None
-            self._session = self._start()
-        return self._session
+        Raises:
+            ConfigurationError: Spark could not start, or the process's session lacks Delta.
+        """
+        self.begin()
+        if self._starting is not None:
+            return self._starting.result()
+        assert self._found is not None  # otherwise it was begun
+        verify_session(self._found)
+        return self._found
+
+    @property
+    def running(self) -> SparkSession | None:
+        """The session if there is one now."""
+        begun = self._starting
+        if begun is None:
+            return self._found
+        return begun.result() if begun.done() and begun.exception() is None else None
 
     def stop(self) -> None:
-        """Stop the session if it was started here."""
-        if self._session is not None and self._ours:
-            self._session.stop()
-        self._session = None
+        """Stop the session if it was started here; one that is starting is waited for."""
+        with self._lock:
+            self._stopped = True
+        if self._starting is not None and self._starting.exception() is None:
+            self._starting.result().stop()
 
 
 @contextmanager
@@ -52,6 +80,7 @@ def open_databases(
     log: Callable[[str], None] = logger.info,
     quiet: bool = False,
     lasting: bool = False,
+    ahead: bool = False,
 ) -> Generator[list[Database], None, None]:
     """Open every database of the connector, with one Spark session that ends with the block.
 
@@ -61,23 +90,37 @@ def open_databases(
         log: Receives the log lines.
         quiet: Suppress Spark's own output.
         lasting: The session will run for a long time, so full JIT compilation pays off.
+        ahead: Start Spark in a thread as soon as there is something to read, while the caller surveys the source.
     """
-    from mssql_cdc.spark.quiet import hushed
-    from mssql_cdc.spark.session import SparkSettings, start_session
 
     def start() -> SparkSession:
         log("starting Spark")
         confs = connector.spark.read()
         settings = SparkSettings.from_environment(confs=confs, short_lived=not lasting)
-        with hushed() if quiet else nullcontext():
-            return start_session(settings)
+        return start_session(settings, quiet=quiet)
 
     spark = LazySpark(start)
     place = warehouse_path(warehouse)
+    databases = [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
     try:
-        yield [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
+        if ahead:
+            Thread(target=_begin_early, args=(databases, spark), name="ahead", daemon=True).start()
+        yield databases
     finally:
         spark.stop()
+
+
+def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:
+    """Start Spark if there is something to read. The caller meets every error of the source itself."""
+    with suppress(MssqlCdcError):
+        if any(quiet_look(database)[0] is None and _has_captured(database) for database in databases):
+            spark.begin()
+
+
+def _has_captured(database: Database) -> bool:
+    """Whether the source answers and captures: `quiet_look` does not ask it if the lake is new."""
+    with database.session() as session:
+        return session.captured() is not None
 
 
 def warehouse_path(given: str | None) -> str | None:

@@ -16,6 +16,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
 from mssql_cdc.follow.signals import take_signals
+from mssql_cdc.follow.slow_merges import SlowMerges
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.follow.transactions import count_transactions
 from mssql_cdc.lake.history import SchemaHistory
@@ -89,6 +90,7 @@ def execute(
     *,
     merge: bool = True,
     progress: Callable[[Progress], None] | None = None,
+    slow: SlowMerges | None = None,
 ) -> Done:
     """Execute the decision.
 
@@ -98,6 +100,7 @@ def execute(
         decision: The decision.
         merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
         progress: Called with the progress of a snapshot.
+        slow: Does the merges that only Spark can do; by default, this call waits for them.
 
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried; everything committed so far stays.
@@ -107,12 +110,12 @@ def execute(
         case Wait():
             return Done(decision, seen, seen.offsets)
         case Range():
-            return _range(database, seen, decision, merge=merge)
+            return _range(database, seen, decision, merge=merge, slow=slow)
         case Snapshot():
             result = capture_snapshot(database, seen, decision, progress=progress)
             return Done(decision, seen, seen.offsets, snapshot=result)
         case Merge():
-            return _merge(database, seen, decision)
+            return _merge(database, seen, decision, slow)
         case Lost():
             return Done(decision, seen, write_loss(database, seen, decision), gaps=decision.tables)
         case Restored():
@@ -125,7 +128,7 @@ def refresh_current(database: Database) -> Merged:
     return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
 
 
-def _range(database: Database, seen: Survey, decision: Range, *, merge: bool) -> Done:
+def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, slow: SlowMerges | None) -> Done:
     """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
     result = capture_range(database, seen, decision)
     signals = take_signals(database, seen.tables, result.offsets)
@@ -133,17 +136,17 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool) ->
         database.log(line)
     transactions = count_transactions(database, result.offsets, seen.tables.values())
     done = Done(decision, seen, result.offsets, range=result, transactions=transactions, signals=tuple(signals))
-    return _followed(database, done) if merge else done
+    return _followed(database, done, slow) if merge else done
 
 
-def _followed(database: Database, done: Done) -> Done:
-    merged = merge_due(database, done.seen.tables, done.offsets, done.history)
+def _followed(database: Database, done: Done, slow: SlowMerges | None) -> Done:
+    merged = merge_due(database, done.seen.tables, done.offsets, done.history, slow=slow)
     offsets = sweep_due(database, done.seen.tables, done.offsets, done.history)
     return replace(done, merged=merged, offsets=offsets)
 
 
-def _merge(database: Database, seen: Survey, decision: Merge) -> Done:
-    merged = merge_now(database, seen.tables, seen.offsets, seen.history, only=decision.tables)
+def _merge(database: Database, seen: Survey, decision: Merge, slow: SlowMerges | None) -> Done:
+    merged = merge_now(database, seen.tables, seen.offsets, seen.history, only=decision.tables, slow=slow)
     offsets = sweep_due(database, seen.tables, seen.offsets, seen.history)
     return Done(decision, seen, offsets, merged=merged)
 

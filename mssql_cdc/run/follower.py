@@ -12,6 +12,8 @@ from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.follow.current import Merged
+from mssql_cdc.follow.slow_merges import END_SECONDS, SlowMerges
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
@@ -21,6 +23,7 @@ from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
+from mssql_cdc.spark.session import cancel_jobs
 
 ShowSnapshot = Callable[[Progress], None]
 LOOK_AGAIN = timedelta(seconds=60)
@@ -35,6 +38,7 @@ class Follower:
         snapshots: Take snapshots too; otherwise another run takes them.
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
+        slow: Does the merges that only Spark can do, while ranges go on; by default, a step waits for them.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
@@ -45,6 +49,7 @@ class Follower:
     snapshots: bool = True
     merge: bool = True
     progress: ShowSnapshot | None = None
+    slow: SlowMerges | None = None
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -114,13 +119,15 @@ class Follower:
             self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
         )
         self._say_notices(seen)
-        facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes))
+        due = [table for table in seen.facts.due if self.slow is None or table not in self.slow.tables]
+        facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes), due=tuple(due))
         decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Wait):
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
-        done = execute(self.database, seen, decision, merge=self.merge, progress=self.progress)
+        done = execute(self.database, seen, decision, merge=self.merge, progress=self.progress, slow=self.slow)
+        done = self._with_slow(done)
         if isinstance(decision, Range | Snapshot):
             self._revived = True
             kept = {table: error for table, error in self.errors.items() if table not in decision.tables}
@@ -142,6 +149,19 @@ class Follower:
             return None
         self.decision = wait
         return Done(wait, seen, offsets)
+
+    def _with_slow(self, done: Done) -> Done:
+        """Add the merges that have ended in the meantime."""
+        if self.slow is None:
+            return done
+        tables, errors = self.slow.take()
+        merged = Merged({**done.merged.tables, **tables}, {**done.merged.errors, **errors})
+        return replace(done, merged=merged)
+
+    def close(self, *, patience: float = END_SECONDS) -> None:
+        """End what runs in the background, after so many seconds by force: the next run repeats it."""
+        if self.slow is not None:
+            self.slow.close(lambda: cancel_jobs(self.database.spark()), patience=patience)
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""

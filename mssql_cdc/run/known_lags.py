@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.current import CurrentLogs
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
@@ -33,7 +32,6 @@ class KnownLags:
     _health: CaptureHealth | None = None
     _answer: tuple[CaptureHealth, datetime] | None = None
     _positions: Mapping[str, Lsn | None] = field(default_factory=dict[str, "Lsn | None"])
-    _cut: Lsn | None = None
 
     def ask(self, offsets: Offsets) -> None:
         """Ask how capture does. While the source does not answer, nothing is known of the time since it did."""
@@ -47,8 +45,6 @@ class KnownLags:
             answer, at = self._answer
             self._health = answer if at == now else without_answer(answer, now - at)
         self._positions = {name: position_of(entry, offsets) for name, entry in offsets.entries.items()}
-        cut = offsets.last_cut()
-        self._cut = Lsn.parse(cut.to) if cut is not None and cut.to is not None and cut.epoch == offsets.epoch else None
 
     @property
     def asked(self) -> bool:
@@ -70,9 +66,10 @@ class KnownLags:
         times = unmerged_since(self._looking, home, newest)
         return self._lag(self._positions.get(table.text), times.oldest_after).current
 
-    def cut(self) -> float | None:
-        """The lag of the newest complete cut in seconds; None: unknown."""
-        return self._lag(self._cut).log
+    def largest(self) -> float | None:
+        """The largest lag of a change log in seconds; None: unknown."""
+        found = [self._lag(position).log for position in self._positions.values()]
+        return max((lag for lag in found if lag is not None), default=None)
 
     def _lag(self, position: Lsn | None, unmerged: datetime | None = None) -> Lag:
         return Lag() if self._health is None else lag_of(position, unmerged, self._health)
@@ -80,4 +77,4 @@ class KnownLags:
     @cached_property
     def _looking(self) -> Database:
         """The database with logs of its own, since the thread that captures changes the others."""
-        return replace(self.database, current_logs=CurrentLogs())
+        return self.database.apart()

@@ -16,6 +16,7 @@ from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import merge_now
+from mssql_cdc.follow.slow_merges import END_SECONDS, SlowMerges
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
@@ -45,20 +46,30 @@ def run_for(databases: Sequence[Database], *, seconds: float | None, progress: S
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    followers = [Follower(database, progress=progress) for database in databases]
-    _start(followers, end)
-    while end is None or time.monotonic() < end:
-        idle = [_follow(follower) for follower in followers]
-        broken = [follower.broken for follower in followers if follower.broken is not None]
-        if followers and len(broken) == len(followers):
-            raise broken[0]
-        if all(idle):
-            time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
+    followers = [Follower(database, progress=progress, slow=SlowMerges()) for database in databases]
+    try:
+        _start(followers, end)
+        while end is None or time.monotonic() < end:
+            idle = [_follow(follower) for follower in followers]
+            broken = [follower.broken for follower in followers if follower.broken is not None]
+            if followers and len(broken) == len(followers):
+                raise broken[0]
+            if all(idle):
+                time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
+    except BaseException:
+        _close(followers, patience=0)
+        raise
+    _close(followers, patience=END_SECONDS)
     for follower in followers:
         error = follower.broken or follower.failure
         if error is not None and not isinstance(error, FencedError):
             raise error
         _raise_findings(follower)
+
+
+def _close(followers: Sequence[Follower], *, patience: float) -> None:
+    for follower in followers:
+        follower.close(patience=patience)
 
 
 def _start(followers: Sequence[Follower], end: float | None) -> None:

@@ -5,40 +5,24 @@ Nothing relevant is hidden: errors are exceptions, and a failed start shows the 
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-
-_OUTPUTS = (1, 2)
+from typing import BinaryIO
 
 
 @contextmanager
-def hushed() -> Generator[None, None, None]:
-    """Redirect the output of this process and of processes started in the block to a file; show it if the block fails.
+def hidden_output() -> Generator[BinaryIO]:
+    """A file for the output of a process that is started in the block; it is shown if the block fails.
 
-    A started process keeps writing to the file until it ends.
+    Only that process writes to it, also after the block. This process goes on writing to its own outputs, which other
+    threads use meanwhile.
     """
     with tempfile.TemporaryFile() as sink:
-        kept = [os.dup(output) for output in _OUTPUTS]
-        _flush()
-        for output in _OUTPUTS:
-            os.dup2(sink.fileno(), output)
-        failed = True
         try:
-            yield
-            failed = False
-        finally:
-            _flush()
-            for output, own in zip(_OUTPUTS, kept, strict=True):
-                os.dup2(own, output)
-                os.close(own)
-            if failed:
-                sink.seek(0)
-                sys.stderr.write(sink.read().decode(errors="replace"))
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
+            yield sink
+        except BaseException:
+            sink.seek(0)
+            sys.stderr.write(sink.read().decode(errors="replace"))
+            raise

@@ -11,13 +11,14 @@ import re
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
+from mssql_cdc.spark.quiet import hidden_output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,8 +91,21 @@ class SparkSettings:
         return cls(master=master, memory=memory, jars=jars, short_lived=short_lived, confs=confs)
 
 
-def start_session(settings: SparkSettings) -> SparkSession:
+def active_session() -> SparkSession | None:
+    """The session that this process already has, as the calling thread sees it."""
+    if "pyspark.sql" not in sys.modules:
+        return None  # Without an import, which takes a while.
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSession:
     """Start a session with the pinned Delta jars, or verify and return the process's existing one.
+
+    Args:
+        settings: How to start it.
+        quiet: Hide the JVM's output, unless it does not start.
 
     Raises:
         ConfigurationError: Spark could not start (no Java, jars not found), or the active session lacks Delta.
@@ -107,11 +121,12 @@ def start_session(settings: SparkSettings) -> SparkSession:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     confs = {"spark.master": settings.master, "spark.app.name": settings.app_name, **session_confs(settings)}
     try:
-        _launch(confs)
-        builder = SparkSession.builder
-        for name, value in confs.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
+        with hidden_output() if quiet else nullcontext() as output:
+            _launch(confs, output)
+            builder = SparkSession.builder
+            for name, value in confs.items():
+                builder = builder.config(name, value)
+            session = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(
             f"Spark did not start ({error}). Needed are Java 17 and the jars {DELTA_PACKAGES}, from a Maven "
@@ -121,8 +136,13 @@ def start_session(settings: SparkSettings) -> SparkSession:
     return session
 
 
-def _launch(confs: Mapping[str, str]) -> None:
-    """Start the JVM, unless this process has one.
+def cancel_jobs(session: SparkSession) -> None:
+    """Cancel all jobs of the session's application, from any thread."""
+    session.sparkContext.cancelAllJobs()
+
+
+def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
+    """Start the JVM, unless this process has one; it writes to `output`, by default to this process's outputs.
 
     PySpark would hand each property to `spark-submit` as an argument, which every user of the machine can read. A file
     that only we can read takes their place; it is gone when the JVM has read it.
@@ -140,7 +160,7 @@ def _launch(confs: Mapping[str, str]) -> None:
             file.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in confs.items())
         os.environ[_SUBMIT_ARGUMENTS] = f"--load-spark-defaults --properties-file {path} {given or 'pyspark-shell'}"
         initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        initialize(gateway=launch_gateway())
+        initialize(gateway=launch_gateway(popen_kwargs={"stdout": output, "stderr": output} if output else None))
     finally:
         Path(path).unlink()
         os.environ.pop(_SUBMIT_ARGUMENTS)

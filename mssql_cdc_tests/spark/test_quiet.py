@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-from mssql_cdc.spark.quiet import hushed
+from mssql_cdc.spark.quiet import hidden_output
 
 NOISE = [sys.executable, "-c", "import sys; print('loading'); print('resolving', file=sys.stderr)"]
 
 
-def test_output_of_a_starting_process_is_hidden(capfd: pytest.CaptureFixture[str]):
-    with hushed():
-        subprocess.run(NOISE, check=True)
-    sys.stderr.write("our own line\n")
+def test_output_of_a_starting_process_is_hidden_and_our_own_is_not(capfd: pytest.CaptureFixture[str]):
+    with hidden_output() as sink:
+        subprocess.run(NOISE, check=True, stdout=sink, stderr=sink)
+        sys.stderr.write("our own line\n")
     shown = capfd.readouterr()
     assert shown.out == ""
     assert shown.err == "our own line\n"
@@ -23,8 +23,8 @@ def test_output_of_a_starting_process_is_hidden(capfd: pytest.CaptureFixture[str
 
 def test_a_failed_start_shows_the_entire_output(capfd: pytest.CaptureFixture[str]):
     failing = [*NOISE[:2], f"{NOISE[2]}; sys.exit(3)"]
-    with pytest.raises(subprocess.CalledProcessError), hushed():
-        subprocess.run(failing, check=True)
+    with pytest.raises(subprocess.CalledProcessError), hidden_output() as sink:
+        subprocess.run(failing, check=True, stdout=sink, stderr=sink)
     shown = capfd.readouterr().err
     assert "loading" in shown
     assert "resolving" in shown

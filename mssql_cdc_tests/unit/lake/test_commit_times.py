@@ -47,6 +47,6 @@ def test_the_oldest_row_after_a_batch_is_found_in_single_and_in_shared_files(
 def test_a_log_that_does_not_exist_or_has_no_rows_has_no_commit_times(tmp_path: Path):
     uri = str(tmp_path / "changes")
     assert commit_times(uri, after=0) == CommitTimes()
-    schema = pa.schema({"_batch": pa.int64(), "_commit_ts": pa.timestamp("us", "UTC")})
+    schema = pa.schema([("_batch", pa.int64()), ("_commit_ts", pa.timestamp("us", "UTC"))])
     DeltaTable.create(uri, schema)
     assert commit_times(uri, after=0) == CommitTimes()
