@@ -82,7 +82,9 @@ def stream(view: DatabaseView, envelopes: Envelopes, state: StreamState) -> Iter
             if not finished:
                 return
             built, behind = finished.popleft()
-            records = view.selection.filtered(built.result(), view.newest_shapes())
+            records = built.result()
+            if view.selection.is_narrow:
+                records = view.selection.filtered(records, view.newest_shapes())
             count += records.num_rows
             yield Rendered(records, replace(behind, records=count))
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from mssql_cdc_tests.benchmarks.current import folds
 from mssql_cdc_tests.benchmarks.measure import Figure
+from mssql_cdc_tests.benchmarks.records import rendering
 from mssql_cdc_tests.benchmarks.server import sandbox
 from mssql_cdc_tests.benchmarks.start import memory, start
 from mssql_cdc_tests.benchmarks.stream import changes, snapshots
 from mssql_cdc_tests.benchmarks.ticks import CASES, Case, ticks
 
-PARTS = ("sandbox", "current", "start", "ticks", "changes", "snapshots", "memory")
+PARTS = ("sandbox", "current", "start", "ticks", "changes", "snapshots", "records", "memory")
 SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
@@ -61,6 +62,8 @@ def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) 
             yield from changes(server, folder, rows=options.changes, repeat=options.repeat)
         if "snapshots" in parts:
             yield from snapshots(server, folder, rows=options.rows)
+        if "records" in parts:
+            yield from rendering(server, folder, rows=options.changes, repeat=options.repeat)
         if "memory" in parts:
             yield from memory(server, folder, rows=options.rows)
 
