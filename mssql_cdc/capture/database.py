@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current import CurrentLogs
-from mssql_cdc.lake.known_states import KnownStates
+from mssql_cdc.lake.known_states import KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -29,7 +29,8 @@ logger = logging.getLogger("mssql_cdc")
 class Database:
     """A captured database. `log` receives progress lines; `run_id` is part of every commit.
 
-    `states` and `current_logs` are what is known of the change logs and of the current tables' Delta logs.
+    `tables`, `states` and `current_logs` are what is known of the small tables, of the change logs and of the current
+    tables' Delta logs.
     """
 
     connector: Connector
@@ -40,6 +41,7 @@ class Database:
     spark: Callable[[], SparkSession]
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     log: Callable[[str], None] = logger.info
+    tables: KnownTables = field(default_factory=KnownTables, compare=False)
     states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)
 
@@ -82,6 +84,10 @@ class Database:
     def stamp(self, epoch: int) -> Stamp:
         """Return the stamp of a step that is recorded now."""
         return Stamp(at=datetime.now(UTC), run_id=self.run_id, epoch=epoch)
+
+    def apart(self) -> Database:
+        """Return the same database for another thread, which may not share what this one knows of the tables."""
+        return replace(self, tables=KnownTables(), states=KnownStates(), current_logs=CurrentLogs())
 
     def named(self, run_id: str) -> Database:
         """Return the same database for another run."""

@@ -103,7 +103,14 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
         return RangeResult(decision, outcomes, None, survey.offsets, history)
     # `_offsets` checks again whether all streaming members took part: a snapshot may have ended in the meantime.
     members = [m.table.text for m in survey.facts.members] if row.complete else []
-    after = append_offsets(database.layout, row, seen=survey.offsets, members=members, storage=database.storage)
+    after = append_offsets(
+        database.layout,
+        row,
+        seen=survey.offsets,
+        members=members,
+        storage=database.storage,
+        known=database.tables,
+    )
     return RangeResult(decision, outcomes, after.rows[-1], after, history)
 
 

@@ -54,7 +54,8 @@ class Request:
 
 def open_requests(database: Database, offsets: Offsets) -> list[Request]:
     """Return the requested blocking snapshots that have not begun, oldest first."""
-    rows = small_table(database.layout, "signals", database.storage).rows()
+    table = small_table(database.layout, "signals", database.storage)
+    rows = database.tables.get(table.uri, table.rows, database.storage)
     found = (_request(row, offsets.epoch) for row in rows if row["status"] == REQUESTED)
     return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
 

@@ -83,8 +83,8 @@ def survey(
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
     """
     now, cursor = now or datetime.now(UTC), cursor or Cursor()
-    offsets = load_offsets(database.layout, database.storage)
-    history = load_history(database.layout, database.storage)
+    offsets = load_offsets(database.layout, database.storage, known=database.tables)
+    history = load_history(database.layout, database.storage, known=database.tables)
     requests = open_requests(database, offsets)
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()

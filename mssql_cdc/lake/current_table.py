@@ -24,6 +24,15 @@ from mssql_cdc.schema.tables import TableSchema
 
 Vectors = Literal["auto", "true", "false"]
 OWN_STATS = ("_key", "_pos", "_batch")
+LOG_RETENTION = "delta.logRetentionDuration"
+"""A busy table has 17,000 commits a day; older versions lose their files to VACUUM after a week anyway."""
+_COMMENTS = {
+    "_key": "Identity of the row: its key as text",
+    "_pos": "Position of the row's newest change; the same as in the change log",
+    "_batch": "Commit of the change log that holds the row's newest change",
+    "_exact": "Exact text of values that the column's type cannot represent, by column",
+    "_unavailable": "Columns whose value is unknown",
+}
 _STATS_COLUMNS = 32
 _EXACT_DIGITS = 15
 _IMPLIED = {
@@ -51,6 +60,7 @@ def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[d
         STRUCTURE: str(newest.version),
         STATS: ",".join(f"`{name}`" for name in stats_columns(schema)),
         CHECKPOINTS: str(CHECKPOINT_INTERVAL),
+        LOG_RETENTION: "interval 7 days",
     }
     renamed = {name: stored for name, stored in names.items() if name != stored}
     if renamed:
@@ -61,7 +71,7 @@ def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[d
     if vectors == "true":
         features.append("deletionVectors")
         configuration[VECTORS] = "true"
-    text = Schema.from_arrow(schema).to_json()
+    text = _commented(Schema.from_arrow(schema).to_json(), newest)
     if needs_mapping(schema):
         features.append("columnMapping")
         text = _mapped(text)
@@ -118,6 +128,16 @@ def _has_stats(column: pa.Field) -> bool:
         or pa.types.is_string(kind)
         or (pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
     )
+
+
+def _commented(schema_json: str, newest: TableSchema) -> str:
+    """The schema with a comment on each column: the source's type, or what the column of ours means."""
+    types = {c.name: f"SQL Server {c.type.declaration}" for c in newest.value_columns}
+    comments = _COMMENTS | {stored: types[name] for name, stored in current_names(newest).items() if name in types}
+    found = json.loads(schema_json)
+    for column in found["fields"]:
+        column["metadata"]["comment"] = comments[column["name"]]
+    return json.dumps(found, ensure_ascii=False)
 
 
 def _mapped(schema_json: str) -> str:

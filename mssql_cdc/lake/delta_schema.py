@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def arrow_of(schema_json: str) -> pa.Schema:
     """The Arrow schema of a Delta schema text, by logical names."""
     fields = json.loads(schema_json)["fields"]

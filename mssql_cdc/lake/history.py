@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken, small_table
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -96,9 +97,20 @@ class SchemaHistory:
         return known if known.incarnation == schema.incarnation and known.same_structure(schema) else None
 
 
-def load_history(layout: Layout, storage: Storage = LOCAL) -> SchemaHistory:
-    """Load every version of the database."""
-    return _history(small_table(layout, "schema_history", storage))
+def load_history(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables | None = None) -> SchemaHistory:
+    """Load every version of the database.
+
+    Args:
+        layout: Where the database's tables are.
+        storage: How to reach the tables.
+        known: The history as it was seen last.
+    """
+    table = small_table(layout, "schema_history", storage)
+
+    def load() -> SchemaHistory:
+        return _history(table)
+
+    return load() if known is None else known.get(table.uri, load, storage)
 
 
 @retry_overtaken

@@ -1,30 +1,88 @@
-"""The states of change logs as they were seen last: a log without newer commits is not opened again.
+"""What was read from Delta tables that did not change since: neither opened nor read again.
 
-Opening a Delta table takes milliseconds, and a connector has hundreds that did not change since its last step.
+Opening a Delta table takes milliseconds, and a connector has hundreds that did not change since its last step. Whether
+one did is seen in its log, without reading it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from deltalake import DeltaTable
 
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import commit_path
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    state: TableState
+    """A value that was read from a version; `stamp` tells its commit from that of a table put in its place."""
+
     folder: Folder
+    version: int
     stamp: str
+    value: object
+
+    def is_newest(self) -> bool:
+        """Whether the log still ends with the same commit."""
+        after, own = commit_path(self.version + 1), commit_path(self.version)
+        return self.folder.stamp(after) is None and self.folder.stamp(own) == self.stamp
+
+
+@dataclass(slots=True)
+class KnownTables:
+    """Values by the tables that they were read from."""
+
+    _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+
+    def get(self, uri: str, load: Callable[[], T], storage: Storage = LOCAL) -> T:
+        """What `load` returned for this version of the table; called again after a newer commit.
+
+        Args:
+            uri: The table's folder.
+            load: Reads the table. It may read a newer version than there was before.
+            storage: How to reach the folder.
+        """
+        known = self._known.get(uri)
+        if known is not None and known.is_newest():
+            return cast("T", known.value)
+        self._known.pop(uri, None)
+        if not DeltaTable.is_deltatable(uri, storage.resolved()):
+            return load()
+        version = DeltaTable(uri, storage_options=storage.resolved()).version()
+        value = load()
+        self.keep(uri, version, value, storage)
+        return value
+
+    def keep(self, uri: str, version: int, value: object, storage: Storage = LOCAL) -> None:
+        """Remember a value.
+
+        Args:
+            uri: The table's folder.
+            version: The Delta version that it was read from.
+            value: The value.
+            storage: How to reach the folder.
+        """
+        known = self._known.get(uri)
+        folder = known.folder if known is not None else Folder(uri, storage)
+        stamp = folder.stamp(commit_path(version))
+        if stamp is None:
+            self._known.pop(uri, None)  # The clean-up of the log has removed the commit.
+        else:
+            self._known[uri] = _Known(folder, version, stamp, value)
 
 
 @dataclass(slots=True)
 class KnownStates:
     """The newest known state of each change log, as the stream's writer sees it."""
 
-    _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    _known: KnownTables = field(default_factory=KnownTables)
 
     def load(self, uri: str, *, owner: str, storage: Storage = LOCAL) -> TableState | None:
         """`load_state`, for a table that has changed since.
@@ -37,31 +95,15 @@ class KnownStates:
         Raises:
             StorageError: The table cannot be opened, or belongs to another connector.
         """
-        known = self._known.get(uri)
-        if known is not None and known.state.owner == owner and _is_newest(known):
-            return known.state
-        self._known.pop(uri, None)
-        state = load_state(uri, owner=owner, storage=storage)
-        if state is not None:
-            self.keep(state)
-        return state
+
+        def fresh() -> TableState | None:
+            return load_state(uri, owner=owner, storage=storage)
+
+        state = self._known.get(uri, fresh, storage)
+        # A commit that failed has advanced the handle of a state that is known.
+        usable = state is None or (state.owner == owner and state.table.version() == state.delta_version)
+        return state if usable else fresh()
 
     def keep(self, state: TableState) -> None:
         """Remember the state after a commit."""
-        known = self._known.get(state.uri)
-        folder = known.folder if known is not None else Folder(state.uri, state.storage)
-        stamp = folder.stamp(commit_path(state.delta_version))
-        if stamp is None:
-            self._known.pop(state.uri, None)  # The clean-up of the log has removed the commit.
-        else:
-            self._known[state.uri] = _Known(state, folder, stamp)
-
-
-def _is_newest(known: _Known) -> bool:
-    """Whether the log still ends with the same commit: a folder may have been replaced, too."""
-    version = known.state.delta_version
-    if known.state.table.version() != version:
-        return False  # A commit that failed has advanced the handle.
-    return (
-        known.folder.stamp(commit_path(version + 1)) is None and known.folder.stamp(commit_path(version)) == known.stamp
-    )
+        self._known.keep(state.uri, state.delta_version, state, state.storage)

@@ -1,7 +1,7 @@
 """The log of one Delta table: its state, its creation, and the single write function (rules A3, A6, B15, C18).
 
 Every table that `deltalake` commits goes through `commit`: change logs, offsets and the small tables. Current tables
-are committed by Spark (`lake/current.py`). A JVM is needed only to create a table whose names need column mapping.
+are committed by `lake/table_commit.py`. A JVM is needed only to create a table whose names need column mapping.
 """
 
 from __future__ import annotations

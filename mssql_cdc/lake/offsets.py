@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
@@ -243,7 +244,13 @@ class Offsets:
 
     def with_row(self, row: OffsetRow, number: int) -> Offsets:
         """Return these rows and another one."""
-        return Offsets(pa.concat_tables([self._table, numbered(row, number)]))
+        after = Offsets(pa.concat_tables([self._table, numbered(row, number)]))
+        # Decoding the rows of hundreds of snapshots takes longer than a step; most rows add nothing to them.
+        if row.facts is None and "noted" in self.__dict__:
+            after.__dict__["noted"] = self.noted
+        if row.kind != "snapshot" and "snapshot_rows" in self.__dict__:
+            after.__dict__["snapshot_rows"] = self.snapshot_rows
+        return after
 
 
 def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
@@ -275,9 +282,20 @@ def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
     return SmallTable(layout.own("offsets"), layout.own_app_id("offsets"), OFFSETS_SCHEMA, storage)
 
 
-def load_offsets(layout: Layout, storage: Storage = LOCAL) -> Offsets:
-    """Load all of `_offsets`; creates nothing."""
-    return Offsets(offsets_table(layout, storage).table())
+def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables | None = None) -> Offsets:
+    """Load all of `_offsets`; creates nothing.
+
+    Args:
+        layout: The database's folders.
+        storage: The options of the object store.
+        known: The offsets as they were seen last.
+    """
+    table = offsets_table(layout, storage)
+
+    def load() -> Offsets:
+        return Offsets(table.table())
+
+    return load() if known is None else known.get(table.uri, load, storage)
 
 
 @retry_overtaken
@@ -288,6 +306,7 @@ def append_offsets(
     seen: Offsets,
     members: Collection[str] = (),
     storage: Storage = LOCAL,
+    known: KnownTables | None = None,
 ) -> Offsets:
     """Append one row and return the new offsets.
 
@@ -301,6 +320,7 @@ def append_offsets(
         seen: The offsets on which the row is based.
         members: The captured tables, if the row may be a complete cut.
         storage: The options of the object store.
+        known: Remembers the new offsets.
 
     Raises:
         FencedError: another run has written an entry of the row's own tables, or has begun a new epoch, or appends
@@ -313,9 +333,13 @@ def append_offsets(
     if members:
         complete, failed = cut_of({**now.entries, **row.tables}, members, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
-    table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+    version = state.delta_version
+    committed = table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+    after = now.with_row(row, state.batch + 1)
+    if known is not None and committed.delta_version == version + 1:
+        known.keep(table.uri, committed.delta_version, after, storage)
     _housekeeping(table, state.batch + 1)
-    return now.with_row(row, state.batch + 1)
+    return after
 
 
 def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:

@@ -3,7 +3,17 @@
 The entry point is `write_records`. Configuration modes shape only the records here, never a Delta table.
 """
 
-from mssql_cdc.records.sinks import JsonLines, RecordSink, open_sink
+from mssql_cdc.records.open_output import open_output
+from mssql_cdc.records.outputs import JsonLinesStream, Output, Progress
+from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.write import database_records, write_records
 
-__all__ = ["JsonLines", "RecordSink", "database_records", "open_sink", "write_records"]
+__all__ = [
+    "JsonLinesStream",
+    "Output",
+    "Progress",
+    "Selection",
+    "database_records",
+    "open_output",
+    "write_records",
+]

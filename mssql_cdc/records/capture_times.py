@@ -5,8 +5,14 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.records.json_texts import Texts, joined, or_null
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,6 +27,16 @@ def stamps(micros: int | None) -> dict[str, int | None]:
     if micros is None:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
     return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+
+
+def stamp_texts(micros: pa.Array) -> tuple[Texts, Texts, Texts]:
+    """Return the texts of `ts_ms`, `ts_us` and `ts_ns` of microseconds since 1970."""
+    encoded = micros.dictionary_encode()  # Rows of one transaction have one time.
+    distinct = encoded.dictionary
+    us = distinct.cast(pa.string())
+    ms = pa.array(distinct.to_numpy() // 1000, pa.int64()).cast(pa.string())
+    ns = pc.if_else(pc.equal(distinct, 0), "0", joined(us, "000"))
+    return tuple(or_null(texts.take(encoded.indices)) for texts in (ms, us, ns))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -49,3 +65,9 @@ class CaptureTimes:
         batches = self.batches.get(table, [])
         place = bisect.bisect_left(batches, batch)
         return self.times[table][place] if place < len(batches) else None
+
+    def of_batches(self, table: str, batches: np.ndarray[Any, Any]) -> pa.Array:
+        """Return `of_batch` of many rows."""
+        distinct, where = np.unique(batches, return_inverse=True)
+        times = pa.array([self.of_batch(table, int(batch)) for batch in distinct], pa.int64())
+        return times.take(pa.array(where))

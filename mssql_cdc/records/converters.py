@@ -1,25 +1,26 @@
-"""Converts the lake's values to Debezium's JSON values, by type and mode (TYP-01 to TYP-05, features §1.9).
+"""Converts the lake's values to Debezium's values in JSON, by type and mode (TYP-01 to TYP-05, features §1.9).
 
-There is one converter per column: Arrow array and exact texts in, JSON values out. Converters do not know rows.
+There is one converter per column: Arrow array and exact texts in, JSON texts out. Converters do not know rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mssql_cdc.config import RecordSettings
 from mssql_cdc.config.record_settings import TimePrecision
 from mssql_cdc.records import temporal
 from mssql_cdc.records.defaults import value_of_null
-from mssql_cdc.records.encodings import binary_encoder, unscaled_text
+from mssql_cdc.records.encodings import binary_texts, unscaled_texts
+from mssql_cdc.records.json_texts import Texts, json_text, or_null, quoted
+from mssql_cdc.records.number_texts import decimal_texts, double_texts, float_texts
 from mssql_cdc.schema import Column, Kind, SqlServerType
 
-Values = list[Any]
-Convert = Callable[[pa.Array, pa.Array | None], Values]
+Convert = Callable[[pa.Array, pa.Array | None], Texts]
 _MS, _US, _NS = 1_000_000, 1_000, 1
 _SURROGATES = "utf16:"
 
@@ -35,13 +36,19 @@ def converter(column: Column, settings: RecordSettings) -> Convert | None:
         SchemaError: The column's type is unknown.
     """
     convert = _convert(column.type, settings)
-    if convert is None or column.nullable:
-        return convert
-    return partial(_filled, convert, value_of_null(column, settings))
+    if convert is None:
+        return None
+    if column.nullable:
+        return partial(_or_null, convert)
+    return partial(_filled, convert, json_text(value_of_null(column, settings)))
 
 
-def _filled(convert: Convert, instead: Any, values: pa.Array, exact: pa.Array | None) -> Values:
-    return [instead if value is None else value for value in convert(values, exact)]
+def _or_null(convert: Convert, values: pa.Array, exact: pa.Array | None) -> Texts:
+    return or_null(convert(values, exact))
+
+
+def _filled(convert: Convert, instead: str, values: pa.Array, exact: pa.Array | None) -> Texts:
+    return pc.fill_null(convert(values, exact), instead)
 
 
 def _convert(sql_type: SqlServerType, settings: RecordSettings) -> Convert | None:
@@ -55,9 +62,9 @@ def _convert(sql_type: SqlServerType, settings: RecordSettings) -> Convert | Non
         case Kind.TEXT | Kind.DOCUMENT | Kind.UUID:
             return _text
         case Kind.BINARY | Kind.CLR:
-            return partial(_encoded, binary_encoder(settings.binary_handling))
+            return partial(_encoded, settings.binary_handling)
         case Kind.INSTANT:
-            return temporal.zoned_timestamps
+            return _instants
         case Kind.DATE:
             return _iso_dates if settings.time_precision == "isostring" else _dates
         case Kind.TIME | Kind.TIMESTAMP:
@@ -69,7 +76,7 @@ def _convert(sql_type: SqlServerType, settings: RecordSettings) -> Convert | Non
 def _time_of(sql_type: SqlServerType, mode: TimePrecision) -> Convert:
     is_time = sql_type.kind is Kind.TIME
     if mode == "isostring":
-        return _iso_times if is_time else temporal.iso_timestamps
+        return _iso_times if is_time else _iso_timestamps
     return partial(_times if is_time else _timestamps, time_unit(sql_type, mode))
 
 
@@ -84,81 +91,84 @@ def time_unit(sql_type: SqlServerType, mode: TimePrecision) -> int:
     return _MS if digits <= 3 else _US if digits <= 6 else _NS
 
 
-def _plain(values: pa.Array, exact: pa.Array | None) -> Values:
+def _plain(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return values.to_pylist()
+    return values.cast(pa.string())
 
 
-def _text(values: pa.Array, exact: pa.Array | None) -> Values:
-    found = values.to_pylist()
+def _text(values: pa.Array, exact: pa.Array | None) -> Texts:
+    texts = quoted(values)
     if exact is None:
-        return found
-    return [_utf16(e) if e is not None else v for v, e in zip(found, exact.to_pylist(), strict=True)]
+        return texts
+    # Only texts with a lone surrogate have an exact form; UTF-8 cannot encode them, JSON can.
+    restored = [None if text is None else json_text(_utf16(text)) for text in exact.to_pylist()]
+    return pc.coalesce(pa.array(restored, pa.string()), texts)
 
 
 def _utf16(text: str) -> str:
     return bytes.fromhex(text.removeprefix(_SURROGATES)).decode("utf-16-be", "surrogatepass")
 
 
-def _float(values: pa.Array, exact: pa.Array | None) -> Values:
-    """Convert numbers with the digits that JSON shows: those of a 32-bit float are its own shortest ones."""
+def _float(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    if not pa.types.is_float32(values.type):
-        return values.to_pylist()
-    return [None if text is None else float(text) for text in values.cast(pa.string()).to_pylist()]
+    return float_texts(values)
 
 
-def _precise(values: pa.Array, exact: pa.Array | None) -> Values:
+def _precise(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return [None if number is None else unscaled_text(number) for number in _unscaled(values)]
+    return _in_quotes(unscaled_texts(values))
 
 
-def _unscaled(values: pa.Array) -> list[int | None]:
-    raw = values.buffers()[1]
-    data = memoryview(raw)[values.offset * 16 : (values.offset + len(values)) * 16] if raw is not None else b""
-    valid = values.is_valid().to_pylist()
-    return [
-        int.from_bytes(data[i * 16 : i * 16 + 16], "little", signed=True) if ok else None for i, ok in enumerate(valid)
-    ]
-
-
-def _double(values: pa.Array, exact: pa.Array | None) -> Values:
+def _double(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return [None if value is None else float(value) for value in values.to_pylist()]
+    return double_texts(values)
 
 
-def _decimal_text(values: pa.Array, exact: pa.Array | None) -> Values:
+def _decimal_text(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return [None if value is None else format(value, "f") for value in values.to_pylist()]
+    return _in_quotes(decimal_texts(values))
 
 
-def _encoded(encode: Callable[[bytes], str], values: pa.Array, exact: pa.Array | None) -> Values:
+def _encoded(mode: str, values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return [None if value is None else encode(value) for value in values.to_pylist()]
+    return _in_quotes(binary_texts(values, mode))
 
 
-def _dates(values: pa.Array, exact: pa.Array | None) -> Values:
+def _instants(values: pa.Array, exact: pa.Array | None) -> Texts:
+    return _in_quotes(temporal.zoned_timestamps(values, exact))
+
+
+def _dates(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return temporal.dates(values)
+    return temporal.dates(values).cast(pa.string())
 
 
-def _iso_dates(values: pa.Array, exact: pa.Array | None) -> Values:
+def _iso_dates(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return temporal.iso_dates(values)
+    return _in_quotes(temporal.iso_dates(values))
 
 
-def _iso_times(values: pa.Array, exact: pa.Array | None) -> Values:
+def _iso_times(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return temporal.iso_times(values)
+    return _in_quotes(temporal.iso_times(values))
 
 
-def _times(unit: int, values: pa.Array, exact: pa.Array | None) -> Values:
+def _iso_timestamps(values: pa.Array, exact: pa.Array | None) -> Texts:
+    return _in_quotes(temporal.iso_timestamps(values, exact))
+
+
+def _times(unit: int, values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
-    return temporal.times(values, unit)
+    return temporal.times(values, unit).cast(pa.string())
 
 
-def _timestamps(unit: int, values: pa.Array, exact: pa.Array | None) -> Values:
-    return temporal.timestamps(values, exact, unit)
+def _timestamps(unit: int, values: pa.Array, exact: pa.Array | None) -> Texts:
+    return temporal.timestamps(values, exact, unit).cast(pa.string())
+
+
+def _in_quotes(texts: pa.Array) -> Texts:
+    """Quote texts without anything to escape."""
+    return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 _DECIMALS: dict[str, Convert] = {"precise": _precise, "double": _double, "string": _decimal_text}

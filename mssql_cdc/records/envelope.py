@@ -1,25 +1,36 @@
-"""Turns rows into records: envelopes, source blocks, offsets, headers, tombstones, key changes, transaction boundaries.
+"""Turns changes into records: envelopes, source blocks, offsets, headers, tombstones, key changes, transactions.
 
 `Envelopes` holds the state that Debezium has while it streams one database: serial numbers, the open transaction, the
-newest position. The formats are those of features §3, as the JSON converter without schemas writes them.
+newest position. It numbers changes in their order; the envelopes around them are built by `EnvelopeTexts`, which has
+no state, so that several batches can be built at once. The formats are those of features §3, as the JSON converter
+without schemas writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mssql_cdc.config import Connector
-from mssql_cdc.records.capture_times import stamps
-from mssql_cdc.records.names import transaction_topic
-from mssql_cdc.records.numbering import SerialNumbers, Transaction
-from mssql_cdc.records.rows import Image, Row
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mssql_cdc.config import Connector
+from mssql_cdc.records.capture_times import stamp_texts, stamps
+from mssql_cdc.records.json_texts import Texts, joined, json_text, or_null, repeated
+from mssql_cdc.records.names import transaction_topic
+from mssql_cdc.records.numbering import SerialNumbers
+from mssql_cdc.records.record_batch import Part, Record, batch_of
+from mssql_cdc.records.rows import Changes
+from mssql_cdc.records.transactions import NO_TRANSACTION, Orders, Transaction
+
+Numbers = np.ndarray[Any, Any]
 VERSION = "3.3.1.Final"
 """The Debezium version that the records match."""
-Record = dict[str, Any]
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+SLOTS = 8
+"""Records of one change are numbered from `SLOTS` times its place on."""
+_END, _BEGIN, _FIRST, _TOMBSTONE, _CREATE = range(5)
 
 
 @dataclass(slots=True)
@@ -38,100 +49,13 @@ class SourceInfo:
 
 @dataclass
 class Envelopes:
-    """Builds the records of one database, one event after another."""
+    """Numbers the events of one database, one after another, and builds its single records."""
 
     connector: Connector
     database: str
     serial: SerialNumbers = field(default_factory=SerialNumbers)
     transaction: Transaction = field(default_factory=Transaction)
     newest: SourceInfo | None = None
-
-    def read(self, row: Row, marker: str, captured_us: int | None, *, kind: str, completed: bool) -> Record:
-        """Build the record of a snapshot row.
-
-        Args:
-            row: A row with op `r`.
-            marker: `source.snapshot`: first, true, last, and those with `_in_data_collection`.
-            captured_us: Microseconds since 1970 for `ts_us`; None: unknown.
-            kind: INITIAL or BLOCKING, for the offset.
-            completed: Whether the offset marks the snapshot as complete.
-        """
-        self.newest = self._source(row, marker)
-        offset = {"snapshot": kind, "snapshot_completed": completed, "commit_lsn": row.commit_lsn}
-        return self._data(row, "r", row.key_after, None, row.after, offset=offset, captured_us=captured_us)
-
-    def change(self, row: Row, captured_us: int | None) -> Iterator[Record]:
-        """Yield the records of one streamed change: none, one, or several with tombstone and transaction boundaries."""
-        settings = self.connector.records
-        if row.op in settings.skipped:
-            return  # Debezium does not read such rows, so they are not counted.
-        if row.op == "r":
-            self.newest = self._source(row, "incremental")
-            yield self._data(
-                row, "r", row.key_after, None, row.after, offset=self.streaming_offset(), captured_us=captured_us
-            )
-            return
-        number = self.serial.next(row.commit_lsn, row.change_lsn, row.count)
-        self.newest = self._source(row, "false", number)
-        if row.op != "u":
-            key = row.key
-            yield from self._event(row, row.op, key, row.before, row.after, captured_us)
-        elif settings.skip_unchanged and row.before == row.after:
-            return
-        elif row.key_before is None or row.key_before == row.key_after:
-            yield from self._event(row, "u", row.key_after, row.before, row.after, captured_us)
-        else:
-            moved_to, moved_from = {NEW_KEY: row.key_after}, {OLD_KEY: row.key_before}
-            yield from self._event(row, "d", row.key_before, row.before, None, captured_us, moved_to)
-            yield from self._event(row, "c", row.key_after, None, row.after, captured_us, moved_from)
-
-    def _event(
-        self,
-        row: Row,
-        op: str,
-        key: Image | None,
-        before: Image | None,
-        after: Image | None,
-        captured_us: int | None,
-        headers: dict[str, Any] | None = None,
-    ) -> Iterator[Record]:
-        settings = self.connector.records
-        if op in settings.skipped:
-            return
-        block = None
-        if settings.transaction_metadata:
-            yield from self._boundaries(row)
-            block = self.transaction.count(row.shape.table_id.text)
-        record = self._data(
-            row, op, key, before, after,
-            offset=self.streaming_offset(), captured_us=captured_us, transaction=block, headers=headers,
-        )  # fmt: skip
-        yield record
-        if op == "d" and settings.tombstones:
-            yield {**record, "value": None}
-
-    def _data(
-        self,
-        row: Row,
-        op: str,
-        key: Image | None,
-        before: Image | None,
-        after: Image | None,
-        *,
-        offset: dict[str, Any],
-        captured_us: int | None,
-        transaction: dict[str, Any] | None = None,
-        headers: dict[str, Any] | None = None,
-    ) -> Record:
-        value = {
-            "before": before,
-            "after": after,
-            "source": self.source_block(),
-            "transaction": transaction,
-            "op": op,
-            **stamps(captured_us),
-        }
-        return self.record(row.shape.topic, key, value, offset=offset, headers={**(headers or {}), **self.context()})
 
     def record(
         self,
@@ -143,7 +67,7 @@ class Envelopes:
         headers: dict[str, Any] | None = None,
         partition: int | None = None,
     ) -> Record:
-        """Build a record as it is written, with the connector's source partition.
+        """Build a record, with the connector's source partition.
 
         Args:
             topic: Its topic.
@@ -165,13 +89,7 @@ class Envelopes:
 
     def context(self) -> dict[str, str]:
         """Return the context headers (EVT-24)."""
-        if not self.connector.records.extended_headers:
-            return {}
-        return {
-            "__debezium.context.connectorLogicalName": self.connector.topic_prefix,
-            "__debezium.context.taskId": "0",
-            "__debezium.context.connectorName": "sqlserver",
-        }
+        return context_headers(self.connector)
 
     def source_block(self) -> dict[str, Any]:
         """Return the `source` block of the newest event."""
@@ -194,42 +112,295 @@ class Envelopes:
             "event_serial_no": info.event_serial_no,
         }
 
-    def _source(self, row: Row, snapshot: str, number: int | None = None) -> SourceInfo:
-        table = row.shape.table_id
+    def source_info(self, changes: Changes, row: int, snapshot: str, number: int | None = None) -> SourceInfo:
+        """Return the source block's contents for one change.
+
+        Args:
+            changes: Changes of one table.
+            row: The place of the change among them.
+            snapshot: `source.snapshot`.
+            number: Its event serial number.
+        """
+        table = changes.shape.table_id
         return SourceInfo(
-            table.catalog or self.database, table.schema, table.name, row.commit_us, snapshot,
-            row.commit_lsn, row.change_lsn, number,
+            table.catalog or self.database, table.schema, table.name, changes.commit_us[row].as_py(), snapshot,
+            changes.commit_lsn[row].as_py(), changes.change_lsn[row].as_py(), number,
         )  # fmt: skip
 
     def streaming_offset(self) -> dict[str, Any]:
         """Return the streaming offset: the newest position and the open transaction."""
-        info = self.newest
-        assert info is not None
-        return {
-            "commit_lsn": info.commit_lsn,
-            "change_lsn": info.change_lsn,
-            "event_serial_no": info.event_serial_no or 0,
-            **self.transaction.offset(),
-        }
+        assert self.newest is not None
+        return offset_of(self.newest, self.transaction.offset())
 
-    def _boundaries(self, row: Row) -> Iterator[Record]:
-        """Yield END of the open transaction and BEGIN of the row's, if they differ (TXN-05)."""
-        if self.transaction.id == row.commit_lsn:
-            return
-        if self.transaction.id is not None:
-            yield self._boundary("END", row)
-        self.transaction.begin(row.commit_lsn or "")
-        yield self._boundary("BEGIN", row)
 
-    def _boundary(self, status: str, row: Row) -> Record:
-        open_one, ended = self.transaction, status == "END"
-        value = {
-            "status": status,
-            "id": open_one.id,
-            "event_count": open_one.total if ended else None,
-            "data_collections": open_one.collections() if ended else None,
-            "ts_ms": stamps(row.commit_us)["ts_ms"],
-        }
-        return self.record(
-            transaction_topic(self.connector), {"id": open_one.id}, value, offset=self.streaming_offset()
+def offset_of(info: SourceInfo, transaction: dict[str, Any]) -> dict[str, Any]:
+    """Return a streaming offset: a position and the transaction that is open there."""
+    return {
+        "commit_lsn": info.commit_lsn,
+        "change_lsn": info.change_lsn,
+        "event_serial_no": info.event_serial_no or 0,
+        **transaction,
+    }
+
+
+def context_headers(connector: Connector) -> dict[str, str]:
+    """Return the context headers (EVT-24)."""
+    if not connector.records.extended_headers:
+        return {}
+    return {
+        "__debezium.context.connectorLogicalName": connector.topic_prefix,
+        "__debezium.context.taskId": "0",
+        "__debezium.context.connectorName": "sqlserver",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """What streamed changes of one table get from the order of all: arrays with one element per change.
+
+    `place` is the place of each change among all tables' changes. With transaction metadata, `first` is the number of
+    the event that the change is (of its delete, if it moves a row), `create` the number of a move's create; -1: none.
+    `before` counts the events before the change.
+    """
+
+    place: Numbers
+    serial: Numbers
+    captured_us: pa.Array
+    moved: Numbers
+    dropped: Numbers
+    orders: Orders | None = None
+    before: Numbers | None = None
+    first: Numbers | None = None
+    create: Numbers | None = None
+
+    def with_events(self, orders: Orders, before: Numbers, first: Numbers, create: Numbers) -> Numbered:
+        """Return the same changes with their events, for transaction metadata."""
+        return replace(self, orders=orders, before=before, first=first, create=create)
+
+
+@dataclass(frozen=True)
+class EnvelopeTexts:
+    """Builds the records of batches of changes of one database."""
+
+    connector: Connector
+    database: str
+
+    def reads(
+        self, changes: Changes, markers: pa.Array, captured_us: pa.Array, *, kind: str, last: bool
+    ) -> pa.RecordBatch:
+        """Build the records of snapshot rows.
+
+        Args:
+            changes: Rows with op `r`.
+            markers: `source.snapshot` of each: first, true, last, and those with `_in_data_collection`.
+            captured_us: Microseconds since 1970 for `ts_us`.
+            kind: INITIAL or BLOCKING, for the offset.
+            last: Whether the last row completes the snapshot.
+        """
+        count = len(changes)
+        completed = np.zeros(count, bool)
+        completed[-1] = last
+        offset = joined(
+            f'{{"snapshot":{json_text(kind)},"snapshot_completed":', pc.if_else(pa.array(completed), "true", "false"),
+            ',"commit_lsn":', _lsn(changes.commit_lsn), "}",
+        )  # fmt: skip
+        source = self._source(changes, markers, repeated("null", count))
+        value = self._value(changes.before, changes.after, source, "null", changes.op, captured_us)
+        return self._batch(changes, changes.key_after, value, self._headers(), offset)
+
+    def stream(self, changes: Changes, numbered: Numbered) -> list[Part]:
+        """Build the records of streamed changes, in parts, each with numbers that order the records of all tables."""
+        skipped = self.connector.records.skipped
+        moved = numbered.moved & ~numbered.dropped
+        plain = np.flatnonzero(~moved & ~numbered.dropped)
+        parts = [*self._boundaries(changes, numbered), *self._plain(changes, numbered, plain)]
+        moves = np.flatnonzero(moved)
+        if len(moves):
+            if "d" not in skipped:
+                parts += self._moved(changes, numbered, moves, "d")
+            if "c" not in skipped:
+                parts += self._moved(changes, numbered, moves, "c")
+        return parts
+
+    def _plain(self, changes: Changes, numbered: Numbered, rows: Numbers) -> list[Part]:
+        """Records of changes that keep their key, and tombstones."""
+        if len(rows) < len(changes):
+            changes, numbered = _taken(changes, rows), _taken_numbers(numbered, rows)
+        if not len(rows):
+            return []
+        is_delete, is_read = changes.is_op("d"), changes.is_op("r")
+        key = changes.key_after
+        if key is not None and changes.key_before is not None and is_delete.any():
+            key = pc.if_else(pa.array(is_delete), changes.key_before, key)
+        events = numbered.first if numbered.first is not None else None
+        offset = self._offset(changes, numbered, events, is_read)
+        source = self._source(
+            changes, self._markers(is_read), pc.if_else(pa.array(is_read), "null", _shown(numbered.serial))
         )
+        block = self._blocks(numbered, events)
+        value = self._value(changes.before, changes.after, source, block, changes.op, numbered.captured_us)
+        batch = self._batch(changes, key, value, self._headers(), offset)
+        return [(numbered.place * SLOTS + _FIRST, batch), *self._tombstones(batch, numbered.place, is_delete)]
+
+    def _moved(self, changes: Changes, numbered: Numbered, rows: Numbers, op: str) -> list[Part]:
+        """The delete or the create of updates that change their key, with the other key as a header."""
+        changes, numbered = _taken(changes, rows), _taken_numbers(numbered, rows)
+        count, is_delete = len(changes), op == "d"
+        none = repeated("null", count)
+        before, after = (changes.before, none) if is_delete else (none, changes.after)
+        own, other = (changes.key_before, changes.key_after) if is_delete else (changes.key_after, changes.key_before)
+        events = numbered.first if is_delete else numbered.create
+        offset = self._offset(changes, numbered, events, np.zeros(count, bool))
+        source = self._source(changes, self._markers(np.zeros(count, bool)), _shown(numbered.serial))
+        value = self._value(
+            before, after, source, self._blocks(numbered, events), repeated(op, count), numbered.captured_us
+        )
+        assert other is not None
+        batch = self._batch(changes, own, value, self._headers(NEW_KEY if is_delete else OLD_KEY, other), offset)
+        found = [(numbered.place * SLOTS + (_FIRST if is_delete else _CREATE), batch)]
+        return found + (self._tombstones(batch, numbered.place, np.ones(count, bool)) if is_delete else [])
+
+    def _tombstones(self, batch: pa.RecordBatch, place: Numbers, is_delete: Numbers) -> list[Part]:
+        if not self.connector.records.tombstones or not is_delete.any():
+            return []
+        deletes = batch.filter(pa.array(is_delete))
+        where = deletes.schema.get_field_index("value")
+        empty = deletes.set_column(where, deletes.schema.field(where), pa.nulls(deletes.num_rows, pa.string()))
+        return [(place[is_delete] * SLOTS + _TOMBSTONE, empty)]
+
+    def _boundaries(self, changes: Changes, numbered: Numbered) -> list[Part]:
+        """END of the transaction before and BEGIN of its own, for each change that begins one (TXN-05)."""
+        orders = numbered.orders
+        if orders is None or numbered.first is None or numbered.create is None or not len(orders.begins):
+            return []
+        events = np.where(numbered.first >= 0, numbered.first, numbered.create)
+        segments = np.cumsum(orders.begins)
+        rows = np.flatnonzero((events >= 0) & orders.begins[np.maximum(events, 0)])
+        if not len(rows):
+            return []
+        changes, numbered, events = _taken(changes, rows), _taken_numbers(numbered, rows), events[rows]
+        positions = self._positions(changes, numbered.serial)
+        ms = stamp_texts(changes.commit_us)[0]
+        topic = transaction_topic(self.connector)
+        ids = orders.transactions.take(pa.array(segments[events]))
+        begin = joined(
+            '{"status":"BEGIN","id":"', ids, '","event_count":null,"data_collections":null,"ts_ms":', ms, "}"
+        )
+        offset = joined(positions, '"transaction_id":"', ids, '"}')
+        found = [(numbered.place * SLOTS + _BEGIN, self._boundary(topic, ids, begin, offset, changes))]
+        old, totals, collections = (column.take(pa.array(segments[events] - 1)) for column in orders.ends)
+        ended = old.is_valid()
+        end = joined(
+            '{"status":"END","id":"', old, '","event_count":', totals, ',"data_collections":', collections,
+            ',"ts_ms":', ms, "}",
+        )  # fmt: skip
+        offset = joined(positions, orders.offsets(events), "}")
+        kept_changes = _taken(changes, np.flatnonzero(ended))
+        batch = self._boundary(topic, old.filter(ended), end.filter(ended), offset.filter(ended), kept_changes)
+        return [(numbered.place[np.asarray(ended)] * SLOTS + _END, batch), *found]
+
+    def _boundary(self, topic: str, ids: Texts, value: Texts, offset: Texts, changes: Changes) -> pa.RecordBatch:
+        columns = {
+            "topic": topic, "partition": None, "key": joined('{"id":"', ids, '"}'), "value": value, "headers": "{}",
+            "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
+        }  # fmt: skip
+        return batch_of(columns, len(ids))
+
+    def _batch(
+        self, changes: Changes, key: Texts | None, value: Texts, headers: Texts | str, offset: Texts
+    ) -> pa.RecordBatch:
+        columns = {
+            "topic": changes.shape.topic, "partition": None, "key": key, "value": value, "headers": headers,
+            "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
+        }  # fmt: skip
+        return batch_of(columns, len(changes))
+
+    def _value(
+        self, before: Texts, after: Texts, source: Texts, block: Texts | str, op: pa.Array, captured_us: pa.Array
+    ) -> Texts:
+        ms, us, ns = stamp_texts(captured_us)
+        return joined(
+            '{"before":', before, ',"after":', after, ',"source":', source, ',"transaction":', block, ',"op":"', op,
+            '","ts_ms":', ms, ',"ts_us":', us, ',"ts_ns":', ns, "}",
+        )  # fmt: skip
+
+    def _source(self, changes: Changes, markers: pa.Array | str, serial: Texts) -> Texts:
+        table = changes.shape.table_id
+        ms, us, ns = stamp_texts(changes.commit_us)
+        return joined(
+            f'{{"version":"{VERSION}","connector":"sqlserver","name":{json_text(self.connector.topic_prefix)},"ts_ms":',
+            ms, ',"snapshot":"', markers,
+            f'","db":{json_text(table.catalog or self.database)},"sequence":null,"ts_us":', us, ',"ts_ns":', ns,
+            f',"schema":{json_text(table.schema)},"table":{json_text(table.name)},"change_lsn":',
+            _lsn(changes.change_lsn), ',"commit_lsn":', _lsn(changes.commit_lsn), ',"event_serial_no":', serial, "}",
+        )  # fmt: skip
+
+    def _positions(self, changes: Changes, serial: Numbers) -> Texts:
+        return joined(
+            '{"commit_lsn":', _lsn(changes.commit_lsn), ',"change_lsn":', _lsn(changes.change_lsn),
+            ',"event_serial_no":', _shown(serial), ",",
+        )  # fmt: skip
+
+    def _offset(self, changes: Changes, numbered: Numbered, events: Numbers | None, is_read: Numbers) -> Texts:
+        """The streaming offsets; the serial number of a row of an incremental snapshot is 0."""
+        positions = self._positions(changes, np.where(is_read, 0, numbered.serial))
+        if numbered.orders is None or events is None or numbered.before is None:
+            return joined(positions, f"{NO_TRANSACTION}}}")
+        return joined(positions, numbered.orders.offsets(np.where(events >= 0, events + 1, numbered.before)), "}")
+
+    def _blocks(self, numbered: Numbered, events: Numbers | None) -> Texts | str:
+        if numbered.orders is None or events is None or not (events >= 0).any():
+            return "null"
+        blocks = numbered.orders.blocks(np.maximum(events, 0))
+        return blocks if (events >= 0).all() else pc.if_else(pa.array(events >= 0), blocks, "null")
+
+    def _headers(self, name: str | None = None, key: Texts | None = None) -> Texts | str:
+        context = json_text(context_headers(self.connector))
+        if name is None or key is None:
+            return context
+        rest = context[1:] if context == "{}" else f",{context[1:]}"
+        return joined(f"{{{json_text(name)}:", key, rest)
+
+    def _partition(self) -> str:
+        return json_text({"server": self.connector.topic_prefix, "database": self.database})
+
+    def _markers(self, is_read: Numbers) -> pa.Array | str:
+        return pc.if_else(pa.array(is_read), "incremental", "false") if is_read.any() else "false"
+
+
+def _lsn(lsns: pa.Array) -> Texts:
+    return or_null(joined('"', lsns, '"'))
+
+
+def _shown(numbers: Numbers) -> Texts:
+    return pa.array(numbers, pa.int64()).cast(pa.string())
+
+
+def _taken(changes: Changes, rows: Numbers) -> Changes:
+    where = pa.array(rows)
+    return Changes(
+        changes.shape,
+        changes.pos.take(where),
+        changes.op.take(where),
+        changes.batch[rows],
+        changes.commit_us.take(where),
+        changes.commit_lsn.take(where),
+        changes.change_lsn.take(where),
+        changes.before.take(where),
+        changes.after.take(where),
+        None if changes.key_before is None else changes.key_before.take(where),
+        None if changes.key_after is None else changes.key_after.take(where),
+    )
+
+
+def _taken_numbers(numbered: Numbered, rows: Numbers) -> Numbered:
+    found = Numbered(
+        numbered.place[rows],
+        numbered.serial[rows],
+        numbered.captured_us.take(pa.array(rows)),
+        numbered.moved[rows],
+        numbered.dropped[rows],
+    )
+    if numbered.orders is None or numbered.before is None or numbered.first is None or numbered.create is None:
+        return found
+    return found.with_events(numbered.orders, numbered.before[rows], numbered.first[rows], numbered.create[rows])

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
-from mssql_cdc.records.envelope import Envelopes, Record
+from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.names import heartbeat_topic
+from mssql_cdc.records.record_batch import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,11 @@ def field_name(name: str, mode: NameAdjustment) -> str:
 
 def java_order(names: Iterable[str], buckets: int) -> list[str]:
     """Sort the names like Java's `HashMap` with this number of buckets, which is how Debezium lists collections."""
-    return sorted(names, key=lambda name: _spread(name) & (buckets - 1))
+    return sorted(names, key=lambda name: java_hash(name) & (buckets - 1))
 
 
-def _spread(name: str) -> int:
+def java_hash(name: str) -> int:
+    """Return the hash that Java's `HashMap` derives from a string's."""
     code = 0
     raw = name.encode("utf-16-be")
     for high, low in zip(raw[::2], raw[1::2], strict=True):

@@ -1,66 +1,48 @@
-"""Debezium's counters while it streams: event serial numbers and transactions (EVT-15, TXN-01 to TXN-08).
-
-They require all tables of the database in one order, so the lake does not store them (rule E28).
-"""
+"""Debezium's event serial numbers (EVT-15). They require all tables of the database in one order (rule E28)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.records.names import java_order
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers = np.ndarray[Any, Any]
 
 
 @dataclass(slots=True)
 class SerialNumbers:
     """`event_serial_no`: the ordinal within one (commit, change) LSN, incremented by 1 per row and 2 per update."""
 
-    _position: tuple[str | None, str | None] = (None, None)
-    _number: int = 0
+    commit_lsn: str | None = None
+    change_lsn: str | None = None
+    number: int = 0
 
-    def next(self, commit_lsn: str | None, change_lsn: str | None, count: int) -> int:
-        """Return the number of the next event (EVT-15).
+    def next(self, commit_lsns: pa.Array, change_lsns: pa.Array, counts: Numbers) -> Numbers:
+        """Return the numbers of the next events (EVT-15).
 
         Args:
-            commit_lsn: The LSN of its transaction.
-            change_lsn: The LSN of its change; the numbers restart with each pair of LSNs.
-            count: The number of change-table rows that it occupies, 1 or 2.
+            commit_lsns: The LSNs of their transactions.
+            change_lsns: The LSNs of their changes; the numbers restart with each pair of LSNs.
+            counts: The numbers of change-table rows that they occupy, 1 or 2.
         """
-        same = self._position == (commit_lsn, change_lsn)
-        self._number = self._number + count if same else count
-        self._position = (commit_lsn, change_lsn)
-        return self._number
+        if not len(counts):
+            return counts
+        goes_on = (self.commit_lsn, self.change_lsn) == (commit_lsns[0].as_py(), change_lsns[0].as_py())
+        is_new = np.concatenate([[True], changes(commit_lsns) | changes(change_lsns)])
+        first = np.flatnonzero(is_new)
+        total = np.cumsum(counts)
+        numbers = total - (total - counts)[first][np.cumsum(is_new) - 1]
+        if goes_on:
+            numbers[: first[1] if len(first) > 1 else None] += self.number
+        self.commit_lsn, self.change_lsn = commit_lsns[-1].as_py(), change_lsns[-1].as_py()
+        self.number = int(numbers[-1])
+        return numbers
 
 
-@dataclass(slots=True)
-class Transaction:
-    """The open transaction: its id (the commit LSN) and the number of events of each table so far."""
-
-    id: str | None = None
-    events: dict[str, int] = field(default_factory=dict[str, int])
-    _buckets: int = 16
-
-    @property
-    def total(self) -> int:
-        """The number of events so far."""
-        return sum(self.events.values())
-
-    def begin(self, transaction_id: str) -> None:
-        """Open a transaction."""
-        self.id, self.events = transaction_id, {}
-
-    def count(self, collection: str) -> dict[str, Any]:
-        """Count one event and return its `transaction` block."""
-        self.events[collection] = self.events.get(collection, 0) + 1
-        while len(self.events) > self._buckets * 3 // 4:
-            self._buckets *= 2  # Java's map grows and never shrinks, from one transaction to the next.
-        return {"id": self.id, "total_order": self.total, "data_collection_order": self.events[collection]}
-
-    def collections(self) -> list[dict[str, Any]]:
-        """Return `data_collections` of the END record."""
-        return [{"data_collection": n, "event_count": self.events[n]} for n in java_order(self.events, self._buckets)]
-
-    def offset(self) -> dict[str, Any]:
-        """Return the transaction's part of a record's offset (TXN-08)."""
-        orders = {f"transaction_data_collection_order_{name}": count for name, count in self.events.items()}
-        return {"transaction_id": self.id, **orders}
+def changes(values: pa.Array) -> Numbers:
+    """Return, from the second value on, whether it differs from the one before it."""
+    differ = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
+    return pc.fill_null(differ, fill_value=False).to_numpy(zero_copy_only=False)

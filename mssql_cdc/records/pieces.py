@@ -2,32 +2,42 @@
 
 A *piece* is one row group of a change log's file. Each file is written in position order, but several tasks write
 concurrently and OPTIMIZE merges files, so no order between files is assumed: pieces know the bounds of their
-positions, and windows over those bounds are read, sorted and merged one after another. `rows.py` interprets the rows.
+positions. They are read by their first positions, and windows of complete rows are cut from what was read. `rows.py`
+interprets the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import copy
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mssql_cdc.lake.read import lift, open_files
+from mssql_cdc.lake.read import Commits, lift, open_files, scan
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.records.rows import READ_COLUMNS
 from mssql_cdc.schema import TableId
 
-WINDOW_ROWS = 100_000
-"""The approximate number of rows, over all tables, that are held in memory at once."""
+WINDOW_ROWS = 50_000
+"""The number of rows, over all tables, that are rendered at once."""
+WINDOW_BYTES = 64 * 1024 * 1024
+"""The approximate size of their values; large values make windows of fewer rows."""
 SWEEP = "sweep:"
 _LOWEST, _HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`, its snapshots."""
+    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`, its snapshots.
+
+    `newest_batch` is its largest `_batch`.
+    """
 
     path: str
     group: int
@@ -35,14 +45,21 @@ class Piece:
     first: str
     last: str
     snapshots: frozenset[str]
+    newest_batch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The rows of a change log to read: `_pos <= cut` and `_batch <= batch` (rule A4)."""
+    """The rows of a change log to read: `_pos <= cut` and `_batch <= batch` (rule A4).
+
+    Except those that were read before: `_pos < done` and `_batch <= done_batch`. A later batch can have an earlier
+    position: a repair writes one.
+    """
 
     cut: str
     batch: int
+    done: str = ""
+    done_batch: int = 0
 
 
 class ChangeLog:
@@ -52,30 +69,38 @@ class ChangeLog:
         self.table_id = table_id
         self.limits = limits
         files = open_files(uri, storage=storage)
-        self._logical = files.logical
-        self._physical = files.stored(files.logical)
+        self._logical = pa.schema([field for field in files.logical if field.name in READ_COLUMNS])
+        self._physical = files.stored(self._logical)
         self._system = files.system
+        self._uri, self._storage = uri, storage
         self.pieces = tuple(
             piece for path in sorted(files.paths) for piece in self._pieces(path) if piece.first <= limits.cut
         )
 
-    def read(self, pieces: Iterable[Piece], low: str, high: str) -> pa.RecordBatch:
-        """Return the rows with `low < _pos <= high` and within the limits, in position order.
+    def behind(self, done: str, done_batch: int) -> ChangeLog:
+        """Return the same log without what was read before (`Limits`)."""
+        found = copy.copy(self)
+        found.limits = replace(self.limits, done=done, done_batch=done_batch)
+        return found
 
-        Args:
-            pieces: All pieces of the log that can contain such rows.
-            low: A position text, exclusive.
-            high: A position text, inclusive.
-        """
-        high = min(high, self.limits.cut)
-        found = [self._rows(piece, low, high) for piece in pieces]
-        found = [batch for batch in found if batch.num_rows]
-        if not found:
-            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self._logical], schema=self._logical)
-        rows = found[0] if len(found) == 1 else pa.concat_batches(found)
-        return rows.take(pc.sort_indices(rows, sort_keys=[("_pos", "ascending")]))
+    def first_position(self, time: datetime) -> str | None:
+        """Return the smallest position of the rows that were committed at or after a time; None without any."""
+        commits = Commits(time, datetime.max.replace(tzinfo=UTC))
+        found = (
+            pc.min(rows.column(0)).as_py()
+            for rows in scan(self._uri, commits=commits, columns=["_pos"], storage=self._storage)
+        )
+        return min((pos for pos in found if pos <= self.limits.cut), default=None)
 
-    def _rows(self, piece: Piece, low: str, high: str) -> pa.RecordBatch:
+    def unread(self) -> tuple[Piece, ...]:
+        """Return the pieces that can contain rows within the limits."""
+        limits = self.limits
+        return tuple(
+            piece for piece in self.pieces if piece.last >= limits.done or piece.newest_batch > limits.done_batch
+        )
+
+    def read(self, piece: Piece) -> pa.RecordBatch:
+        """Return the piece's rows within the limits, in position order."""
         with self._system.open_input_file(piece.path) as source:
             file = pq.ParquetFile(source)
             present = set(file.schema_arrow.names)
@@ -83,13 +108,18 @@ class ChangeLog:
                 piece.group, columns=[n for n in self._physical.names if n in present], use_threads=False
             )
         batches = [lift(batch, self._physical, self._logical) for batch in table.combine_chunks().to_batches()]
-        rows = pa.concat_batches(batches) if len(batches) != 1 else batches[0]
-        pos = rows.column("_pos")
-        wanted = pc.and_(pc.greater(pos, low), pc.less_equal(pos, high))
-        return rows.filter(pc.and_(wanted, pc.less_equal(rows.column("_batch"), self.limits.batch)))
+        if not batches:
+            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self._logical], schema=self._logical)
+        rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        pos, number, limits = rows.column("_pos"), rows.column("_batch"), self.limits
+        is_new = pc.or_(pc.greater_equal(pos, limits.done), pc.greater(number, limits.done_batch))
+        wanted = pc.and_(pc.and_(is_new, pc.less_equal(pos, limits.cut)), pc.less_equal(number, limits.batch))
+        return _sorted(rows if pc.all(wanted).as_py() else rows.filter(wanted))
 
     def _pieces(self, path: str) -> Iterator[Piece]:
-        pos, snapshot = (self._physical.field(self._logical.get_field_index(n)).name for n in ("_pos", "_snapshot"))
+        pos, snapshot, number = (
+            self._physical.field(self._logical.get_field_index(n)).name for n in ("_pos", "_snapshot", "_batch")
+        )
         with self._system.open_input_file(path) as source:
             file = pq.ParquetFile(source)
             places = {file.metadata.schema.column(i).path: i for i in range(len(file.metadata.schema))}
@@ -102,13 +132,9 @@ class ChangeLog:
                 if marks is None or not marks.has_null_count or marks.null_count < facts.num_rows:
                     column = file.read_row_group(group, columns=[snapshot], use_threads=False).column(0)
                     names = frozenset(name for name in pc.unique(column).to_pylist() if name is not None)
-                yield Piece(path, group, facts.num_rows, first, last, names)
-
-
-def _bounds(statistics: Any) -> tuple[str, str]:
-    if statistics is None or not statistics.has_min_max:
-        return _LOWEST, _HIGHEST
-    return str(statistics.min), str(statistics.max)
+                numbers = facts.column(places[number]).statistics
+                newest = int(numbers.max) if numbers is not None and numbers.has_min_max else sys.maxsize
+                yield Piece(path, group, facts.num_rows, first, last, names, newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,39 +150,35 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
 
     Rows of snapshots are omitted except those of incremental snapshots, which belong to the stream; rows of sweeps,
     which Debezium does not have, are omitted too (rule C19).
+
+    Args:
+        logs: The change logs.
+        window_rows: The number of rows of a window.
     """
-    pieces = [(log, piece) for log in logs for piece in log.pieces]
-    low = _LOWEST
-    for high in window_ends([piece for _, piece in pieces], window_rows):
-        batches: list[Batch] = []
-        for log in logs:
-            inside = [p for p in log.pieces if p.last > low and p.first <= high]
-            rows = log.read(inside, low, high) if inside else None
-            if rows is not None:
-                rows = rows.filter(_is_streamed(rows.column("_snapshot")))
-                if rows.num_rows:
-                    batches.append(Batch(log, rows))
-        if batches:
-            yield batches
-        low = high
+    wanted = [(log, piece) for log in logs for piece in log.unread()]
+    yield from _windows(wanted, window_rows, lambda rows: _is_streamed(rows.column("_snapshot")))
 
 
-def snapshot_rows(log: ChangeLog, number: str, *, window_rows: int = WINDOW_ROWS) -> Iterator[pa.RecordBatch]:
+def snapshot_rows(
+    log: ChangeLog, number: str, *, low: str = _LOWEST, window_rows: int = WINDOW_ROWS
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one snapshot of one table, in position order.
 
     Args:
         log: The table's change log.
         number: The snapshot's number, as in `_snapshot`.
-        window_rows: The approximate number of log rows from which a batch is taken.
+        low: The first position.
+        window_rows: The number of rows of a batch.
     """
-    pieces = [piece for piece in log.pieces if number in piece.snapshots]
-    low = _LOWEST
-    for high in window_ends(pieces, window_rows):
-        rows = log.read([p for p in pieces if p.last > low and p.first <= high], low, high)
-        rows = rows.filter(pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False))
-        if rows.num_rows:
-            yield rows
-        low = high
+
+    def is_wanted(rows: pa.RecordBatch) -> pa.Array:
+        mine = pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False)
+        return pc.and_(mine, pc.greater_equal(rows.column("_pos"), low))
+
+    whole = log.behind("", 0)  # A snapshot is rendered as a whole.
+    wanted = [(whole, piece) for piece in log.pieces if number in piece.snapshots and piece.last >= low]
+    for window in _windows(wanted, window_rows, is_wanted):
+        yield from (batch.rows for batch in window)
 
 
 def snapshot_numbers(log: ChangeLog) -> set[str]:
@@ -164,19 +186,79 @@ def snapshot_numbers(log: ChangeLog) -> set[str]:
     return {number for piece in log.pieces for number in piece.snapshots if number.isdigit()}
 
 
-def window_ends(pieces: Iterable[Piece], window_rows: int) -> list[str]:
-    """Return ascending positions that cut the pieces into windows of about `window_rows` rows, the last beyond all."""
-    ends: list[str] = []
-    rows = 0
-    for piece in sorted(pieces, key=lambda piece: piece.last):
-        rows += piece.rows
-        if rows >= window_rows:
+def _windows(
+    pieces: Sequence[tuple[ChangeLog, Piece]],
+    window_rows: int,
+    is_wanted: Callable[[pa.RecordBatch], pa.Array],
+) -> Iterator[list[Batch]]:
+    """Read each piece once, by first positions; rows before all pieces that are left are complete."""
+    waiting: dict[TableId, list[Batch]] = {log.table_id: [] for log, _ in pieces}
+    count, enough = 0, window_rows
+    for log, piece in sorted(pieces, key=lambda one: one[1].first):
+        if count >= enough:
             # Both rows of a split key change (operations 3 and 4) stay in one window.
-            end = f"{piece.last[:-1]}f"
-            if not ends or end > ends[-1]:
-                ends.append(end)
-            rows = 0
-    return [*ends, _HIGHEST]
+            complete, waiting = _split(waiting, piece.first[:-1])
+            yield from _cut(complete, window_rows)
+            count = sum(batch.rows.num_rows for own in waiting.values() for batch in own)
+            enough = max(window_rows, 2 * count)
+        rows = log.read(piece)
+        wanted = is_wanted(rows)
+        rows = rows if pc.all(wanted).as_py() else rows.filter(wanted)
+        if rows.num_rows:
+            waiting[log.table_id].append(Batch(log, rows))
+            count += rows.num_rows
+    complete, _ = _split(waiting, _HIGHEST)
+    yield from _cut(complete, window_rows)
+
+
+def _split(waiting: Mapping[TableId, list[Batch]], frontier: str) -> tuple[list[Batch], dict[TableId, list[Batch]]]:
+    """Divide the rows into those before `frontier`, one sorted batch per table, and the others."""
+    complete: list[Batch] = []
+    rest: dict[TableId, list[Batch]] = {}
+    for table, own in waiting.items():
+        rest[table] = []
+        if not own:
+            continue
+        rows = own[0].rows if len(own) == 1 else _sorted(pa.concat_batches([batch.rows for batch in own]))
+        before = _rows_before(rows, frontier)
+        if before:
+            complete.append(Batch(own[0].log, rows.slice(0, before)))
+        if before < rows.num_rows:
+            rest[table] = [Batch(own[0].log, rows.slice(before))]
+    return complete, rest
+
+
+def _cut(complete: list[Batch], window_rows: int) -> Iterator[list[Batch]]:
+    """Cut complete rows of all tables into windows of bounded size, by position."""
+    rows, size = sum(batch.rows.num_rows for batch in complete), sum(batch.rows.nbytes for batch in complete)
+    step = max(1, min(window_rows, rows * WINDOW_BYTES // max(size, 1)))
+    if rows > step:
+        positions = pc.sort_indices(every := pa.concat_arrays([batch.rows.column("_pos") for batch in complete]))
+        ends = [every[positions[at].as_py()].as_py() for at in range(step - 1, rows - 1, step)]
+        for end in ends:
+            inside, others = _split({batch.log.table_id: [batch] for batch in complete}, f"{end[:-1]}g")
+            complete = [batch for own in others.values() for batch in own]
+            if inside:
+                yield inside
+    if complete:
+        yield complete
+
+
+def _rows_before(rows: pa.RecordBatch, frontier: str) -> int:
+    return pc.sum(pc.less(rows.column("_pos"), frontier)).as_py() or 0
+
+
+def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
+    pos = rows.column("_pos")
+    if len(pos) < 2 or pc.all(pc.less_equal(pos.slice(0, len(pos) - 1), pos.slice(1))).as_py():
+        return rows
+    return rows.take(pc.sort_indices(pos))
+
+
+def _bounds(statistics: Any) -> tuple[str, str]:
+    if statistics is None or not statistics.has_min_max:
+        return _LOWEST, _HIGHEST
+    return str(statistics.min), str(statistics.max)
 
 
 def _is_streamed(snapshots: pa.Array) -> pa.Array:

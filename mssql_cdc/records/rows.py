@@ -1,15 +1,16 @@
-"""Rows of a change log as Debezium sees them: columns converted, keys extracted, split key changes rejoined.
+"""Rows of a change log as columns of JSON texts: images and keys rendered, split key changes rejoined.
 
-Batches are converted column by column; a `Row` holds JSON values. `write.py` decides their order, `envelope.py` adds
-serial numbers and envelopes.
+`stream.py` decides the order of the rows, `envelope.py` adds serial numbers and envelopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,52 +18,29 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.records.converters import Convert, Values, converter
+from mssql_cdc.records.converters import Convert, converter
 from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
 from mssql_cdc.records.names import data_topic, field_name
 from mssql_cdc.schema import Column, TableId, TableSchema
 
-SLICE_ROWS = 5_000
-Image = dict[str, Any]
+Numbers = np.ndarray[Any, Any]
 Side = Literal["before", "after"]
+READ_COLUMNS = (
+    "_pos", "_commit_ts", "_batch", "_schema", "op", "source", "key", "before", "after", "_snapshot", "_changed",
+    "_exact",
+)  # fmt: skip
+"""The columns of a change log that records are rendered from."""
 _BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
-
-
-@dataclass(slots=True)
-class Row:
-    """One change: images and keys with their JSON values, and its position.
-
-    `count` is its increment of `event_serial_no`: 2 for an update, which has two rows in the change table (EVT-15).
-    """
-
-    shape: TableShape
-    pos: str
-    op: str
-    batch: int
-    commit_us: int | None
-    commit_lsn: str | None
-    change_lsn: str | None
-    before: Image | None
-    after: Image | None
-    key_before: Image | None
-    key_after: Image | None
-    snapshot: str | None
-    operation: int | None
-    count: int = 1
-
-    @property
-    def key(self) -> Image | None:
-        """The key of the newest image."""
-        return self.key_before if self.after is None else self.key_after
 
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A column whose before image CDC omits unless the update changed it (TYP-05), and the value shown `instead`."""
+    """A column whose before image CDC omits unless the update changed it (TYP-05), and the text shown `instead`."""
 
     column: str
     field: str
-    instead: Any
+    instead: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +86,7 @@ class TableShape:
             fields=value_fields,
             key_fields=fields([schema.column(name) for name in own or schema.key_columns]),
             large=tuple(
-                Large(column.name, name, _undelivered(column, table, connector))
+                Large(column.name, name, json_text(_undelivered(column, table, connector)))
                 for name, column, _ in value_fields
                 if column.type.before_image != "always"
             ),
@@ -140,129 +118,191 @@ class Shapes:
         return shape
 
 
-def rows_of(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
-    """Yield the batch's rows in order; a split key change becomes the original update again.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Consecutive changes of one schema version of a table: their facts, and the JSON texts of images and keys.
+
+    `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
+    has none.
+    """
+
+    shape: TableShape
+    pos: pa.Array
+    op: pa.Array
+    batch: Numbers
+    commit_us: pa.Array
+    commit_lsn: pa.Array
+    change_lsn: pa.Array
+    before: Texts
+    after: Texts
+    key_before: Texts | None
+    key_after: Texts | None
+
+    def __len__(self) -> int:
+        return len(self.pos)
+
+    def is_op(self, op: str) -> Numbers:
+        """Return which changes have this op."""
+        return bools(pc.equal(self.op, op))
+
+    @property
+    def moved(self) -> Numbers:
+        """Which changes are updates that change the record's key."""
+        if self.key_before is None:
+            return np.zeros(len(self), bool)
+        differ = bools(pc.not_equal(self.key_before, self.key_after))
+        return differ & self.is_op("u") & bools(pc.not_equal(self.before, "null"))
+
+
+def changes_of(
+    batch: pa.RecordBatch, table_id: TableId, shapes: Shapes, *, skipped: Collection[str] = ()
+) -> Iterator[Changes]:
+    """Yield the batch's changes in order, by schema version; a split key change becomes the original update again.
 
     Args:
         batch: Rows of a change log, in position order, with both halves of each split key change.
         table_id: The table.
         shapes: How its schema versions are rendered.
+        skipped: Leave out these ops.
 
     Raises:
         SchemaError: The history lacks a version, or half of a key change is missing.
     """
-    split: Row | None = None
-    for start in range(0, batch.num_rows, SLICE_ROWS):
-        for row in _slice_rows(batch.slice(start, SLICE_ROWS), table_id, shapes):
-            if row.op == "d" and row.operation == _BEFORE_SPLIT:
-                split = row
-                continue
-            if split is not None:
-                row, split = _joined(split, row), None  # noqa: PLW2901 - the pair is one row
-            yield row
-    if split is not None:
-        raise SchemaError(
-            f"{table_id}: the change log contains only one of the two rows of the key change at {split.pos}"
-        )
+    rows = _rejoined(batch, table_id)
+    if skipped:
+        rows = rows.filter(pc.invert(pc.is_in(rows.op, value_set=pa.array(sorted(skipped), pa.string()))))
+    versions = rows.after.column("_schema").to_numpy()
+    bounds = [0, *(np.flatnonzero(versions[1:] != versions[:-1]) + 1).tolist(), len(versions)]
+    for start, end in pairwise(bounds):
+        if end > start:
+            yield _same_version(rows.slice(start, end - start), shapes.of(table_id, int(versions[start])))
 
 
-def _joined(first: Row, second: Row) -> Row:
-    """Rejoin the update that rule B13 stored as a delete and a create."""
-    if second.op != "c" or second.operation != _AFTER_SPLIT or second.pos[:-1] != first.pos[:-1]:
-        raise SchemaError(
-            f"{first.shape.table_id}: the delete of the key change at {first.pos} is not followed by its create"
-        )
-    assert first.before is not None
-    assert second.after is not None
-    second.op, second.count = "u", 2
-    second.before, second.key_before = first.before, first.key_before
-    for large in second.shape.large:
-        # Unchanged large values are equal in both rows; the change table's before image lacks them.
-        if second.before[large.field] == second.after[large.field]:
-            second.before[large.field] = large.instead
-    return second
+def bools(values: pa.Array) -> Numbers:
+    """Return booleans; NULL is false."""
+    return pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
 
 
-def _slice_rows(batch: pa.RecordBatch, table_id: TableId, shapes: Shapes) -> Iterator[Row]:
-    versions = batch.column("_schema").to_pylist()
-    start = 0
-    for end in range(1, len(versions) + 1):
-        if end == len(versions) or versions[end] != versions[start]:
-            yield from _same_version(batch.slice(start, end - start), shapes.of(table_id, versions[start]))
-            start = end
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows whose before images come from `before`, everything else from `after`, which differ in `rejoined` ones."""
+
+    before: pa.RecordBatch
+    after: pa.RecordBatch
+    op: pa.Array
+    rejoined: pa.Array | None = None
+
+    def slice(self, start: int, rows: int) -> _Rows:
+        again = None if self.rejoined is None else self.rejoined.slice(start, rows)
+        return _Rows(self.before.slice(start, rows), self.after.slice(start, rows), self.op.slice(start, rows), again)
+
+    def filter(self, wanted: pa.Array) -> _Rows:
+        if pc.all(wanted).as_py():
+            return self
+        again = None if self.rejoined is None else self.rejoined.filter(wanted)
+        return _Rows(self.before.filter(wanted), self.after.filter(wanted), self.op.filter(wanted), again)
 
 
-def _same_version(batch: pa.RecordBatch, shape: TableShape) -> Iterator[Row]:
-    source = batch.column("source")
-    operations = batch.column("op").to_pylist()
-    before, key_before = _images(batch, shape, "before")
-    after, key_after = _images(batch, shape, "after")
-    if shape.large:
-        _hide_untouched(before, operations, batch.column("_changed").to_pylist(), shape)
-    columns = zip(
-        batch.column("_pos").to_pylist(),
-        operations,
-        batch.column("_batch").to_pylist(),
-        batch.column("_commit_ts").view(pa.int64()).to_pylist(),
-        source.field("commit_lsn").to_pylist(),
-        source.field("change_lsn").to_pylist(),
-        before,
-        after,
-        key_before,
-        key_after,
-        batch.column("_snapshot").to_pylist(),
-        source.field("operation").to_pylist(),
-        strict=True,
+def _rejoined(batch: pa.RecordBatch, table_id: TableId) -> _Rows:
+    """Rejoin updates that rule B13 stored as a delete and a create."""
+    op, operation = batch.column("op"), batch.column("source").field("operation")
+    deletes = np.flatnonzero(bools(pc.and_(pc.equal(op, "d"), pc.equal(operation, _BEFORE_SPLIT))))
+    if not len(deletes):
+        return _Rows(batch, batch, op)
+    second = bools(pc.and_(pc.equal(op, "c"), pc.equal(operation, _AFTER_SPLIT)))
+    stems = pc.utf8_slice_codeunits(batch.column("_pos"), 0, -1)
+    creates = np.minimum(deletes + 1, batch.num_rows - 1)
+    broken = ~(second[creates] & bools(pc.equal(stems.take(pa.array(deletes)), stems.take(pa.array(creates)))))
+    if broken.any():
+        where = batch.column("_pos")[int(deletes[broken][0])]
+        raise SchemaError(f"{table_id}: the delete of the key change at {where} is not followed by its create")
+    kept = np.ones(batch.num_rows, bool)
+    kept[deletes] = False
+    after_rows = np.flatnonzero(kept)
+    again = np.zeros(batch.num_rows, bool)
+    again[creates] = True
+    rejoined = again[after_rows]
+    before, after = batch.take(pa.array(after_rows - rejoined)), batch.take(pa.array(after_rows))
+    mask = pa.array(rejoined)
+    return _Rows(before, after, pc.if_else(mask, "u", after.column("op")), mask)
+
+
+def _same_version(rows: _Rows, shape: TableShape) -> Changes:
+    after, source = rows.after, rows.after.column("source")
+    after_side, before_side = _side(after, shape, "after"), _side(rows.before, shape, "before")
+    if before_side is not None and shape.large:
+        _hide_untouched(before_side, after_side, rows, shape)
+    count = after.num_rows
+    return Changes(
+        shape,
+        after.column("_pos"),
+        rows.op,
+        after.column("_batch").to_numpy(),
+        after.column("_commit_ts").view(pa.int64()),
+        source.field("commit_lsn"),
+        source.field("change_lsn"),
+        repeated("null", count) if before_side is None else before_side.image(),
+        repeated("null", count) if after_side is None else after_side.image(),
+        _key(before_side, shape, count),
+        _key(after_side, shape, count),
     )
-    for values in columns:
-        yield Row(shape, *values, count=2 if values[1] == "u" else 1)
 
 
-def _images(batch: pa.RecordBatch, shape: TableShape, side: Side) -> tuple[list[Image | None], list[Image | None]]:
-    """Return one image and one key per row; None where the row has no such image."""
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The rendered columns of one image by field name, and of the key."""
+
+    present: pa.Array
+    fields: dict[str, Texts]
+    keys: dict[str, Texts]
+
+    def image(self) -> Texts:
+        texts = objects(list(self.fields.items()), len(self.present))
+        return texts if pc.all(self.present).as_py() else pc.if_else(self.present, texts, "null")
+
+
+def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
+    """Render one image; None if no row has it."""
     image = batch.column(side)
     present = image.is_valid()
     if not pc.any(present).as_py():
-        nothing: list[Image | None] = [None] * len(image)
-        return nothing, nothing
+        return None
     exact = batch.column("_exact").field(side)
 
-    def values(column: Column, convert: Convert) -> Values:
+    def texts(column: Column, convert: Convert) -> Texts:
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
             return convert(batch.column("key").field(column.name), None)
-        texts = map_value(exact, column.name) if column.type.loss != "never" else None
-        return convert(image.field(where), texts)
+        known = map_value(exact, column.name) if column.type.loss != "never" else None
+        return convert(image.field(where), known)
 
-    names = [name for name, _, _ in shape.fields]
-    columns = [values(column, convert) for _, column, convert in shape.fields]
-    keys = [name for name, _, _ in shape.key_fields]
-    known = dict(zip(names, columns, strict=True))
-    key_columns = [
-        known[name] if name in known else values(column, convert) for name, column, convert in shape.key_fields
-    ]
-    mask = present.to_pylist()
-    images = _dicts(names, columns, mask)
-    return images, _dicts(keys, key_columns, mask) if keys else [None] * len(mask)
+    fields = {name: texts(column, convert) for name, column, convert in shape.fields}
+    keys = {
+        name: fields[name] if name in fields else texts(column, convert) for name, column, convert in shape.key_fields
+    }
+    return _Side(present, fields, keys)
 
 
-def _dicts(names: list[str], columns: list[Values], mask: list[bool]) -> list[Image | None]:
-    if not columns:
-        return [{} if here else None for here in mask]
-    rows = zip(*columns, strict=True)
-    return [dict(zip(names, row, strict=True)) if here else None for here, row in zip(mask, rows, strict=True)]
+def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
+    if not shape.key_fields:
+        return None
+    return repeated("null", count) if side is None else objects(list(side.keys.items()), count)
 
 
-def _hide_untouched(
-    before: list[Image | None], operations: list[str], changed: list[list[str] | None], shape: TableShape
-) -> None:
+def _hide_untouched(before: _Side, after: _Side | None, rows: _Rows, shape: TableShape) -> None:
     """Set unchanged large values to NULL in the before image of an update, as Debezium 3.3.1 shows them.
 
-    The lake contains them nevertheless: `source/sqlserver/images` copies them from the after image.
+    The lake contains them nevertheless: `source/sqlserver/images` copies them from the after image. Both rows of a
+    split key change have them, too.
     """
-    for image, op, names in zip(before, operations, changed, strict=True):
-        if image is None or op != "u":
-            continue
-        for large in shape.large:
-            if names is None or large.column not in names:
-                image[large.field] = large.instead
+    is_update = pc.equal(rows.op, "u")
+    changed = rows.after.column("_changed")
+    owners, names = changed.value_parent_indices(), changed.flatten()
+    for large in shape.large:
+        touched = np.zeros(len(rows.op), bool)
+        touched[owners.filter(pc.equal(names, large.column)).to_numpy()] = True
+        hidden = pc.and_(is_update, pa.array(~touched))
+        texts = before.fields[large.field]
+        if rows.rejoined is not None and after is not None:
+            hidden = pc.if_else(rows.rejoined, pc.equal(texts, after.fields[large.field]), hidden)
+        before.fields[large.field] = pc.if_else(hidden, large.instead, texts)

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.capture_times import microseconds
-from mssql_cdc.records.envelope import Envelopes, Record, SourceInfo
+from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.names import schema_change_topic
+from mssql_cdc.records.record_batch import Record
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 STREAMING_DDL = "N/A"
@@ -49,6 +50,12 @@ class Announcement:
     position: str
     type: Literal["CREATE", "ALTER"]
     version: Version
+
+    @property
+    def name(self) -> str:
+        """The identity of the version."""
+        schema = self.version.schema
+        return f"{schema.table_id.text}:{schema.object_id}:{schema.version}"
 
 
 def announcements(

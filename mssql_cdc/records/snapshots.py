@@ -6,16 +6,18 @@ one go. A block is placed at its first row's position; Debezium repeats the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
 
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
-from mssql_cdc.records.capture_times import CaptureTimes
-from mssql_cdc.records.envelope import Envelopes, Record
+from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
-from mssql_cdc.records.rows import Row, Shapes, rows_of
+from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Version, snapshot_record
 from mssql_cdc.schema import TableId
 
@@ -129,42 +131,87 @@ def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
     return max(map(behind, cuts), default="")
 
 
-def block_records(
+@dataclass(frozen=True, slots=True)
+class SnapshotRows:
+    """Consecutive rows of one table of a snapshot, and their place in it.
+
+    Args:
+        rows: Rows of its change log.
+        is_first_table: The table is the snapshot's first one.
+        is_first: They begin with the table's first row.
+        is_last: They end with the table's last row.
+        ends_snapshot: They end with the snapshot's last row.
+    """
+
+    block: Block
+    table_id: TableId
+    rows: pa.RecordBatch
+    is_first_table: bool
+    is_first: bool
+    is_last: bool
+    ends_snapshot: bool
+
+    @property
+    def markers(self) -> pa.Array:
+        """`source.snapshot` of each row."""
+        found = np.full(self.rows.num_rows, "true", object)
+        if self.is_last:
+            found[-1] = "last_in_data_collection"
+        if self.is_first and self.is_first_table:
+            found[0] = "first"
+        elif self.is_first and not (self.is_last and self.rows.num_rows == 1):
+            found[0] = "first_in_data_collection"
+        if self.ends_snapshot:
+            found[-1] = "last"
+        return pa.array(found, pa.string())
+
+
+def block_rows(
+    block: Block, logs: Mapping[TableId, ChangeLog], *, after: tuple[str, str] | None = None
+) -> Iterator[SnapshotRows]:
+    """Yield the rows of one snapshot, table by table.
+
+    Args:
+        block: The snapshot.
+        logs: The change logs of its tables.
+        after: Begin behind this table's (`TableId.text`) row at this position.
+    """
+    pending: SnapshotRows | None = None
+    for found in _rows(block, logs, after):
+        if pending is not None:
+            yield replace(pending, is_last=found.table_id != pending.table_id)
+        pending = found
+    if pending is not None:
+        yield replace(pending, is_last=True, ends_snapshot=True)
+
+
+def _rows(block: Block, logs: Mapping[TableId, ChangeLog], after: tuple[str, str] | None) -> Iterator[SnapshotRows]:
+    tables = [table.text for table in block.tables]
+    start = tables.index(after[0]) if after is not None else 0
+    for place, table_id in enumerate(block.tables):
+        if place < start or table_id not in logs:
+            continue
+        low = f"{after[1]}+" if after is not None and place == start else ""
+        is_first = not low
+        for rows in snapshot_rows(logs[table_id], block.number, low=low):
+            yield SnapshotRows(block, table_id, rows, place == 0, is_first, is_last=False, ends_snapshot=False)
+            is_first = False
+
+
+def create_records(
     block: Block,
-    *,
     logs: Mapping[TableId, ChangeLog],
     versions: Mapping[TableId, Sequence[Version]],
-    shapes: Shapes,
-    times: CaptureTimes,
     envelopes: Envelopes,
 ) -> Iterator[Record]:
-    """Yield the records of one snapshot: CREATE records of its tables if configured, then one record per row.
+    """Yield the CREATE record of each table of a snapshot.
 
     Args:
         block: The snapshot.
         logs: The change logs of its tables.
         versions: All versions of each table, in order.
-        shapes: How the rows of a version are rendered.
-        times: When batches were captured.
         envelopes: Builds the records, one after another.
     """
-    if envelopes.connector.records.schema_changes:
-        yield from _creates(block, logs, versions, envelopes)
-    pending: tuple[Row, str] | None = None
-    for row, marker in _marked(block, logs, shapes):
-        if pending is not None:
-            yield _read(*pending, block, times, envelopes, completed=False)
-        pending = row, marker
-    if pending is not None:
-        yield _read(pending[0], "last", block, times, envelopes, completed=True)
-
-
-def _creates(
-    block: Block,
-    logs: Mapping[TableId, ChangeLog],
-    versions: Mapping[TableId, Sequence[Version]],
-    envelopes: Envelopes,
-) -> Iterator[Record]:
     commit_lsn, found = _first_facts(block, logs)
     if commit_lsn is None and len(block.position) > 25:
         commit_lsn = Lsn.parse(block.position[5:25]).text
@@ -184,37 +231,8 @@ def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str |
     found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
-            first = next(snapshot_rows(logs[table_id], block.number, window_rows=1), None)
+            first = next(snapshot_rows(logs[table_id], block.number), None)
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
                 commit_lsn = commit_lsn or first.column("source")[0].as_py()["commit_lsn"]
     return commit_lsn, found
-
-
-def _marked(block: Block, logs: Mapping[TableId, ChangeLog], shapes: Shapes) -> Iterator[tuple[Row, str]]:
-    """Yield all rows in order with their `source.snapshot`; the caller replaces the marker of the very last row."""
-    is_first_table = True
-    for table_id in block.tables:
-        if table_id in logs:
-            rows = (
-                row for batch in snapshot_rows(logs[table_id], block.number) for row in rows_of(batch, table_id, shapes)
-            )
-            yield from _table_markers(rows, "first" if is_first_table else "first_in_data_collection")
-        is_first_table = False
-
-
-def _table_markers(rows: Iterable[Row], first: str) -> Iterator[tuple[Row, str]]:
-    previous: Row | None = None
-    marker = first
-    for row in rows:
-        if previous is not None:
-            yield previous, marker
-            marker = "true"
-        previous = row
-    if previous is not None:
-        yield previous, first if marker == "first" else "last_in_data_collection"
-
-
-def _read(row: Row, marker: str, block: Block, times: CaptureTimes, envelopes: Envelopes, *, completed: bool) -> Record:
-    captured = times.of_batch(row.shape.table_id.text, row.batch)
-    return envelopes.read(row, marker, captured, kind=block.kind, completed=completed)

@@ -1,6 +1,6 @@
-"""Formats dates and times like Debezium, from the lake's values and their exact texts.
+"""Formats columns of dates and times like Debezium, from the lake's values and their exact texts.
 
-The functions convert entire columns; `converters.py` decides which one a column uses.
+`converters.py` decides which function a column uses.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.records.json_texts import joined
+
+Numbers = np.ndarray[Any, Any]
 _DAY_US = 86_400_000_000
 _CUTOVER_DAY = -141_427
 """1582-10-15, the first day of Java's Gregorian calendar, in days since 1970."""
@@ -18,28 +21,30 @@ _GAP_DAYS = 10
 """The number of days before the cutover that Java's calendar lacks; it shifts them past the cutover."""
 
 
-def dates(values: pa.Array) -> list[int | None]:
+def dates(values: pa.Array) -> pa.Array:
     """Return days since 1970."""
-    return _without_gap(values, pa.int32(), 1).view(pa.int32()).to_pylist()
+    return _without_gap(values, pa.int32(), 1).view(pa.int32())
 
 
-def iso_dates(values: pa.Array) -> list[str | None]:
+def iso_dates(values: pa.Array) -> pa.Array:
     """Return texts like `2017-09-15Z`."""
-    texts = _without_gap(values, pa.int32(), 1).cast(pa.string()).to_pylist()
-    return [None if text is None else f"{text}Z" for text in texts]
+    return joined(_without_gap(values, pa.int32(), 1).cast(pa.string()), "Z")
 
 
-def times(values: pa.Array, unit_ns: int) -> list[int | None]:
+def times(values: pa.Array, unit_ns: int) -> pa.Array:
     """Return the time of day in units of `unit_ns`, truncated, from texts `hh:mm:ss[.fffffff]`."""
-    return [None if text is None else _nanoseconds(text) // unit_ns for text in values.to_pylist()]
+    hours, minutes, seconds = (_number(values, start, start + 2) for start in (0, 3, 6))
+    fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(values, 9), width=9, padding="0").cast(pa.int64())
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    return pc.divide(pc.add(pc.multiply(whole, 1_000_000_000), fraction), unit_ns)
 
 
-def iso_times(values: pa.Array) -> list[str | None]:
+def iso_times(values: pa.Array) -> pa.Array:
     """Return texts like `04:05:11.789Z`, without trailing zeros in the fraction."""
-    return [None if text is None else f"{_trimmed(text)}Z" for text in values.to_pylist()]
+    return joined(_trimmed(values), "Z")
 
 
-def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[int | None]:
+def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> pa.Array:
     """Return units since 1970, rounded down; nanoseconds beyond 64 bits wrap around as in Debezium 3.3.1.
 
     Args:
@@ -55,63 +60,55 @@ def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> list[i
         found = micros * np.int64(1000 // unit_ns)  # Wraps around silently.
         if exact is not None:
             found = found + _hundreds(exact) // unit_ns
-    return pa.array(found, pa.int64(), mask=_nulls(values)).to_pylist()
+    return pa.array(found, pa.int64(), mask=_nulls(values))
 
 
-def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
+def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> pa.Array:
     """Return texts like `2019-07-09T02:28:57.123456Z`, without trailing zeros in the fraction."""
-    found = _without_gap(values, pa.int64(), _DAY_US).cast(pa.string()).to_pylist()
+    found = _without_gap(values, pa.int64(), _DAY_US).cast(pa.string())
     if exact is not None:  # Only its seventh digit is missing.
-        found = [v + e[26:] if v and e else v for e, v in zip(exact.to_pylist(), found, strict=True)]
-    return [None if text is None else f"{_trimmed(text).replace(' ', 'T')}Z" for text in found]
+        found = joined(found, pc.fill_null(pc.utf8_slice_codeunits(exact, 26), ""))
+    return joined(pc.utf8_replace_slice(_trimmed(found), 10, 11, "T"), "Z")
 
 
-def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> list[str | None]:
+def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> pa.Array:
     """Return texts like `2024-02-29T12:34:56.123+02:00`, with the row's own offset, or `Z` for none.
 
     This reproduces two bugs of Debezium's JDBC driver that are visible in its records: days before 1582-10-15 UTC are
     interpreted as Julian, and instants before 1970 with a fraction of at least a millisecond are one second late.
     """
-    micros = values.view(pa.int64()).to_pylist()
-    texts = exact.to_pylist() if exact is not None else [None] * len(values)
-    return [None if us is None else _zoned(us, text) for us, text in zip(micros, texts, strict=True)]
-
-
-def _zoned(micros: int, exact: str | None) -> str:
-    offset, fraction = 0, f"{micros % 1_000_000:06}"
+    nulls = _nulls(values)
+    micros: Numbers = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    fraction = pc.utf8_lpad(pa.array(micros % 1_000_000).cast(pa.string()), width=6, padding="0")
+    zone, minutes = "Z", 0
     if exact is not None:
-        sign = -1 if exact[-6] == "-" else 1
-        offset = sign * (int(exact[-5:-3]) * 60 + int(exact[-2:]))
-        fraction = exact[20:-7]
-    day, in_day = divmod(micros, _DAY_US)
-    if day < _CUTOVER_DAY:
-        micros = _julian_day(day) * _DAY_US + in_day
-    if micros < 0 and micros // 1000 % 1000:
-        micros += 1_000_000  # The driver divides negative milliseconds by 1000, and Java rounds toward zero.
-    text = _local_text(micros + offset * 60_000_000)
-    fraction = fraction.rstrip("0")
-    shown = "Z" if not offset else f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
-    return f"{text}{'.' + fraction if fraction else ''}{shown}"
+        # `2024-02-29 12:34:56[.1234567] +02:00`; most values have no text, that is, no offset.
+        fraction = pc.coalesce(pc.utf8_slice_codeunits(pc.utf8_replace_slice(exact, -7, 64, ""), 20), fraction)
+        shown = pc.utf8_slice_codeunits(exact, -6)
+        size = pc.add(pc.multiply(_number(shown, 1, 3), 60), _number(shown, 4, 6))
+        signed = pc.if_else(pc.starts_with(shown, "-"), pc.negate(size), size)
+        minutes = pc.fill_null(signed, 0).to_numpy(zero_copy_only=False)
+        zone = pc.if_else(pa.array(minutes == 0), "Z", pc.fill_null(shown, "Z"))
+    days = micros // _DAY_US
+    if (days < _CUTOVER_DAY).any():
+        micros = np.where(days < _CUTOVER_DAY, _julian_days(days) * _DAY_US + micros % _DAY_US, micros)
+    # The driver divides negative milliseconds by 1000, and Java rounds toward zero.
+    micros = micros + np.where((micros < 0) & (micros // 1000 % 1000 != 0), 1_000_000, 0)
+    seconds = pa.array((micros + minutes * np.int64(60_000_000)) // 1_000_000, pa.timestamp("s"), mask=nulls)
+    text = pc.utf8_replace_slice(seconds.cast(pa.string()), 10, 11, "T")
+    fraction = pc.utf8_rtrim(fraction, "0")
+    return joined(text, pc.if_else(pc.equal(fraction, ""), "", "."), fraction, zone)
 
 
-def _local_text(micros: int) -> str:
-    """Return a text like `2024-02-29T12:34:56`; years before 1 and after 9999 are formatted like Java."""
-    seconds = micros // 1_000_000
-    text = str(np.datetime64(seconds, "s"))
-    # numpy writes year 0 as 0000 and negative years with a sign, as Java does; years above 9999 lack Java's plus.
-    year = text[: text.index("-", 1)]
-    return f"+{text}" if len(year) > 4 and not year.startswith("-") else text
-
-
-def _julian_day(day: int) -> int:
-    """Return the day whose Julian date reads like the Gregorian date of `day` (both in days since 1970)."""
-    date = np.datetime64(day, "D")
-    month = date.astype("datetime64[M]")
-    y, m = divmod(int(month.astype(np.int64)) + 1970 * 12, 12)
-    m, d = m + 1, int((date - month).astype(np.int64)) + 1
+def _julian_days(days: Numbers) -> Numbers:
+    """Return the days whose Julian dates read like the Gregorian dates of `days` (both in days since 1970)."""
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    whole = months.astype(np.int64) + 1970 * 12
+    y, m, d = whole // 12, whole % 12 + 1, (dates - months).astype(np.int64) + 1
     shift = (14 - m) // 12
-    years, months = y + 4800 - shift, m + 12 * shift - 3
-    return d + (153 * months + 2) // 5 + 365 * years + years // 4 - 32_083 - 2_440_588
+    y, m = y + 4800 - shift, m + 12 * shift - 3
+    return d + (153 * m + 2) // 5 + 365 * y + y // 4 - 32_083 - 2_440_588
 
 
 def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
@@ -123,19 +120,21 @@ def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
     return pc.if_else(inside, pc.add(found, pa.scalar(_GAP_DAYS * day, numbers)), found).view(values.type)
 
 
-def _hundreds(exact: pa.Array) -> Any:
+def _hundreds(exact: pa.Array) -> Numbers:
     """Return the seventh fractional digit of exact texts in nanoseconds, 0 where there is none."""
-    return np.array([0 if t is None else int(t[26:27] or 0) * 100 for t in exact.to_pylist()], dtype=np.int64)
+    digits = pc.utf8_rpad(pc.utf8_slice_codeunits(exact, 26, 27), width=1, padding="0")
+    return pc.fill_null(digits.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) * 100
 
 
-def _nulls(values: pa.Array) -> Any:
+def _nulls(values: pa.Array) -> Numbers:
     return values.is_null().to_numpy(zero_copy_only=False)
 
 
-def _nanoseconds(text: str) -> int:
-    seconds = int(text[:2]) * 3600 + int(text[3:5]) * 60 + int(text[6:8])
-    return seconds * 1_000_000_000 + int(text[9:].ljust(9, "0"))
+def _number(texts: pa.Array, start: int, stop: int) -> pa.Array:
+    return pc.utf8_slice_codeunits(texts, start, stop).cast(pa.int64())
 
 
-def _trimmed(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def _trimmed(texts: pa.Array) -> pa.Array:
+    """Remove trailing zeros of a fraction, and a point without digits."""
+    trimmed = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    return pc.if_else(pc.match_substring(texts, "."), trimmed, texts)

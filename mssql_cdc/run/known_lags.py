@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.current import CurrentLogs
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
@@ -78,4 +77,4 @@ class KnownLags:
     @cached_property
     def _looking(self) -> Database:
         """The database with logs of its own, since the thread that captures changes the others."""
-        return replace(self.database, current_logs=CurrentLogs())
+        return self.database.apart()

@@ -15,7 +15,7 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import epoch_begun
+from mssql_cdc.lake.steps import Reached, epoch_begun
 from mssql_cdc.plan.decisions import Lost
 from mssql_cdc.schema import TableId, TableSchema
 
@@ -41,15 +41,27 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
     Everything that the lake holds beyond the restore point never happened in the source's new history, and no change
     log contains what has happened since. Returns the tables whose gap was not recorded before.
     """
-    reason = seen.facts.restored or ""
-    gaps = [
-        Gap(member.table.text, seen.facts.epoch, member.position.text, None, reason)
-        for member in seen.facts.members
-        if member.position is not None
-    ]
+    reached = _reached(seen)
+    gaps = [Gap(t.text, at.epoch, at.to, None, seen.facts.restored or "") for t, at in reached.items()]
     found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
     texts = {gap.table for gap in found}
-    return [member.table for member in seen.facts.members if member.table.text in texts]
+    return [table for table in reached if table.text in texts]
+
+
+def _reached(seen: Survey) -> dict[TableId, Reached]:
+    """The positions of all tables in this epoch, of those too that the source no longer shows or has made anew."""
+    epoch, known = seen.facts.epoch, seen.offsets.entries
+    names = {name: versions[-1].table_id for name, versions in seen.history.versions.items() if name in known}
+    found: dict[TableId, Reached] = {}
+    for table in dict.fromkeys((*seen.tables, *names.values())):
+        entry, lake = known.get(table.text), seen.tables.get(table)
+        if entry is not None and entry.status == "excluded":
+            continue
+        ends = [lake.reached(epoch) if lake else None, entry.reached if entry else None]
+        here = [end for end in ends if end is not None and end.epoch == epoch]
+        if here:
+            found[table] = max(here)
+    return found
 
 
 def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:

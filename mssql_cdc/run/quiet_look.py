@@ -20,7 +20,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried.
     """
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = load_offsets(database.layout, database.storage, known=database.tables)
     cut = offsets.last_cut()
     if cut is None or not offsets.ends_with_cut or cut.epoch < offsets.epoch or offsets.closed_tables:
         return None, offsets

@@ -7,22 +7,78 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report."""
+    """One line of the report; `at_least` or `at_most` is what it must reach."""
 
-    what: str
-    value: str
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> float | None:
+        """The bound."""
+        return self.at_least if self.at_least is not None else self.at_most
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the value is within the bound; None: it has none."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+    @property
+    def text(self) -> str:
+        """The line for people."""
+        said = f"{self.value:,.0f}" if abs(self.value) >= 100 else f"{self.value:,.2f}"
+        verdict = {None: "", True: "holds", False: "FAILS"}[self.holds]
+        bound = "" if self.target is None else f"{'>=' if self.at_least is not None else '<='} {self.target:g}"
+        return f"{self.name:<86} {said:>12} {self.unit:<8} {bound:<10} {verdict}".rstrip()
+
+    def to_json(self) -> dict[str, object]:
+        """What `--json` writes."""
+        return {
+            "name": self.name,
+            "value": round(self.value, 4),
+            "unit": self.unit,
+            "target": self.target,
+            "holds": self.holds,
+        }
 
 
-def rate(count: int, seconds: float) -> str:
-    """A rate: `count` operations in this many seconds."""
-    return f"{count / seconds:,.0f} a second ({seconds:.1f} s)"
+ROWS_A_SECOND = "rows/s"
+
+
+def rate(name: str, count: int, seconds: float) -> Figure:
+    """A rate: `count` rows in this many seconds."""
+    return Figure(name, count / seconds, ROWS_A_SECOND)
+
+
+@dataclass(slots=True)
+class Spent:
+    """Seconds by the clock, and of the CPUs in the whole process tree."""
+
+    seconds: float = 0.0
+    cpu: float = 0.0
+
+
+@contextmanager
+def spending(spent: Spent) -> Iterator[None]:
+    """Add what the block takes."""
+    started, before = time.perf_counter(), tree_cpu(os.getpid())
+    try:
+        yield
+    finally:
+        spent.seconds += time.perf_counter() - started
+        spent.cpu += tree_cpu(os.getpid()) - before
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +111,10 @@ def run(command: Sequence[str], *, log: Path) -> Measured:
     return Measured(started, seconds, peaks["driver"], peaks["jvm"], peaks["workers"])
 
 
-def commits(folder: Path, *, since: float = 0.0) -> list[float]:
-    """The Unix times after `since` at which change logs below `folder` got rows, oldest first."""
+def commits(folder: Path, *, since: float = 0.0, tables: str = "changes") -> list[float]:
+    """The Unix times after `since` at which change logs (or current tables) below `folder` got rows, oldest first."""
     times = []
-    for commit in folder.rglob("changes/_delta_log/*.json"):
+    for commit in folder.rglob(f"{tables}/_delta_log/*.json"):
         actions = [json.loads(line) for line in commit.read_text().splitlines()]
         if any("add" in action for action in actions):
             times += [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]

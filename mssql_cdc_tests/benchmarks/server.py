@@ -117,8 +117,8 @@ def change(connection: pyodbc.Connection, table: str, *, first: int, rows: int) 
         )
 
 
-def connector_file(server: Server, database: str, folder: Path) -> Path:
-    """Write a connector for the database and return its file."""
+def connector_file(server: Server, database: str, folder: Path, **settings: str) -> Path:
+    """Write a connector for the database, with further properties, and return its file."""
     path = folder / f"{database}.json"
     config = {
         "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
@@ -129,6 +129,7 @@ def connector_file(server: Server, database: str, folder: Path) -> Path:
         "database.names": database,
         "topic.prefix": database,
         "driver.encrypt": "false",
+        **settings,
     }
     path.write_text(json.dumps({"name": database, "config": config}))
     return path

@@ -191,6 +191,9 @@ class ModelSource:
         """Whether the reader reads over a connection that it shares with others: there are no connections."""
         return False
 
+    def share(self, readers: Any) -> Any:
+        raise AssertionError(f"`shares` accepts none of {readers}")
+
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
         self.statements[name] = statement
@@ -267,8 +270,8 @@ class ModelSession:
         return name.rpartition(".")[2].strip("[]") in self.source.tables
 
     def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
-        at = AT.replace(tzinfo=UTC)
-        return CaptureHealth(at, at, unread=dict.fromkeys((one for one in positions if one < self.captured()), at))
+        at, captured = AT.replace(tzinfo=UTC), lsn(self.source.captured)
+        return CaptureHealth(at, at, unread=dict.fromkeys((one for one in positions if one < captured), at))
 
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
@@ -281,7 +284,7 @@ class ModelSession:
         held |= {f"new_{t.name}": max(t.minimum, t.second) for t in self.source.tables.values() if t.second}
         return {name: lsn(minimum) for name, minimum in held.items()}
 
-    def captured(self) -> Lsn:
+    def captured(self) -> Lsn | None:
         return lsn(self.source.captured)
 
     def captured_before(self, at: datetime) -> Lsn:

@@ -218,7 +218,7 @@ def test_a_sweep_waits_until_the_rows_of_its_snapshot_are_merged(source, spark, 
     same(database, source)
 
 
-@pytest.mark.feature("EVO-01", "EVO-02", "EVO-09", "STR-15")
+@pytest.mark.feature("EVO-01", "EVO-02", "EVO-09")
 def test_second_capture_instance_is_read_from_its_start_with_its_columns(database, source):
     write_some(source)
     settled(database, source)

@@ -361,7 +361,7 @@ def test_current_tables_of_a_large_step_are_folded_in_one_job(
     homes, schema = [home_in(tmp_path / str(number)) for number in range(3)], orders()
     for home in homes:
         append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
-    monkeypatch.setattr(current, "_FEW", 1)
+    monkeypatch.setattr(current, "_LITTLE", 0)
     tables = current.CurrentTables(lambda: spark)
     results = tables.apply_all([current.CurrentRequest(home, [schema], 1) for home in homes])
     assert [result.rows for result in results if isinstance(result, current.CurrentResult)] == [1, 1, 1]

@@ -178,16 +178,15 @@ def missing_events(
     if captured is None or first is None:
         return Counter()
     ledger = load_gaps(database.layout, database.storage)
-    gaps = [
-        ("" if tampered else gap.from_, gap.to or _ENDLESS) for gap in ledger if (gap.table, gap.epoch) == (table, epoch)
-    ]
+    mine = (gap for gap in ledger if gap.table == table and gap.epoch == epoch)
+    gaps = [("" if tampered else gap.from_, gap.to or _ENDLESS) for gap in mine]
     wanted = {
         commit: count
         for commit, count in captured.items()
         if commit > first and not any(from_ < commit <= to for from_, to in gaps)
     }
-    mine = (change for change in log if change["op"] != "r" and change["_pos"].startswith(f"{epoch:04x}-"))
-    return Counter(wanted) - Counter(str(change["source"]["commit_lsn"]) for change in mine)
+    told = (change for change in log if change["op"] != "r" and change["_pos"].startswith(f"{epoch:04x}-"))
+    return Counter(wanted) - Counter(str(change["source"]["commit_lsn"]) for change in told)
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:

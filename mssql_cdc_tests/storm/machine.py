@@ -24,6 +24,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
@@ -68,7 +69,7 @@ class Storm(RuleBasedStateMachine):
             self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.take.{name}", value))
         self.follower = self._follower()
         self.repairs = 0
-        self.restored = False
+        self.restored = self.cleaned = False
         self.tampered: set[str] = set()
         self.rivals: list[tuple[Database, Survey, Decision]] = []
 
@@ -141,6 +142,7 @@ class Storm(RuleBasedStateMachine):
 
     @rule(kept=st.integers(0, 6))
     def clean_up(self, kept: int) -> None:
+        self.cleaned = True
         self.world.clean_up(kept)
 
     @rule()
@@ -200,7 +202,7 @@ class Storm(RuleBasedStateMachine):
 
     @rule(kept=st.integers(0, 2), at=PLACES)
     def step_while_it_is_cleaned_up(self, kept: int, at: int) -> None:
-        self._interrupted_step(lambda: self.world.clean_up(kept), at)
+        self._interrupted_step(lambda: self.clean_up(kept), at)
 
     @rule(at=PLACES)
     def step_while_it_is_restored(self, at: int) -> None:
@@ -303,6 +305,9 @@ class Storm(RuleBasedStateMachine):
         named = {text.rpartition(".")[2] for text in standings(seen).missing}
         untold = untold_breaks(self.database, {name for name in TABLES if name in named})
         assert not untold, f"streams broke off, and no gap says so: {untold}"
+        reasons = {gap.reason for gap in load_gaps(self.database.layout, self.database.storage)}
+        blamed = {reason for reason in reasons if reason.startswith("CDC cleanup")}
+        assert self.cleaned or not blamed, f"nothing was cleaned up: {blamed}"
         return named
 
     def _settle(self) -> None:

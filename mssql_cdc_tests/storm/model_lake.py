@@ -14,7 +14,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import PurePath
 from typing import Any
 from unittest.mock import patch
 
@@ -30,7 +31,7 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc_tests.storm.patched import everywhere
 
-_OPENERS = ("mssql_cdc.lake.log", "mssql_cdc.lake.read", "mssql_cdc.lake.small_tables")
+_OPENERS = tuple(f"mssql_cdc.lake.{name}" for name in ("log", "read", "small_tables", "known_states"))
 """The modules that open the tables which `deltalake` commits."""
 
 
@@ -69,6 +70,7 @@ class ModelLake:
         with ExitStack() as stack:
             for module in _OPENERS:
                 stack.enter_context(patch(f"{module}.DeltaTable", Table))
+            stack.enter_context(patch("mssql_cdc.lake.known_states.Folder", partial(ModelLog, self)))
             for module in ("mssql_cdc.lake.log", "mssql_cdc.lake.read", "mssql_cdc.lake.files"):
                 stack.enter_context(patch(f"{module}.file_system", folder))
             stack.enter_context(patch("mssql_cdc.lake.files.pq.ParquetWriter", ModelWriter))
@@ -83,7 +85,7 @@ class ModelLake:
     def _remembered(self, load: Callable[..., Any], uri: Callable[..., str]) -> Callable[..., Any]:
         """A version of a table never changes: load it once."""
 
-        def loaded(*arguments: Any) -> Any:
+        def loaded(*arguments: Any, **_known: Any) -> Any:
             where = uri(*arguments)
             key = load.__qualname__, where, len(self.logs.get(where, ()))
             if key not in self._loaded:
@@ -91,6 +93,18 @@ class ModelLake:
             return self._loaded[key]
 
         return loaded
+
+
+class ModelLog:
+    """`lake.object_store.Folder`, for whether a commit is still the same."""
+
+    def __init__(self, lake: ModelLake, uri: str, storage: object = None) -> None:
+        self._lake, self._uri = lake, uri
+
+    def stamp(self, path: str) -> str | None:
+        """The commit's identity; None when there is none."""
+        versions, number = self._lake.logs.get(self._uri, []), int(PurePath(path).stem)
+        return f"{versions[number].id} {id(versions[number])}" if number < len(versions) else None
 
 
 class ModelTable:

@@ -182,8 +182,8 @@ class ModelServer(ModelSource):
         changed = {at for at, _ in self.taken}
         self.mapping |= {at: self.history[at] for at in waiting if at in changed or self.history[at].endswith(_ENABLES)}
         for made, instance in by_instance.items():
-            if made < waiting[-1]:
-                self.mapping.setdefault(made, None)
+            if made < waiting[-1] and not instance.seen:
+                self.mapping[made] = None
                 instance.seen = True
         self.captured = waiting[-1]
 

@@ -79,6 +79,14 @@ MUTANTS = (
         "source.sqlserver.log_end:proven", "before + 2", "before + 1",
     ),
     Mutant(
+        "words", "a dummy row counts as captured",
+        "capture.survey:survey", "captured=source.standing.captured,", "captured=source.standing.maximum,",
+    ),
+    Mutant(
+        "A8", "an idle table advances to the newest dummy row",
+        "capture.survey:survey", "settled=source.standing.settled,", "settled=source.standing.maximum,",
+    ),
+    Mutant(
         "1", "an idle table moves past what is proven",
         "plan.planner:_build", "scanned = to <= max(facts.captured, facts.scanned or facts.captured)",
         "scanned = True",
@@ -90,6 +98,10 @@ MUTANTS = (
     Mutant(
         "2", "another instance continues although the one that was read is gone",
         "plan.facts:Member.continues", "return self.still_read and", "return",
+    ),
+    Mutant(
+        "7", "a schema change takes over what another run committed meanwhile",
+        "lake.evolution:evolve", 'if committer == "deltalake" and moved:', "if False:",
     ),
     Mutant(
         "11", "a change log that a user restored is not noticed",
@@ -152,6 +164,11 @@ MUTANTS = (
         "capture.survey:_member", " and lake.entry.epoch == offsets.epoch", "",
     ),
     Mutant(
+        "A7", "a restore is no gap of tables that were made anew or are not captured",
+        "run.loss:_reached", "table in dict.fromkeys((*seen.tables, *names.values())):",
+        "table in (m.table for m in seen.facts.members if m.position is not None):",
+    ),
+    Mutant(
         "A7", "a run of an earlier epoch writes offsets",
         "lake.offsets:_check_own", "if now.epoch > seen.epoch:", "if False:",
     ),
@@ -167,8 +184,16 @@ MUTANTS = (
     ),
     Mutant(
         "A9", "gaps are not recorded",
-        "lake.gaps:record_gaps", "return [gap for gap in gaps if gap.identity not in there or there[gap.identity] not in {None, gap.to}]",
-        "return []",
+        "lake.gaps:record_gaps", "return [gap for", "return [] and [gap for",
+    ),
+    Mutant(
+        "A9", "a second loss after the same position is not recorded",
+        "lake.gaps:record_gaps", "if gap.identity not in there or there[gap.identity] not in {None, gap.to}",
+        "if gap.identity not in there",
+    ),
+    Mutant(
+        "A9", "a gap ends at once, and not where its table streams again",
+        "run.loss:write_loss", "loss.position.text, None,", "loss.position.text, loss.position.text,",
     ),
     Mutant(
         "A9", "chunks whose changes were cleaned up count as read",

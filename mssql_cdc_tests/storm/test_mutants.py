@@ -16,10 +16,14 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a table's position is the one of the cut, not its own": (
         fixed.test_table_that_has_committed_is_not_read_again_when_its_offsets_were_not_written
     ),
+    "another instance continues although the one that was read is gone": (
+        fixed.test_changes_while_capture_was_off_are_lost
+    ),
     "a resumed snapshot does not know its groups": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
     "transactions that come below a complete cut are not noticed": (
         fixed.test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hidden
     ),
+    "no witness is looked at": fixed.test_restore_takes_transactions_back,
     "a restore behind a snapshot's end is not noticed": (
         fixed.test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured
     ),

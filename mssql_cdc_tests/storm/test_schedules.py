@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.storm.machine import Storm
@@ -66,6 +67,24 @@ def test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap(storm: Storm):
     storm.step_while_it_is_cleaned_up(0, 1)
 
 
+def test_snapshot_behind_a_second_instance_is_no_gap(storm: Storm):
+    """The first instance still holds what comes between the table's position and the start of the second one."""
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.second_instance("orders")
+    storm.scan(4)
+    storm.snapshot_is_asked_for("orders")
+    storm.come_to_rest()
+    assert load_gaps(storm.database.layout, storm.database.storage) == []
+
+
+def test_changes_while_capture_was_off_are_lost(storm: Storm):
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a")])
+    storm.come_to_rest()
+    storm.disable_change_enable("orders", [("orders", 0, "b")])
+
+
 def restored_later(storm: Storm) -> None:
     """A cut, a backup, and rows that are read by a snapshot before they are captured: no transaction knows of them.
 
@@ -77,6 +96,14 @@ def restored_later(storm: Storm) -> None:
     storm.back_up()
     storm.transaction([("orders", 0, "a"), ("orders", 1, "b"), ("orders", 2, "c"), ("orders", 3, "d")])
     storm.snapshot_is_asked_for("orders")
+
+
+def test_restore_takes_transactions_back(storm: Storm):
+    storm.come_to_rest()
+    storm.back_up()
+    storm.transaction([("people", 0, "a")])
+    storm.come_to_rest()
+    storm.restore()
 
 
 def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
@@ -91,11 +118,10 @@ def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
 
 
 def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured(storm: Storm):
-    """What was changed while nothing captured it is in the snapshot only, which capture has passed."""
-    storm.back_up()
-    storm.come_to_rest()
-    storm.disable_change_enable("people", [("people", 0, "a")])
-    storm.come_to_rest()
+    """What capture had not reached is in the snapshot's rows only."""
+    restored_later(storm)
+    for _ in range(3):
+        storm.step()
     storm.restore()
 
 

@@ -38,7 +38,8 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
                 continue
             unread = remaining(table_plan, run.done[table], minimum)
             if not unread:
-                end_table(run, table_plan, minimum)
+                shown = (minima.get(instance.name) for instance in run.tables[table].captured.instances)
+                end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
             else:
                 left[table] = unread
         group = [(t, c) for t, c in next_group(run.plan, left, group_chunks) if not run.plan.of(t).locked]

@@ -78,7 +78,7 @@ class Ended:
     """The table is read: stream from `position`, exclusive.
 
     `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so that their rows may
-    have to be swept (rule C19). `gap`: the changes after P were cleaned up during the snapshot; its rows replace them.
+    have to be swept (rule C19). `gap`: the changes after P went during the snapshot; its rows replace them.
     """
 
     position: Lsn
@@ -113,22 +113,28 @@ def next_group(
 ) -> tuple[tuple[TableId, Chunk], ...]:
     """Return up to `size` unread chunks, table by table, so that one table ends early and can stream.
 
+    Tables with few chunks come first, since they would wait long for a large one; equals keep the plan's order.
+
     Args:
         plan: The plan of the snapshot.
         left: The unread chunks of each table.
         size: The number of chunks per group.
     """
-    wanted = [(t.table, chunk) for t in plan.tables for chunk in left.get(t.table, ())]
+    tables = sorted(plan.tables, key=lambda table: len(table.chunks))
+    wanted = [(t.table, chunk) for t in tables for chunk in left.get(t.table, ())]
     return tuple(wanted[: max(size, 1)])
 
 
-def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) -> Reread | Ended:
+def conclude(
+    plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None, oldest: Lsn | None = None
+) -> Reread | Ended:
     """Return how the table's snapshot ends: chunks to reread, or the position to stream from (min of P and all L).
 
     Args:
         plan: The plan of one table.
         done: The committed groups of chunks.
         min_lsn: The minimum LSN of the capture instance; None if it has none.
+        oldest: The smallest minimum of all instances of the table; None if that is `min_lsn`.
     """
     left = remaining(plan, done, min_lsn)
     if left:
@@ -137,7 +143,7 @@ def conclude(plan: TablePlan, done: Sequence[GroupDone], min_lsn: Lsn | None) ->
     low, again = min(group.low for group in counting), len(counting) < len(done)
     if plan.held is None or plan.held >= low:
         return Ended(low, low, again)
-    return Ended(plan.held, low, again) if _reaches(plan.held, min_lsn) else Ended(low, low, again, gap=True)
+    return Ended(plan.held, low, again) if _reaches(plan.held, oldest or min_lsn) else Ended(low, low, again, gap=True)
 
 
 def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:

@@ -14,16 +14,17 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
 
-def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
+def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> None:
     """Take E, then let the table stream from min(P, all L); its current table stays closed until E is passed.
 
     Args:
         run: The run of the snapshot.
         table_plan: The plan of the table, whose chunks are all read.
-        minimum: The minimum LSN of the capture instance; None if it has none.
+        minimum: The minimum LSN of the capture instance that was read under.
+        oldest: The smallest minimum of the table's capture instances.
     """
     table = table_plan.table
-    outcome = conclude(table_plan, run.done[table], minimum)
+    outcome = conclude(table_plan, run.done[table], minimum, oldest)
     if isinstance(outcome, Reread):
         return
     mark = run.session.mark()
@@ -38,7 +39,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn | None) -> None:
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
-    """Record that changes after P were cleaned up during the snapshot: its rows replace them, their history is lost.
+    """Record that changes after P went while the snapshot ran: its rows replace them, their history is lost.
 
     The gaps that were open until now end where the table streams again.
     """
@@ -47,7 +48,10 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     bound_gaps(layout, table, epoch=run.epoch, to=ended.position.text, run_id=run_id, storage=storage)
     if not ended.gap or table_plan.held is None:
         return
-    reason = f"CDC cleanup removed changes while {run.plan.id} was running; its rows replace them"
+    reason = (
+        f"changes that {run.plan.id} was to go on from were removed, by CDC cleanup or with their capture instance; "
+        "its rows replace them"
+    )
     gap = Gap(table, run.epoch, table_plan.held.text, ended.position.text, reason)
     record_gaps(layout, [gap], run_id=run_id, storage=storage)
     run.database.log(gap.text)
@@ -55,6 +59,9 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
     member, state = run.tables[table], run.states[table]
+    # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
+    goes_on = member.entry if ended.position < ended.low else None
+    instance = goes_on.instance if goes_on is not None else member.captured.newest.identity
     entry = replace(
         member.new_entry(),
         status="streaming",
@@ -64,7 +71,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         delta_table_id=state.table_id,
         delta_version=state.delta_version,
         batch=state.batch,
-        instance=member.captured.newest.identity,
+        instance=instance,
         schema=run.schemas[table].version,
         filled=run.schemas[table].version,
     )

@@ -76,6 +76,16 @@ def test_an_instance_whose_start_cleanup_raised_is_the_same(source: ModelSource)
     assert replace(raised, created=raised.created + timedelta(seconds=1)).identity != instance.identity
 
 
+def test_a_structure_takes_effect_behind_the_position(database: Database):
+    """Review, D1: a default that changed under the same instance came before all older events."""
+    seen = survey(database)
+    known, position = seen.tables[ORDERS], seen.position(ORDERS)
+    assert position is not None
+    later = position.increment()
+    assert known.structure(known.captured.newest, later).from_lsn == later.increment().text
+    assert known.structure(known.captured.newest, None).from_lsn == known.captured.newest.start_lsn.text
+
+
 def test_a_schema_history_that_is_gone_is_said(database: Database):
     """Review, bug 6: version 1 would have been given to another structure."""
     shutil.rmtree(database.layout.own("schema_history"))

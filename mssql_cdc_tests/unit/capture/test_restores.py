@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.survey import survey
+from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.plan.decisions import Range, Restored
 from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.loss import write_restore
+from mssql_cdc.schema import TableId
 from mssql_cdc_tests.spark.model_lake import model_database
 from mssql_cdc_tests.spark.model_source import ModelSource
 from mssql_cdc_tests.unit.capture.test_members import stream
@@ -34,3 +40,25 @@ def test_transaction_below_an_idle_position_is_of_another_history(tmp_path: Path
     source.put("orders", 2, "two")
     source.capture()
     assert isinstance(plan(survey(database).facts), Restored)
+
+
+@pytest.mark.parametrize("what", ["disabled", "re-created"])
+def test_a_restore_is_a_gap_of_tables_too_that_are_no_longer_captured(tmp_path: Path, what: str):
+    """What the new history changed in them before they went is in no change log."""
+    source = ModelSource("orders", "people")
+    database = model_database(source, None, tmp_path)  # type: ignore[arg-type]
+    source.put("orders", 1, "one")
+    source.capture()
+    position = stream(database).position(TableId("shop", "dbo", "people"))
+    assert position is not None
+    source.restores += 1
+    source.history = dict.fromkeys(source.history, "another")
+    if what == "disabled":
+        source.tables["people"].enabled = False
+    else:
+        source.tables["people"].object_id += 50
+    seen = survey(database)
+    seen = replace(seen, facts=replace(seen.facts, restored="restored"))
+    assert {table.name for table in write_restore(database, seen)} == {"orders", "people"}
+    gaps = {gap.table: gap.from_ for gap in load_gaps(database.layout)}
+    assert gaps["shop.dbo.people"] == position.text

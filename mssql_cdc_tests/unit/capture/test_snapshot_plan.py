@@ -87,6 +87,14 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
     assert seen == sorted(set(range(count)) - set(read))
 
 
+def test_small_tables_are_read_before_large_ones_and_equals_in_the_plan_s_order():
+    names = [TableId("shop", "dbo", name) for name in ("large", "b", "a", "medium")]
+    tables = tuple(TablePlan(name, chunks(n), lsn(1)) for name, n in zip(names, (3, 1, 1, 2), strict=True))
+    plan = SnapshotPlan("snapshot-20261121T000000", 1, tables)
+    found = [table.name for table, _ in next_group(plan, {table.table: table.chunks for table in tables}, 7)]
+    assert found == ["b", "a", "medium", "medium", "large", "large", "large"]
+
+
 def test_stream_starts_at_the_smallest_mark_and_never_after_its_last_position():
     table = TablePlan(ORDERS, chunks(3), lsn(1))
     done = [GroupDone((0, 1), lsn(8)), GroupDone((2,), lsn(5))]
@@ -98,6 +106,12 @@ def test_stream_starts_at_the_smallest_mark_and_never_after_its_last_position():
 def test_position_that_was_cleaned_up_during_the_snapshot_is_a_named_gap():
     table = TablePlan(ORDERS, chunks(1), lsn(1), held=lsn(2))
     assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6)) == Ended(lsn(8), lsn(8), gap=True)
+
+
+def test_position_that_an_older_instance_still_holds_is_no_gap():
+    table = TablePlan(ORDERS, chunks(1), lsn(1), held=lsn(2))
+    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6), lsn(3)) == Ended(lsn(2), lsn(8))
+    assert conclude(table, [GroupDone((0,), lsn(8))], lsn(6), lsn(4)) == Ended(lsn(8), lsn(8), gap=True)
 
 
 def test_chunks_whose_mark_was_cleaned_up_are_reread():

@@ -36,7 +36,7 @@ from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.follow import current, signals
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
-from mssql_cdc.records import JsonLines, write_records
+from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
@@ -226,10 +226,10 @@ def rendered(connector: Connector, folder: Path) -> Any:
         lake.cut(7)
         lake.cut(8, minutes=5)
     given = {name: reveal(value) for name, value in connector.properties}
-    output = io.StringIO()
+    output = io.BytesIO()
     shown = connector_from_mapping("c", {**given, "delta.warehouse": str(lake.folder)})
-    write_records(shown, sink=JsonLines(output))
-    return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue())
+    write_records(shown, output=JsonLinesStream(output))
+    return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue().decode())
 
 
 def beaten(connector: Connector) -> Any:

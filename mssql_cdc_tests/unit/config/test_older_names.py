@@ -7,7 +7,7 @@ import pytest
 from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.config.catalogue import canonical_name
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.records import JsonLines
+from mssql_cdc.records import JsonLinesStream
 from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
 
@@ -98,7 +98,7 @@ def test_what_changes_records_and_is_not_built_refuses_their_rendering(
     assert connector.unrendered == (named,)
     assert f"{named}: records are not rendered with these settings; capture works" in connector.notices
     with pytest.raises(ConfigurationError, match="records cannot be rendered") as caught:
-        write_records(connector, sink=JsonLines(io.StringIO()))
+        write_records(connector, output=JsonLinesStream(io.BytesIO()))
     assert named in str(caught.value)
 
 

@@ -213,7 +213,7 @@ def test_foreign_connector_class_is_refused() -> None:
 
 def test_own_properties_have_the_defaults_of_the_architecture() -> None:
     connector = connector_with({})
-    assert (connector.delta.current_interval_s, connector.delta.deletion_vectors) == (15, "auto")
+    assert (connector.delta.current_interval_s, connector.delta.deletion_vectors) == (5, "auto")
     assert (connector.dagster.range_max_rows, connector.dagster.max_run_seconds) == (5_000_000, 3600)
     assert connector.delta.key_secret is None
     assert connector.spark.read() == {}

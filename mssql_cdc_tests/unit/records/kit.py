@@ -21,7 +21,7 @@ from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, OffsetRow, Status
-from mssql_cdc.records import JsonLines, write_records
+from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn, neutral
 from mssql_cdc_tests.unit.config.samples import connector_with
@@ -112,9 +112,9 @@ class Lake:
     def records(self, **properties: object) -> list[dict[str, Any]]:
         """Every record, rendered with these additional properties."""
         lake = Lake(self.folder, {**self.properties, **{k.replace("__", "."): v for k, v in properties.items()}})
-        output = io.StringIO()
-        count = write_records(lake.connector, sink=JsonLines(output))
-        found = [json.loads(line) for line in output.getvalue().splitlines()]
+        output = io.BytesIO()
+        count = write_records(lake.connector, output=JsonLinesStream(output))
+        found = [json.loads(line) for line in output.getvalue().decode().splitlines()]
         assert count == len(found)
         return found
 

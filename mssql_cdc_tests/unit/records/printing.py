@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,4 +22,4 @@ def printed(kind: Column, value: Any, exact: str | None = None, **properties: ob
     if isinstance(value, datetime) and value.tzinfo is not None:
         # Importing pandera sets PYARROW_IGNORE_TIMEZONE, and pyarrow then drops every zone except UTC.
         value = value.astimezone(UTC)
-    return convert(pa.array([value], kind.type.arrow), texts)[0]
+    return json.loads(convert(pa.array([value], kind.type.arrow), texts)[0].as_py())

@@ -80,3 +80,17 @@ def test_an_excluded_key_column_stays_in_the_key(tmp_path: Path):
     (record,) = lake.records(include__schema__changes=False)
     assert record["key"] == {"id": 1}
     assert "id" not in record["value"]["after"]
+
+
+@pytest.mark.feature("EVT-22", "TXN-05")
+def test_transaction_metadata_of_changes_that_are_no_events_is_empty(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(schema, Change(1, "u", {"id": 1}, {"id": 1}, changed=[]))
+    lake.append(schema, Change(1, "r", after={"id": 2}), snapshot="incremental:1")
+    lake.cut(1)
+    properties = {"provide__transaction__metadata": True, "include__schema__changes": False}
+    (read,) = lake.records(skip__messages__without__change=True, **properties)
+    assert (read["value"]["op"], read["value"]["transaction"]) == ("r", None)
+    begin, update = lake.records(skipped__operations="r", **properties)
+    assert (begin["value"]["status"], update["value"]["op"]) == ("BEGIN", "u")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,40 +19,77 @@ from mssql_cdc.records.names import (
     schema_change_topic,
     transaction_topic,
 )
-from mssql_cdc.records.numbering import SerialNumbers, Transaction
+from mssql_cdc.records.numbering import SerialNumbers
+from mssql_cdc.records.transactions import Transaction
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 
 @pytest.mark.feature("EVT-15")
-def test_an_update_takes_two_numbers_and_a_new_position_restarts_them():
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_an_update_takes_two_numbers_and_a_new_position_restarts_them(step: int):
     serial = SerialNumbers()
-    assert serial.next("c1", "p1", 1) == 1
-    assert serial.next("c1", "p1", 1) == 2
-    assert serial.next("c1", "p2", 2) == 2
-    assert serial.next("c1", "p2", 2) == 4
-    assert serial.next("c2", "p2", 1) == 1
+    commits, changes, counts = (
+        pa.array(["c1"] * 4 + ["c2"]),
+        pa.array(["p1"] * 2 + ["p2"] * 3),
+        np.array([1, 1, 2, 2, 1]),
+    )
+    found: list[int] = []
+    for start in range(0, 5, step):
+        part = slice(start, start + step)
+        found += serial.next(commits[part], changes[part], counts[part]).tolist()
+    assert found == [1, 2, 2, 4, 1]
 
 
-@pytest.mark.feature("TXN-06", "TXN-07")
-@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1))
-def test_orders_count_all_events_and_the_events_of_the_table(collections: list[str]):
-    transaction = Transaction()
-    transaction.begin("t")
-    for place, name in enumerate(collections, start=1):
-        block = transaction.count(name)
-        assert block == {"id": "t", "total_order": place, "data_collection_order": collections[:place].count(name)}
-    assert sum(one["event_count"] for one in transaction.collections()) == len(collections)
-    assert transaction.total == len(collections)
+EVENTS = st.lists(st.tuples(st.sampled_from(["t1", "t2", "t3"]), st.sampled_from(["a", "b", "c"])), max_size=12)
+
+
+@pytest.mark.feature("TXN-06", "TXN-07", "TXN-08")
+@given(EVENTS, st.integers(1, 12))
+def test_orders_count_all_events_and_the_events_of_the_table_however_they_are_divided(
+    events: list[tuple[str, str]], step: int
+):
+    state, open_id, open_events = Transaction(), None, dict[str, int]()
+    names = ["a", "b", "c"]
+    for start in range(0, len(events), step):
+        part = events[start : start + step]
+        tables = np.array([names.index(name) for _, name in part])
+        orders = state.next(pa.array([one for one, _ in part]), tables, names)
+        blocks = orders.blocks(np.arange(len(part))).to_pylist()
+        offsets = orders.offsets(np.arange(1, len(part) + 1)).to_pylist()
+        ended: list[Any] = []
+        for (one, name), block, offset in zip(part, blocks, offsets, strict=True):
+            if one != open_id:
+                ended.append((open_id, sum(open_events.values()), dict(open_events)))
+                open_id, open_events = one, {}
+            open_events[name] = open_events.get(name, 0) + 1
+            total = sum(open_events.values())
+            expected = {"id": one, "total_order": total, "data_collection_order": open_events[name]}
+            assert json.loads(block) == expected
+            counts = {f"transaction_data_collection_order_{table}": n for table, n in open_events.items()}
+            assert list(json.loads(f"{{{offset}}}").items()) == list({"transaction_id": one, **counts}.items())
+        ids, totals, collections = orders.ends
+        shown = [{c["data_collection"]: c["event_count"] for c in json.loads(text)} for text in collections.to_pylist()]
+        assert list(zip(ids.to_pylist(), map(int, totals.to_pylist()), shown, strict=True)) == ended
+        assert (state.id, state.events) == (open_id, open_events)
 
 
 @pytest.mark.feature("TXN-08")
 def test_the_offset_contains_the_progress_of_each_table_in_the_open_transaction():
     transaction = Transaction()
     assert transaction.offset() == {"transaction_id": None}
-    transaction.begin("t")
-    transaction.count("db.dbo.a")
+    transaction.next(pa.array(["t"]), np.array([0]), ["db.dbo.a"])
     assert transaction.offset() == {"transaction_id": "t", "transaction_data_collection_order_db.dbo.a": 1}
+
+
+@pytest.mark.feature("TXN-04")
+def test_the_buckets_of_javas_map_grow_and_never_shrink():
+    names = [f"t{number}" for number in range(13)]
+    transaction = Transaction()
+    orders = transaction.next(pa.array(["x"] * 13 + ["y"] * 2 + ["z"]), np.array([*range(13), 0, 1, 0]), names)
+    shown = [[one["data_collection"] for one in json.loads(text)] for text in orders.ends[2].to_pylist()]
+    assert shown == [[], java_order(names, 32), java_order(names[:2], 32)]
+    assert transaction.buckets == 32
 
 
 def test_collections_are_in_the_order_of_a_java_map():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lsn import cut_text
-from mssql_cdc.records.pieces import ChangeLog, Limits, Piece, snapshot_numbers, snapshot_rows, streamed, window_ends
+from mssql_cdc.records.pieces import ChangeLog, Limits, Piece, snapshot_numbers, snapshot_rows, streamed
 from mssql_cdc_tests.lake_kit import Change, lsn
 from mssql_cdc_tests.unit.records.kit import Lake, table
 
@@ -81,8 +81,36 @@ def test_deletes_of_a_sweep_are_not_streamed(tmp_path: Path):
     assert own[0].startswith(f"0000-{lsn(2).raw.hex()}")
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_a_window_never_ends_between_the_rows_of_a_split_key_change(rows: int):
-    split = f"0000-{'0' * 20}-{'0' * 8}-{'0' * 20}-"
-    pieces = [Piece("a", 0, rows, split + "3", split + "3", frozenset())]
-    assert all(not end < split + "4" for end in window_ends(pieces, 1))
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_a_window_never_ends_between_the_rows_of_a_split_key_change(tmp_path: Path, window: int):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(schema, *(Change(at, "u", {"id": at}, {"id": -at}) for at in range(1, 5)))
+    found = positions([log_of(lake, "a")], window)
+    assert sum(map(len, found)) == 8
+    assert all(own[0].endswith("-3") and own[-1].endswith("-4") for own in found)
+
+
+def test_each_row_group_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lake = Lake(tmp_path)
+    logs = []
+    for name in ("a", "b"):
+        schema = lake.add(table(name))
+        for start in (1, 4):
+            lake.append(schema, *(Change(at, "c", after={"id": at}) for at in range(start, start + 6)))
+        logs.append(log_of(lake, name))
+    read: list[Piece] = []
+    whole = ChangeLog.read
+    monkeypatch.setattr(ChangeLog, "read", lambda log, piece: (read.append(piece), whole(log, piece))[1])
+    assert sum(map(len, positions(logs, 2))) == 24
+    assert len(read) == len({(piece.path, piece.group) for piece in read}) == 4
+
+
+def test_what_was_read_before_is_left_out_but_not_a_later_batch(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(schema, Change(1, "c", after={"id": 1}), Change(3, "c", after={"id": 3}))
+    lake.append(schema, Change(2, "r", after={"id": 2}), snapshot="repair:1")
+    done = Limits(EVERYTHING.cut, EVERYTHING.batch, cut_text(0, lsn(2)), 1)
+    ((own,),) = [positions([log_of(lake, "a", done)], 100)]
+    assert [pos[5:25] for pos in own] == [lsn(2).raw.hex(), lsn(3).raw.hex()]

@@ -1,0 +1,172 @@
+"""What the lake holds of one database at a complete cut, ready to be rendered (rules A4, B11, E28)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from mssql_cdc.config import Connector
+from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.read import exists
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import OffsetRow
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.capture_times import CaptureTimes
+from mssql_cdc.records.heartbeats import Beat, beats
+from mssql_cdc.records.pieces import ChangeLog, Limits
+from mssql_cdc.records.rows import Shapes, TableShape
+from mssql_cdc.records.schema_changes import Announcement, Version, announcements
+from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.snapshots import Block, find_snapshots
+from mssql_cdc.records.state import StreamState
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True)
+class DatabaseView:
+    """One database at a cut; nothing at or behind `bound` is rendered."""
+
+    connector: Connector
+    logs: Mapping[TableId, ChangeLog]
+    versions: Mapping[TableId, Sequence[Version]]
+    shapes: Shapes
+    times: CaptureTimes
+    blocks: Sequence[Block]
+    announcements: Sequence[Announcement]
+    beats: Sequence[Beat]
+    bound: str
+    selection: Selection
+    begins: StreamState
+
+    @property
+    def streamed_logs(self) -> list[ChangeLog]:
+        """The change logs whose changes are streamed.
+
+        The numbers of a table's changes do not depend on other tables, but their places in transactions do.
+        """
+        needs_all = self.connector.records.transaction_metadata
+        return [log for table, log in self.logs.items() if needs_all or self.selection.wants(table)]
+
+    def newest_shapes(self) -> list[TableShape]:
+        """The shape of each table's newest version."""
+        return [self.shapes.of(table, own[-1].schema.version) for table, own in self.versions.items()]
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The newest batch of each table at the cut, by `TableId.text`."""
+        return {table.text: log.limits.batch for table, log in self.logs.items()}
+
+    @classmethod
+    def load(
+        cls,
+        connector: Connector,
+        database: str,
+        *,
+        warehouse: str | None,
+        state: StreamState | None,
+        selection: Selection,
+    ) -> DatabaseView | None:
+        """Look at a database's last complete cut; None before its first one.
+
+        Args:
+            connector: The configuration; its modes shape the records.
+            database: One of the connector's databases.
+            warehouse: Overrides `delta.warehouse`.
+            state: What was rendered before; None: begin at the start of the selection.
+            selection: The wanted records.
+        """
+        storage = Storage(dict(connector.delta.storage))
+        layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
+        offsets = load_offsets(layout, storage)
+        cut = offsets.last_cut()
+        if cut is None:
+            return None
+        view = cls._at(connector, layout, offsets, cut, selection)
+        logs = list(view.logs.values())
+        end = selection.end_position(cut.epoch, logs)
+        if end is not None:
+            view = replace(view, bound=min(view.bound, end))
+        if state is None:
+            start = selection.start_position(cut.epoch, logs)
+            state = StreamState() if start is None else view.state_at(min(start, view.bound))
+        return view.behind(state)
+
+    def state_at(self, position: str) -> StreamState:
+        """Return the state of a stream that begins at a position: what precedes it counts as written."""
+        beats = [beat.at_ms for beat in self.beats if beat.position < position]
+        return StreamState(
+            position,
+            batches=self.batches,
+            snapshots=tuple(block.number for block in self.blocks if block.position < position),
+            announced=tuple(one.name for one in self.announcements if one.position < position),
+            beat_ms=max(beats, default=None),
+        )
+
+    def behind(self, state: StreamState) -> DatabaseView:
+        """Return the view without the changes before a state."""
+        logs = {table: log.behind(state.position, state.batches.get(table.text, 0)) for table, log in self.logs.items()}
+        return replace(self, logs=logs, begins=state)
+
+    @classmethod
+    def _at(
+        cls, connector: Connector, layout: Layout, offsets: Offsets, cut: OffsetRow, selection: Selection
+    ) -> DatabaseView:
+        storage = Storage(dict(connector.delta.storage))
+        versions = _versions(layout, storage)
+        order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
+        found_logs = {table: _log(table, layout, offsets, cut, storage) for table in order}
+        logs = {table: log for table, log in found_logs.items() if log is not None}
+        found = find_snapshots(logs, offsets, cut, order)
+        snapshotted = {table for block in found.blocks for table in block.tables}
+        history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
+        changes = (
+            announcements(versions, snapshotted, partial(_epoch_at, offsets))
+            if connector.records.schema_changes
+            else []
+        )
+        interval = connector.streaming.heartbeat_interval_ms
+        return cls(
+            connector,
+            logs,
+            versions,
+            Shapes(history, connector),
+            CaptureTimes.of(offsets),
+            found.blocks,
+            changes,
+            tuple(beats(offsets.cuts(), interval)) if interval else (),
+            found.bound,
+            selection,
+            StreamState(),
+        )
+
+
+def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
+    """Return every schema version of every table, in order, keyed by the table's newest name."""
+    rows = small_table(layout, "schema_history", storage).rows()
+    by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
+    return {
+        own[-1].table_id: [Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in own]
+        for own in load_history(layout, storage).versions.values()
+    }
+
+
+def _log(table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage) -> ChangeLog | None:
+    """Return the table's change log up to the cut; None if it had none at the cut."""
+    entry, batch = offsets.entry(table.text), offsets.cut_batch(table.text, cut)
+    if entry is None or batch is None:
+        return None
+    uri = layout.home(table, folder=entry.folder).changes
+    if not exists(uri, storage):
+        return None
+    end = cut_text(cut.epoch, Lsn.parse(cut.to or ""))
+    return ChangeLog(table, uri, Limits(end, batch), storage)
+
+
+def _epoch_at(offsets: Offsets, at: datetime) -> int:
+    """Return the epoch of the newest offsets row at that time."""
+    return max((row.epoch for row in offsets.rows if row.at <= at), default=0)

@@ -1,0 +1,87 @@
+"""A Delta table of records. Records and progress are one commit: the progress is in its metadata."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.log import TableState, commit, create_table, load_state
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.records.outputs import Progress
+from mssql_cdc.records.record_batch import RECORDS
+
+KEEP_ROWS = 250_000
+KEEP_BYTES = 256 * 1024 * 1024
+TABLE = pa.schema(
+    [
+        pa.field("database", pa.string()),
+        pa.field("number", pa.int64()),
+        *(pa.field(field.name, field.type) for field in RECORDS),
+        pa.field("_batch", pa.int64()),
+    ]
+)
+"""`number` is the place of a record among those of its database; `_batch` is the commit's."""
+_PROPERTIES = {"delta.appendOnly": "true", "delta.checkpointInterval": "50"}
+
+
+class DeltaOutput:
+    """Appends records to a Delta table that no one else writes to."""
+
+    def __init__(self, uri: str, connector: Connector, *, keep_rows: int = KEEP_ROWS) -> None:
+        self._state = _opened(uri, connector)
+        self._keep_rows = keep_rows
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._written: Progress | None = None
+        self.kept: Progress | None = None
+        own = self._state.own
+        if own is not None:
+            self.kept = Progress.from_json(json.dumps(own["progress"]))
+        elif self._state.own_batch:
+            raise StorageError(
+                f"The log of {uri} no longer holds the commit that says how far its records reach. Name another table"
+            )
+
+    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
+        """Take records; they are committed once there are enough."""
+        before = self._written or self.kept
+        self._written = progress
+        if not records.num_rows:
+            return
+        changed = [
+            (name, state)
+            for name, state in progress.databases.items()
+            if before is None or before.databases.get(name) != state
+        ]
+        ((database, state),) = changed
+        count = records.num_rows
+        numbers = pa.array(np.arange(state.records - count, state.records))
+        batch = [pa.repeat(pa.scalar(self._state.batch + 1, pa.int64()), count)]
+        columns = [pa.repeat(pa.scalar(database), count), numbers, *records.columns, *batch]
+        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=TABLE))
+        self._rows, self._bytes = self._rows + count, self._bytes + records.nbytes
+        if self._rows >= self._keep_rows or self._bytes >= KEEP_BYTES:
+            self.keep()
+
+    def keep(self) -> None:
+        """Commit the records that wait, and how far they reach."""
+        if not self._waiting or self._written is None:
+            return
+        files = write_files(self._waiting, self._state.target)
+        self._state = commit(self._state, files, {"progress": json.loads(self._written.to_json())})
+        self._waiting, self._rows, self._bytes, self.kept = [], 0, 0, self._written
+
+
+def _opened(uri: str, connector: Connector) -> TableState:
+    owner, storage = f"mssql_cdc:{connector.topic_prefix}:records", Storage(dict(connector.delta.storage))
+    columns = ("database", "number", "topic", "position", "_batch")
+    create_table(uri, TABLE, owner=owner, properties=_PROPERTIES, stats_columns=columns, storage=storage)
+    state = load_state(uri, owner=owner, storage=storage)
+    if state is None:
+        raise StorageError(f"{uri} was created but cannot be opened")
+    return state

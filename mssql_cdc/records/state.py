@@ -1,0 +1,71 @@
+"""How far a stream of records has come: everything that is needed to go on behind it, and nothing else.
+
+It travels with the records: an output stores it together with them, as Debezium stores its offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pydantic import TypeAdapter
+
+from mssql_cdc.records.envelope import Envelopes, SourceInfo
+from mssql_cdc.records.numbering import SerialNumbers
+from mssql_cdc.records.transactions import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class InSnapshot:
+    """A snapshot of which everything up to the row at `position` in `table` (`TableId.text`) is written."""
+
+    number: str
+    table: str | None = None
+    position: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """The state of one database's stream behind a record.
+
+    Changes with a smaller `position`, and a batch that is not larger than the table's (by `TableId.text`), are
+    written; so are the `snapshots` and `announced` schema versions, and heartbeats up to `beat_ms`.
+    """
+
+    position: str = ""
+    records: int = 0
+    batches: dict[str, int] = field(default_factory=dict[str, int])
+    snapshots: tuple[str, ...] = ()
+    within: InSnapshot | None = None
+    announced: tuple[str, ...] = ()
+    beat_ms: int | None = None
+    newest: SourceInfo | None = None
+    serial: SerialNumbers = field(default_factory=SerialNumbers)
+    transaction: Transaction = field(default_factory=Transaction)
+
+    @classmethod
+    def from_json(cls, text: str) -> StreamState:
+        """The state whose `to_json()` this is."""
+        return _STATE.validate_json(text)
+
+    def to_json(self) -> str:
+        """The state as text."""
+        return _STATE.dump_json(self).decode()
+
+    def behind(self, envelopes: Envelopes) -> StreamState:
+        """Return the state with what the envelopes have counted."""
+        transaction = envelopes.transaction
+        return replace(
+            self,
+            newest=envelopes.newest,
+            serial=replace(envelopes.serial),
+            transaction=Transaction(transaction.id, dict(transaction.events), transaction.buckets),
+        )
+
+    def restore(self, envelopes: Envelopes) -> None:
+        """Let the envelopes go on from here."""
+        envelopes.newest, envelopes.serial = self.newest, replace(self.serial)
+        held = self.transaction
+        envelopes.transaction = Transaction(held.id, dict(held.events), held.buckets)
+
+
+_STATE: TypeAdapter[StreamState] = TypeAdapter(StreamState)

@@ -1,0 +1,242 @@
+"""Outputs remember how far they have come: a later run goes on there, a killed one loses and doubles nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mssql_cdc.errors import ConfigurationError, FencedError, StorageError
+from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.steps import SnapshotBegun
+from mssql_cdc.records import Selection, open_output, write_records
+from mssql_cdc.records.delta_output import DeltaOutput
+from mssql_cdc.schema import TableSchema
+from mssql_cdc_tests.lake_kit import Change, lsn
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
+
+WITH_TRANSACTIONS = {"provide.transaction.metadata": True, "heartbeat.interval.ms": 60_000}
+SNAPSHOT = "snapshot-20260102T030405"
+KINDS = ["file", "delta"]
+
+
+def begun(folder: Path, **properties: object) -> tuple[Lake, dict[str, TableSchema]]:
+    """A lake with tables a and b after an initial snapshot."""
+    lake = Lake(folder, {**WITH_TRANSACTIONS, **properties})
+    schemas = {name: lake.add(table(name)) for name in ("a", "b")}
+    for schema in schemas.values():
+        lake.append(schema, *(Change(1, "r", after={"id": key}, sequence=key) for key in (1, 2, 3)))
+    lake.cut(1, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
+    return lake, schemas
+
+
+def go_on(lake: Lake, schemas: dict[str, TableSchema], first: int, last: int) -> None:
+    """Change both tables in every commit from `first` to `last`."""
+    for schema in schemas.values():
+        changes = [
+            change
+            for at in range(first, last + 1)
+            for change in (
+                Change(at, "c", after={"id": 10 * at}),
+                Change(at, "u", {"id": 10 * at}, {"id": 10 * at + 1}, sequence=2),
+                Change(at, "d", {"id": 10 * at + 1}, sequence=3),
+            )
+        ]
+        lake.append(schema, *changes)
+    lake.cut(last, minutes=last)
+
+
+def target(kind: str, folder: Path) -> str:
+    """The name of an output."""
+    return f"delta:{folder / 'records'}" if kind == "delta" else str(folder / "records.jsonl")
+
+
+def written(kind: str, folder: Path) -> list[dict[str, Any]]:
+    """The records that an output holds, in order."""
+    if kind == "file":
+        return [json.loads(line) for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = sorted(read_table(str(folder / "records")).to_pylist(), key=lambda row: row["number"])
+    assert [row["number"] for row in rows] == list(range(len(rows)))
+    assert {row["database"] for row in rows} == {DATABASE}
+    texts = {"key": "key", "value": "value", "headers": "headers"}
+    texts |= {"source_partition": "sourcePartition", "source_offset": "sourceOffset"}
+    return [
+        {"topic": row["topic"], "partition": row["partition"]}
+        | {name: None if row[column] is None else json.loads(row[column]) for column, name in texts.items()}
+        for row in rows
+    ]
+
+
+def run(lake: Lake, name: str, **selected: Any) -> int:
+    """What the command `records` does."""
+    with open_output(name, lake.connector) as output:
+        return write_records(lake.connector, output=output, selection=Selection(**selected))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_run_goes_on_where_the_output_ends(tmp_path: Path, kind: str):
+    lake, schemas = begun(tmp_path)
+    counts = []
+    for first in (2, 4, 6):
+        go_on(lake, schemas, first, first + 1)
+        counts.append(run(lake, target(kind, tmp_path)))
+    assert run(lake, target(kind, tmp_path)) == 0
+    assert all(counts)
+    assert written(kind, tmp_path) == lake.records()
+    assert sum(counts) == len(lake.records())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_repair_behind_the_end_of_the_output_is_written_by_the_next_run(tmp_path: Path, kind: str):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 5)
+    run(lake, target(kind, tmp_path))
+    lake.append(schemas["a"], Change(3, "r", after={"id": 99}), snapshot="repair:1")
+    lake.cut(5, minutes=9)
+    run(lake, target(kind, tmp_path))
+    assert [one["key"] for one in written(kind, tmp_path) if one["topic"].endswith(".a")][-1] == {"id": 99}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_snapshot_and_a_new_version_after_the_first_run_are_written_once(tmp_path: Path, kind: str):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    run(lake, target(kind, tmp_path))
+    id_column, name, note = table("a").columns
+    altered = table(
+        "a", id_column, replace(name, default_text="('x')"), note, capture_object_id=2, from_lsn=lsn(4).text
+    )
+    schemas["a"] = lake.add(altered)
+    go_on(lake, schemas, 4, 5)
+    lake.append(schemas["b"], Change(5, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    facts = SnapshotBegun(snapshot="snapshot-20260103T030405", number=2)
+    lake.cut(5, kind="snapshot", partition=facts.snapshot, facts=facts, minutes=6)
+    go_on(lake, schemas, 6, 7)
+    run(lake, target(kind, tmp_path))
+    assert written(kind, tmp_path) == lake.records()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import mssql_cdc.records.pieces as pieces
+from mssql_cdc.records import delta_output, file_output, open_output, write_records
+from mssql_cdc_tests.unit.records import test_outputs as tests
+
+kind, folder = sys.argv[1], Path(sys.argv[2])
+pieces.streamed.__kwdefaults__["window_rows"] = pieces.snapshot_rows.__kwdefaults__["window_rows"] = 3
+file_output.open_file.__wrapped__.__kwdefaults__["keep_bytes"] = 12000
+delta_output.DeltaOutput.__init__.__kwdefaults__["keep_rows"] = 8
+steps = {"left": 0}
+
+def killed(function):
+    def wrapper(*args, **kwargs):
+        for moment in ("before", "after"):
+            steps["left"] -= 1
+            if steps["left"] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if moment == "before":
+                found = function(*args, **kwargs)
+        return found
+    return wrapper
+
+file_output.write_lines = killed(file_output.write_lines)
+os.fsync, Path.replace = killed(os.fsync), killed(Path.replace)
+delta_output.write_files, delta_output.commit = killed(delta_output.write_files), killed(delta_output.commit)
+deaths = 0
+while True:
+    child = os.fork()
+    if not child:
+        steps["left"] = 1 + deaths
+        tests.run(tests.Lake(folder, tests.WITH_TRANSACTIONS), tests.target(kind, folder))
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if status == 0:
+        break
+    assert os.WIFSIGNALED(status) and deaths < 100
+    deaths += 1
+print(deaths)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_is_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path, kind: str):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 5)
+    command = [sys.executable, "-c", KILLED, kind, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5
+    assert written(kind, tmp_path) == lake.records()
+
+
+def test_a_file_that_was_moved_away_is_gone_on_with_in_a_new_one(tmp_path: Path):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    run(lake, target("file", tmp_path))
+    first = written("file", tmp_path)
+    (tmp_path / "records.jsonl").rename(tmp_path / "old.jsonl")
+    go_on(lake, schemas, 4, 5)
+    run(lake, target("file", tmp_path))
+    assert first + written("file", tmp_path) == lake.records()
+
+
+@pytest.mark.parametrize("change", ["shorter", "unknown"])
+def test_a_file_that_something_else_changed_is_refused(tmp_path: Path, change: str):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    file = tmp_path / "records.jsonl"
+    run(lake, str(file))
+    if change == "shorter":
+        os.truncate(file, file.stat().st_size - 1)
+    else:
+        (tmp_path / "records.jsonl.progress").unlink()
+    before = file.read_bytes()
+    with pytest.raises(StorageError, match=r"were written|how far its records reach"):
+        run(lake, str(file))
+    assert file.read_bytes() == before
+
+
+def test_two_runs_cannot_write_to_one_output(tmp_path: Path):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    with open_output(target("file", tmp_path), lake.connector), pytest.raises(StorageError, match="Another run"):
+        run(lake, target("file", tmp_path))
+    late = DeltaOutput(str(tmp_path / "records"), lake.connector)
+    run(lake, target("delta", tmp_path))
+    write_records(lake.connector, output=late)
+    with pytest.raises(FencedError):
+        late.keep()
+    assert written("delta", tmp_path) == lake.records()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_output_belongs_to_one_connector_and_selection(tmp_path: Path, kind: str):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    run(lake, target(kind, tmp_path), tables=("dbo.a",))
+    run(lake, target(kind, tmp_path), tables=("dbo.a",))
+    with pytest.raises(StorageError, match=r"dbo\.a"):
+        run(lake, target(kind, tmp_path))
+    with pytest.raises(ConfigurationError, match="goes on where its records end"):
+        run(lake, target(kind, tmp_path), tables=("dbo.a",), start=lsn(2).text)
+    other = Lake(tmp_path, {"topic.prefix": "other"})
+    with pytest.raises(StorageError, match="server1"), open_output(target(kind, tmp_path), other.connector) as output:
+        write_records(other.connector, output=output)
+
+
+def test_a_record_of_delta_has_the_position_of_its_change(tmp_path: Path):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    run(lake, target("delta", tmp_path))
+    rows = sorted(read_table(str(tmp_path / "records")).to_pylist(), key=lambda row: row["number"])
+    changes = [row for row in rows if row["value"] and '"op":"c"' in row["value"] and row["topic"].endswith(".a")]
+    assert [row["position"][5:25] for row in changes] == [lsn(at).raw.hex() for at in (2, 2, 3, 3)]
+    assert pa.array([row["position"] for row in rows if row["topic"].endswith(".a")]).null_count == 0

@@ -1,0 +1,102 @@
+"""A part of the stream: from and to a place, some tables, one key. A selected record is the same as in the whole."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.records import JsonLinesStream, Selection, write_records
+from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
+from mssql_cdc_tests.unit.records.kit import Lake, table
+from mssql_cdc_tests.unit.records.test_outputs import begun, go_on
+
+
+def selected(lake: Lake, **what: Any) -> list[dict[str, Any]]:
+    """The selected records."""
+    output = io.BytesIO()
+    write_records(lake.connector, output=JsonLinesStream(output), selection=Selection(**what))
+    return [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def commit_of(record: dict[str, Any]) -> str:
+    return record["sourceOffset"]["commit_lsn"]
+
+
+@pytest.mark.parametrize("transactions", ["true", "false"])
+def test_selected_tables_and_keys_look_as_in_the_whole_stream(tmp_path: Path, transactions: str):
+    lake, schemas = begun(tmp_path, **{"provide.transaction.metadata": transactions})
+    go_on(lake, schemas, 2, 5)
+    of_a = [record for record in lake.records() if record["topic"] == "server1.testDB1.dbo.a"]
+    assert selected(lake, tables=("dbo.a",)) == selected(lake, tables=("testDB1.dbo.a",)) == of_a
+    assert selected(lake, tables=("dbo.a",), key='{"id": 31}') == [one for one in of_a if one["key"] == {"id": 31}]
+    assert len(selected(lake, key='{"id": 31}')) == 2 * len(selected(lake, tables=("dbo.a",), key='{"id": 31}')) > 0
+
+
+def test_a_key_of_several_columns_may_have_any_order(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    columns = (column("y", "int", nullable=False), column("x", "nvarchar", length=9, nullable=False))
+    schema = lake.add(table("a", *columns, keys=("y", "x")))
+    lake.append(schema, *(Change(at, "c", after={"y": at, "x": 'é"'}) for at in (1, 2)))
+    lake.cut(2)
+    (record,) = selected(lake, key='{"x": "é\\"", "y": 2}')
+    assert record["key"] == {"y": 2, "x": 'é"'}
+    assert selected(lake, key='{"y": 2}') == []
+
+
+def test_commits_from_and_to_a_place_are_included(tmp_path: Path):
+    lake, schemas = begun(tmp_path, **{"provide.transaction.metadata": False, "heartbeat.interval.ms": 0})
+    go_on(lake, schemas, 2, 6)
+    everything = [record for record in lake.records() if record["sourceOffset"].get("snapshot") is None]
+    for first, last in ((2, 6), (3, 5), (4, 4)):
+        wanted = {lsn(at).text for at in range(first, last + 1)}
+        found = selected(lake, start=lsn(first).text, end=lsn(last).text)
+        assert found == [record for record in everything if commit_of(record) in wanted]
+    assert selected(lake, start=lsn(7).text) == []
+    assert selected(lake, end=lsn(6).text) == lake.records()
+
+
+def test_times_select_by_commit_time_the_end_is_not_included(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    schema = lake.add(table("a"))
+    minutes = [AT + timedelta(minutes=at) for at in range(5)]
+    lake.append(schema, *(Change(at + 1, "c", after={"id": at}, committed=minutes[at]) for at in range(5)))
+    lake.cut(5)
+    zone = "+00:00"
+    assert zone in minutes[1].isoformat()
+    found = selected(lake, start=minutes[1].isoformat(), end=minutes[3].isoformat())
+    assert [record["key"]["id"] for record in found] == [1, 2]
+    assert selected(lake, start=(minutes[4] + timedelta(seconds=1)).isoformat()) == []
+    assert len(selected(lake, end=(minutes[4] + timedelta(seconds=1)).isoformat())) == 5
+
+
+def test_a_part_that_ends_is_gone_on_with(tmp_path: Path):
+    from mssql_cdc_tests.unit.records.test_outputs import run, target, written
+
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 6)
+    for at in (3, 5):
+        run(lake, target("file", tmp_path), end=lsn(at).text)
+    run(lake, target("file", tmp_path))
+    assert written("file", tmp_path) == lake.records()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"start": "yesterday"}, "no place in the stream"),
+        ({"end": "2026-11-22T08:00:00"}, "with its zone"),
+        ({"key": "7"}, "not a JSON object"),
+        ({"key": "{"}, "not JSON"),
+        ({"tables": ("dbo.none",)}, r"No such table: dbo\.none; captured are: testDB1\.dbo\.a, testDB1\.dbo\.b"),
+    ],
+)
+def test_a_selection_that_means_nothing_is_refused(tmp_path: Path, wrong: dict[str, Any], message: str):
+    lake, _ = begun(tmp_path)
+    with pytest.raises(ConfigurationError, match=message):
+        selected(lake, **wrong)
