@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
@@ -11,7 +11,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.slow_merges import SlowMerges
-from mssql_cdc.lake.current import CurrentLogs, CurrentRequest, CurrentResult, CurrentTables, Handed
+from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
@@ -113,7 +113,7 @@ def _merge_all(
 
 def _merge_slowly(database: Database, table: TableId, handed: Handed) -> CurrentResult:
     # With logs of its own, since the thread that captures changes the others.
-    result = _current_tables(replace(database, current_logs=CurrentLogs())).merge(handed)
+    result = _current_tables(database.apart()).merge(handed)
     _log(database, table, result)
     return result
 

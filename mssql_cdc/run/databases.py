@@ -104,7 +104,9 @@ def open_databases(
     databases = [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
     try:
         if ahead:
-            Thread(target=_begin_early, args=(databases, spark), name="ahead", daemon=True).start()
+            Thread(
+                target=_begin_early, args=([one.apart() for one in databases], spark), name="ahead", daemon=True
+            ).start()
         yield databases
     finally:
         spark.stop()
