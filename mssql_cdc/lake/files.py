@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import conform, file_schema
 from mssql_cdc.lake.statistics import Statistics
-from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
 ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -71,11 +70,7 @@ def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[D
     try:
         return _write_files(batches, target)
     except OSError as error:
-        said = (error.strerror or str(error)).rpartition("] ")[2]
-        raise StorageError(
-            f"{target.uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of "
-            "the folder, and run again"
-        ) from error
+        raise unwritable(target.uri, error) from error
 
 
 def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:

@@ -21,7 +21,7 @@ from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
-from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,7 +193,8 @@ def create_table(
         spark: Starts Spark, for columns that need column mapping.
 
     Raises:
-        StorageError: a column name needs column mapping, and no Spark was given to create such a table.
+        StorageError: the folder cannot be written to; a column name needs column mapping, and no Spark was given to
+            create such a table.
     """
     wanted = {**properties, OWNER: owner}
     if stats_columns:
@@ -209,14 +210,17 @@ def create_table(
         return
     file_system(uri, storage)  # Local folders must exist; object stores have none.
     # "ignore" also resolves the race of two creators: the put-if-absent of version 0 has one winner.
-    DeltaTable.create(
-        uri,
-        schema,
-        mode="ignore",
-        configuration=wanted,
-        storage_options=storage.resolved(),
-        raise_if_key_not_exists=False,
-    )
+    try:
+        DeltaTable.create(
+            uri,
+            schema,
+            mode="ignore",
+            configuration=wanted,
+            storage_options=storage.resolved(),
+            raise_if_key_not_exists=False,
+        )
+    except OSError as error:
+        raise unwritable(uri, error) from error
 
 
 def _app_id(owner: str, writer: str) -> str:

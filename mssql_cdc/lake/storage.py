@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow.fs as pa_fs
 
 from mssql_cdc.config import Secret, reveal
+from mssql_cdc.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,27 @@ def local_path(uri: str) -> Path | None:
     return None if "://" in uri else Path(uri)
 
 
+def unwritable(uri: str, error: OSError) -> StorageError:
+    """The error for a folder that is read-only or on a full disk, or whose name a file has."""
+    said = (error.strerror or str(error)).rpartition("] ")[2]
+    return StorageError(
+        f"{uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of the folder, "
+        "and run again"
+    )
+
+
 def file_system(uri: str, storage: Storage = LOCAL) -> pa_fs.FileSystem:
-    """A file system whose root is the folder `uri`; creates the folder where folders exist."""
+    """A file system whose root is the folder `uri`; creates the folder where folders exist.
+
+    Raises:
+        StorageError: the folder cannot be created.
+    """
     local = local_path(uri)
     if local is not None:
-        local.mkdir(parents=True, exist_ok=True)
+        try:
+            local.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(uri, error) from error
         return pa_fs.SubTreeFileSystem(str(local), pa_fs.LocalFileSystem())
     from deltalake.fs import DeltaStorageHandler
 

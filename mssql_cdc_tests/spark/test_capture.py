@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -14,7 +15,7 @@ from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.snapshot import begin
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import DataLostError, SourceError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.follower import Follower
@@ -78,6 +79,20 @@ def test_table_that_cannot_be_read_is_named_and_does_not_delay_the_others(databa
     with pytest.raises(SourceError, match="orders: the disk is full"):
         settled(database, source)
     assert [op for op, _, _ in changes(database, "people")].count("u") == 4
+
+
+def test_table_whose_folder_cannot_be_made_does_not_hold_the_others_back(database, source):
+    in_the_way = Path(database.layout.root, "dbo", "orders")
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("a file")
+    write_some(source)
+    with pytest.raises(MssqlCdcError, match=r"orders.* cannot be written to: Not a directory"):
+        settled(database, source)
+    assert current(database, "people") == source.tables["people"].rows
+    in_the_way.unlink()
+    write_some(source)
+    settled(database, source)
+    same(database, source)
 
 
 def test_table_excluded_and_included_again_misses_nothing(database, source, spark, tmp_path):

@@ -38,6 +38,14 @@ def test_new_table_has_no_commits_of_the_connector(tmp_path: Path):
     assert load_state(str(tmp_path / "nowhere"), owner="x") is None
 
 
+def test_a_table_that_cannot_be_created_names_its_folder(tmp_path: Path):
+    home = home_in(tmp_path)
+    Path(home.folder).parent.mkdir(parents=True)
+    Path(home.folder).write_text("a file in its place")
+    with pytest.raises(StorageError, match=r"changes cannot be written to: Not a directory\. Nothing was committed"):
+        change_log(home, orders())
+
+
 def test_protocol_requires_only_the_reader_features_that_the_columns_need(tmp_path: Path):
     home, plain = home_in(tmp_path), orders()
     state = change_log(home, plain)
