@@ -55,7 +55,13 @@ def without_key(tables: Iterable[LakeTable], history: SchemaHistory) -> list[Tab
 
 
 def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> int | None:
-    """The largest `_batch` of the table that may be merged now, given its newest entry; None: nothing may (C18)."""
+    """The largest `_batch` of the table that may be merged now, given its newest entry; None: nothing may (C18).
+
+    Args:
+        table: The table.
+        offsets: The database's offsets.
+        entry: Its newest entry, if there is one.
+    """
     cut = offsets.last_cut()
     if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
         return None

@@ -46,7 +46,13 @@ class AssetEvents:
     _structures: dict[TableId, str] = field(default_factory=dict[TableId, str])
 
     def window(self, table: TableId, window: datetime, values: Mapping[str, Any]) -> None:
-        """Report a window of a change log."""
+        """Report a window of a change log.
+
+        Args:
+            table: The table.
+            window: Where the window begins.
+            values: The metadata.
+        """
         self._materialization(self.setup.names.log_key(table), values, window)
 
     def current(self, table: TableId, values: Mapping[str, Any]) -> None:

@@ -59,7 +59,13 @@ class OwnTables:
 
 
 def verdict_result(setup: Setup, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:
-    """Return the result of a check that was run on its own."""
+    """Return the result of a check that was run on its own.
+
+    Args:
+        setup: The connector and the database.
+        table: The table.
+        verdict: What was found.
+    """
     values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
     return dg.AssetCheckResult(
         passed=not verdict.problems,

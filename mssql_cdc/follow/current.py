@@ -77,7 +77,17 @@ def merge_now(
 
 
 def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentResult:
-    """Merge one current table up to `_batch` `up_to` of its change log."""
+    """Merge one current table up to `_batch` `up_to` of its change log.
+
+    Args:
+        database: The database.
+        table: The table.
+        history: The structures of its rows.
+        up_to: The last `_batch` to merge.
+
+    Raises:
+        MssqlCdcError: The table cannot be merged.
+    """
     current, request = _current_tables(database), _request(database, table, history, up_to)
     (result,) = current.apply_all([request])
     if isinstance(result, MssqlCdcError):

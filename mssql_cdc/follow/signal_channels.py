@@ -32,7 +32,14 @@ class SignalChannel(Protocol):
     def read(
         self, database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, bookmark: Any
     ) -> Arrived | None:
-        """Return the signals after the bookmark (None: from the beginning); None if there are none."""
+        """Return the signals after the bookmark (None: from the beginning); None if there are none.
+
+        Args:
+            database: The database.
+            tables: The captured tables.
+            offsets: How far each of them has come.
+            bookmark: How far the channel was read.
+        """
         ...
 
 
@@ -43,6 +50,12 @@ class SourceTable:
         self, database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, bookmark: Any
     ) -> Arrived | None:
         """Return the rows inserted into the table; the bookmark is a `_batch` of its change log.
+
+        Args:
+            database: The database.
+            tables: The captured tables, the signal table among them.
+            offsets: How far each of them has come.
+            bookmark: The last `_batch` that was read.
 
         Raises:
             ConfigurationError: The table is configured but not captured, or has the wrong columns.

@@ -33,6 +33,11 @@ from mssql_cdc.schema import TableId
 def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
     """Apply the signals that have arrived in the enabled channels, each exactly once; return a line about each.
 
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: How far each of them has come.
+
     Raises:
         ConfigurationError: A channel cannot be read as configured.
     """

@@ -43,7 +43,14 @@ class Due:
 def sweep_due(
     database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> Offsets:
-    """Run the due sweeps, merge the rows that they wrote, and return the offsets afterwards."""
+    """Run the due sweeps, merge the rows that they wrote, and return the offsets afterwards.
+
+    Args:
+        database: The database.
+        tables: The captured tables.
+        offsets: How far each of them has come.
+        history: The structures of their rows.
+    """
     for due in due_sweeps(tables, offsets):
         table = tables[due.table]
         schema = history.newest(due.table)

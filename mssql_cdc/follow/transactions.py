@@ -18,7 +18,13 @@ from mssql_cdc.lake.small_tables import small_table
 
 
 def count_transactions(database: Database, offsets: Offsets, tables: Iterable[LakeTable]) -> int:
-    """Write a row for each transaction of complete cuts that has none yet, and return how many."""
+    """Write a row for each transaction of complete cuts that has none yet, and return how many.
+
+    Args:
+        database: The database.
+        offsets: The cuts.
+        tables: The tables whose changes are counted.
+    """
     cut = offsets.last_cut()
     if cut is None or not database.connector.records.transaction_metadata:
         return 0

@@ -103,7 +103,13 @@ class CurrentLogs:
         del known[:-_MOST_APPENDS]
 
     def section(self, uri: str, batches: BatchSlice, storage: Storage) -> Window:
-        """The section of a change log, from memory if this process has appended all of it."""
+        """The section of a change log, from memory if this process has appended all of it.
+
+        Args:
+            uri: The folder of the change log.
+            batches: The section.
+            storage: How to reach the folder.
+        """
         known = self._appended.get(uri, [])
         if not known or known[0].batch > batches.after + 1 or known[-1].batch < batches.up_to:
             return window(uri, batches, storage)

@@ -112,6 +112,12 @@ def bounds(file: LiveFile, stored: str) -> tuple[str | None, str | None]:
 
 
 def is_older(file: LiveFile, stored: str, positions: pa.Array) -> bool:
-    """Whether the statistics prove that every `_pos` of the file precedes these."""
+    """Whether the statistics prove that every `_pos` of the file precedes these.
+
+    Args:
+        file: The file.
+        stored: The name under which `_pos` is stored in it.
+        positions: The positions.
+    """
     largest = bounds(file, stored)[1]
     return largest is not None and largest < pc.min(positions).as_py()

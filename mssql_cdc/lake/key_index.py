@@ -103,6 +103,11 @@ def remove_unused(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> i
     """Delete the indexes of files that are no longer live, if they are older than that; return how many.
 
     VACUUM leaves them: their folder's name begins with `_`.
+
+    Args:
+        uri: The folder of the table.
+        retain_hours: The least age of what is deleted.
+        storage: How to reach the folder.
     """
     system, before = file_system(uri, storage), datetime.now(UTC) - timedelta(hours=retain_hours)
     old = [name for name, modified in _listed(system) if modified < before]

@@ -147,7 +147,13 @@ class Window:
 
 
 def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
-    """Find the files of a slice of a change log."""
+    """Find the files of a slice of a change log.
+
+    Args:
+        uri: The folder of the change log.
+        batches: The slice.
+        storage: How to reach the folder.
+    """
     table = DeltaTable(uri, storage_options=storage.resolved())
     actions = pa.table(table.get_add_actions(flatten=True))
     names = actions.schema.names

@@ -132,6 +132,14 @@ def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> T
 
     A table that was removed and created again has another id; commits older than the retention are gone, and the
     version after a very old one would look like the newest.
+
+    Args:
+        uri: The folder of the table.
+        known: What an earlier call returned, if there was one.
+        storage: How to reach the folder.
+
+    Returns:
+        The log; None if there is no table.
     """
     if known is None or known.unreadable or _is_old(known):
         return load_log(uri, storage)

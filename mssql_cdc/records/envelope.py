@@ -174,7 +174,14 @@ class Numbered:
     create: Numbers | None = None
 
     def with_events(self, orders: Orders, before: Numbers, first: Numbers, create: Numbers) -> Numbered:
-        """Return the same changes with their events, for transaction metadata."""
+        """Return the same changes with their events, for transaction metadata.
+
+        Args:
+            orders: The number of each event in its transaction and among the events of its table.
+            before: As in the attributes.
+            first: As in the attributes.
+            create: As in the attributes.
+        """
         return replace(self, orders=orders, before=before, first=first, create=create)
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,29 @@ def test_commit_subjects_are_short_imperatives() -> None:
 )
 def test_commit_subjects_that_break_the_convention_are_detected(subject: str) -> None:
     assert _fault(subject) is not None
+
+
+def _undescribed(node: ast.AST, owner: str) -> Iterator[str]:
+    """Public functions with more than two parameters and without `Args`; click's commands describe their options."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+            yield from _undescribed(child, f"{owner}.{child.name}")
+        if not isinstance(child, ast.FunctionDef) or child.name.startswith("_"):
+            continue
+        named = [one.arg for one in (*child.args.posonlyargs, *child.args.args, *child.args.kwonlyargs)]
+        parameters = [name for name in named if name not in {"self", "cls"}]
+        is_command = any("click.command" in ast.unparse(one) for one in child.decorator_list)
+        if len(parameters) > 2 and not is_command and "Args:" not in (ast.get_docstring(child) or ""):
+            yield f"{owner}.{child.name}"
+
+
+def test_public_functions_with_more_than_two_parameters_describe_them() -> None:
+    found = [
+        name
+        for path in sorted((ROOT / "mssql_cdc").rglob("*.py"))
+        for name in _undescribed(ast.parse(path.read_text(encoding="utf-8")), path.stem)
+    ]
+    assert not found
 
 
 def test_no_file_names_a_package_registry() -> None:

@@ -74,7 +74,13 @@ class KnownCatalog:
     _until: float = 0.0
 
     def tables(self, control: Control, filters: Filters, problems: dict[TableId, str]) -> list[CapturedTable]:
-        """`captured_tables`, read again only if something has changed."""
+        """`captured_tables`, read again only if something has changed.
+
+        Args:
+            control: A connection to the database.
+            filters: Which tables and columns are wanted.
+            problems: Takes the reason for each table that cannot be captured.
+        """
         indexes = control.rows(statements.INDEX_STATES, doing="reading the states of unique indexes")
         seen = [tuple(row) for row in (*_capture_instances(control), *indexes)]
         if seen != self._seen or time.monotonic() > self._until:

@@ -63,7 +63,13 @@ class _LastScan:
 
 
 def capture_health(control: Control, connection: Connection, positions: Collection[Lsn]) -> CaptureHealth:
-    """How capture does, and since when there are captured transactions behind each of these positions."""
+    """How capture does, and since when there are captured transactions behind each of these positions.
+
+    Args:
+        control: A connection to the database.
+        connection: How its Agent is asked.
+        positions: Up to where tables have been read.
+    """
     clocks = control.row(_CLOCKS, doing="reading the server's clock")
     now, last = clocks.utc.replace(tzinfo=UTC), _last_scan(control)
     unread: dict[Lsn, datetime] = {}

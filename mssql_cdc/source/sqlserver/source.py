@@ -206,7 +206,13 @@ class SqlServerSession:
         return positions.require_minimum(instance, minimum)
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
-        """Raise DataLostError if rows after `from_` were cleaned up (`positions`, rule A9)."""
+        """Raise DataLostError if rows after `from_` were cleaned up (`positions`, rule A9).
+
+        Args:
+            instance: The name of the capture instance.
+            minimum: Where its rows begin now, if it is there.
+            from_: Up to where it was read.
+        """
         positions.require_held(instance, minimum, from_)
 
     def require_visible(self, to: Lsn) -> None:
@@ -224,7 +230,13 @@ class SqlServerSession:
         positions.require_witness(self.control, known)
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-        """The bound of `max.iteration.transactions` (`positions`)."""
+        """The bound of `max.iteration.transactions` (`positions`).
+
+        Args:
+            after: Up to where the tables were read.
+            count: The number of transactions.
+            to: The end without this bound.
+        """
         return positions.nth_transaction(self.control, after, count, to)
 
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
@@ -264,7 +276,13 @@ class SqlServerSession:
         return volume.measure(self.control, parts, self.connector.dagster.range_max_rows, to)
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-        """Adjoining sub-ranges for parallel readers (`volume`)."""
+        """Adjoining sub-ranges for parallel readers (`volume`).
+
+        Args:
+            instance: The capture instance.
+            wanted: The range.
+            parts: How many there should be.
+        """
         return volume.split(self.control, instance, wanted, parts)
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
