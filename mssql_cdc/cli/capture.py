@@ -81,7 +81,7 @@ def run(
     help="File of JSON lines, or delta:PATH; a later call goes on where it ends. - is standard output.",
 )
 @click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
-@click.option("--to", "end", metavar="LSN|TIME", help="End behind this commit, or before this time.")
+@click.option("--to", "end", metavar="LSN|TIME", help="End after this commit, or before this time.")
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table (dbo.orders); repeatable.")
 @click.option("--key", metavar="JSON", help="Only records with this key, as records show it.")
 @debug_option

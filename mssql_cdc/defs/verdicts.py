@@ -69,5 +69,5 @@ def _lateness(found: Condition) -> str | None:
     if found.late is not None:
         return found.late
     if found.lag > found.retention * 3 / 4:
-        return "the source keeps changes only a little longer than this table is behind"
+        return "the table is almost as far behind as the source keeps changes: it may lose some soon"
     return "capture catches up" if found.lag > LATE else None

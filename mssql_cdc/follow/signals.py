@@ -78,7 +78,7 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case _:
-            return IGNORED, "incremental snapshots are known, not implemented yet"
+            return IGNORED, "incremental snapshots are not implemented yet"
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
         notifier.flush()
         said.append(what)
     if action.surrogate_key:
-        said.append("surrogate-key has a meaning for incremental snapshots only")
+        said.append("surrogate-key applies to incremental snapshots only")
     if not found:
         return IGNORED, "; ".join(said)
     names = ", ".join(".".join(name) for name in found)

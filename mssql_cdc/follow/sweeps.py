@@ -73,7 +73,7 @@ def sweep_due(
         after = commit(state, files, facts, spark=database.spark)
         count = sum(file.rows for file in files)
         if count:
-            database.log(f"{due.table}: {count} rows of before the snapshot are gone at the source")
+            database.log(f"{due.table}: {count} rows from before the snapshot no longer exist at the source")
             # The deletes belong to no range, so no cut would include them.
             merge_table(database, table, history, after.batch)
         offsets = _note(database, offsets, due)

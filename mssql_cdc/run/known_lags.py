@@ -40,7 +40,7 @@ class KnownLags:
             with self.database.session() as session:
                 self._answer = session.capture_health(positions(offsets)), now
         except MssqlCdcError as error:
-            self.database.log(f"the source cannot be asked how capture does: {error}")
+            self.database.log(f"the state of the capture job is unknown: {error}")
         if self._answer is not None:
             answer, at = self._answer
             self._health = answer if at == now else without_answer(answer, now - at)

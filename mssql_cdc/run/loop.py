@@ -229,7 +229,7 @@ def _raise_findings(follower: Follower) -> None:
         return
     for table in without_key(follower.seen.tables.values(), follower.seen.history):
         database.log(
-            f"{table}: it has no usable key any more; its current table stays as it was, its change log goes on"
+            f"{table} no longer has a usable key: its current table is no longer updated, its change log still is"
         )
     stand = standings(follower.seen)
     if stand.missing:

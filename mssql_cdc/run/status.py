@@ -183,7 +183,7 @@ def _status(database: Database, offsets: Offsets, entry: Entry, table: TableId) 
     if entry.status == "snapshot":
         return "snapshot", _snapshot_progress(database, offsets, entry, table)
     if entry.status == "streaming" and table.text in offsets.closed_tables:
-        return "closed", f"capture has to pass {offsets.closed_tables[table.text].lsn}"
+        return "closed", f"waiting for capture to pass {offsets.closed_tables[table.text].lsn}"
     return entry.status, entry.reason
 
 

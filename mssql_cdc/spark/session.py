@@ -129,8 +129,8 @@ def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSessi
             session = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(
-            f"Spark did not start ({error}). Needed are Java 17 and the jars {DELTA_PACKAGES}, from a Maven "
-            f"repository or from the folder that {JARS_VARIABLE} names; the reason stands above on stderr"
+            f"Spark did not start ({error}); stderr shows the reason. It needs Java 17 and the jars {DELTA_PACKAGES}, "
+            f"from a Maven repository or from the folder that {JARS_VARIABLE} names"
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
