@@ -73,8 +73,8 @@ class Watch:
 
 @pytest.fixture
 def watch(streaming: Location, spark: Any) -> Watch:
-    # Not in the last minutes of an hour, and on the server too.
-    base = (datetime.now(UTC) + timedelta(minutes=5)).replace(minute=30, second=0, microsecond=0)
+    # In the middle of an hour, and on the server too, whose clock only goes forward.
+    base = (datetime.now(UTC) + HOUR).replace(minute=30, second=0, microsecond=0)
     streaming.shop.set_clock(base)
     location = streaming.reloaded(dagster_window="hour", since=base)
     database = location.setup.open(spark=lambda: spark)

@@ -98,7 +98,7 @@ def test_a_lost_table_ends_with_code_4(orders: Place, capsys: pytest.CaptureFixt
     code, found = look(orders, capsys)
     one = found["orders"]
     assert (code, one["status"], one["open_gaps"]) == (4, "lost", 1)
-    assert "dbo_orders" in one["detail"]
+    assert "CDC cleanup removed changes" in one["detail"]
     assert one["log_lag_seconds"] > 0
 
 

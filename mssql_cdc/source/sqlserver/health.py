@@ -25,10 +25,14 @@ MAPPING_PATIENCE = timedelta(minutes=15)
 _HIDDEN = """
 SELECT COUNT(*) FROM cdc.change_tables c WHERE NOT EXISTS
 (SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id)"""
+# The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
 _SCANNED = """
-SELECT MAX(end_time) AS at, DATEDIFF(second, MAX(end_time), GETDATE()) AS ago,
-       COUNT(CASE WHEN end_time IS NULL AND session_id <> 0 THEN 1 END) AS active FROM sys.dm_cdc_log_scan_sessions"""
-_MAPPED = f"SELECT MAX(tran_end_time) AS at, DATEDIFF(second, MAX(tran_end_time), GETDATE()) AS ago FROM {MAPPING}"
+SELECT TOP (1) end_time AS at, DATEDIFF(second, end_time, GETDATE()) AS ago
+FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
+_MAPPED = (
+    "SELECT TOP (1) tran_end_time AS at, DATEDIFF(second, tran_end_time, GETDATE()) AS ago "
+    f"FROM {MAPPING} ORDER BY start_lsn DESC"
+)
 _ENABLED = "SELECT DATEDIFF(second, MIN(create_date), GETDATE()) FROM cdc.change_tables"
 _CLOCKS = "SELECT SYSUTCDATETIME() AS utc, GETDATE() AS local"
 _FIRST_BEHIND = (
@@ -125,9 +129,9 @@ def _last_scan(control: Control) -> _LastScan:
         if error.retriable:
             raise
         row = None  # The login may not see scan sessions.
-    if row is not None and row.active:
+    if row is not None and row.at is None:
         return _LastScan(None, timedelta(0), PATIENCE)
-    if row is not None and row.at is not None:
+    if row is not None:
         return _LastScan(row.at, timedelta(seconds=row.ago), PATIENCE)
     mapped = control.row(_MAPPED, doing="asking when capture wrote last")
     if mapped is not None and mapped.at is not None:

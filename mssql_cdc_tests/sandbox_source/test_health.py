@@ -1,0 +1,28 @@
+"""A capture job that stands still is seen by the newest scan, whatever the server's clock did."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mssql_cdc.source.sqlserver.health import capture_health, stalled
+from mssql_cdc_tests.sandbox_source.kit import Shop
+
+
+@pytest.mark.feature("STR-14")
+def test_a_capture_job_that_stands_still_is_seen_after_the_clock_was_set_back(shop: Shop) -> None:
+    now = datetime.now(UTC)
+    shop.run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+    shop.enable("t")
+    shop.run("INSERT dbo.t VALUES (1)")  # The scan that finds it has a session of its own.
+    try:
+        shop.set_clock(now + timedelta(hours=1))
+        shop.set_clock(now)
+        assert stalled(shop.control, shop.connection) is None
+        shop.run("EXEC sandbox.advance_clock @seconds = 300")
+        assert "capture has not scanned since" in (stalled(shop.control, shop.connection) or "")
+        health = capture_health(shop.control, shop.connection, [])
+        assert health.now - health.scanned >= timedelta(seconds=300)
+    finally:
+        shop.run("EXEC sandbox.resume_clock")
