@@ -155,7 +155,8 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
                 if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
                     untold.add((name, last.to))
                 last = None
-            last = (entry.reached if entry is not None else None) or last
+            # A snapshot that was read from a restored source, before that was noticed, ends at an earlier position.
+            last = max((one for one in (entry and entry.reached, last) if one), default=None)
     return untold
 
 

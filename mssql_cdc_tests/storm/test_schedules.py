@@ -165,3 +165,14 @@ def test_closed_table_makes_no_ranges_without_effect(storm: Storm):
     storm.transaction([("orders", 0, "a")])
     storm.come_to_rest()
     storm.snapshot_while_capture_lags("notes", "orders", 5, 1, early=False)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_snapshot_of_a_source_that_is_restored_meanwhile_leaves_a_gap_at_the_furthest_position(storm: Storm, at: int):
+    storm.transaction([("orders", 1, "a")])
+    storm.quiet_point()
+    storm.back_up()
+    storm.transaction([("orders", 2, "b")])
+    storm.quiet_point()
+    storm.snapshot_is_asked_for("orders")
+    storm.step_while_it_is_restored(at)
