@@ -133,7 +133,8 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
     """Table and position where a stream broke off although the ledger has no gap there.
 
     A stream breaks where an entry has no position any more, or the next one is a snapshot's that does not begin at it;
-    where the epoch ends; and where the connector names the table.
+    where the epoch ends; and where the connector names the table. A snapshot that was read from a restored source,
+    before that was noticed, ends at an earlier position: then either of the two is one.
 
     Args:
         database: The database.
@@ -145,18 +146,20 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
     for name in {name for row in offsets.rows for name in row.tables}:
         entries = [row.tables[name] for row in offsets.rows if name in row.tables]
         last: Reached | None = None
+        furthest: Reached | None = None  # Since the last break.
         for entry in [*entries, None]:
             if entry is None:
                 broken, open_ = name.rpartition(".")[2] in named, True
             else:
                 broken, open_ = entry.to is None and entry.status == "snapshot", False
             if last is not None and (broken or (entry is not None and entry.epoch > last.epoch)):
-                gap = ledger.get((name, last.epoch, last.to))
+                told = [ledger.get((name, one.epoch, one.to)) for one in (last, furthest) if one is not None]
+                gap = next((one for one in told if one is not None), None)
                 if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
                     untold.add((name, last.to))
-                last = None
-            # A snapshot that was read from a restored source, before that was noticed, ends at an earlier position.
-            last = max((one for one in (entry and entry.reached, last) if one), default=None)
+                last = furthest = None
+            last = (entry.reached if entry is not None else None) or last
+            furthest = max((one for one in (last, furthest) if one is not None), default=None)
     return untold
 
 

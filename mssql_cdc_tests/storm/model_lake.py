@@ -375,8 +375,10 @@ def _add(fields: list[dict[str, Any]], more: Sequence[dict[str, Any]]) -> None:
     for one in more:
         if one["name"] not in there:
             fields.append(one)
-        else:
+        elif isinstance(one["type"], dict):
             _add(there[one["name"]]["type"]["fields"], one["type"]["fields"])
+        else:
+            assert there[one["name"]]["type"] == one["type"]  # Another run has added it.
 
 
 @lru_cache(maxsize=1024)
