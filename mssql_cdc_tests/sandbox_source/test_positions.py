@@ -10,6 +10,7 @@ import pytest
 from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver import log_end, positions, volume
+from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
@@ -57,6 +58,14 @@ def test_a_row_of_an_idle_log_is_not_captured_and_settled_only_with_a_newer_row(
     (later,) = insert(counted, 2)
     standing = positions.standing(counted.control)
     assert (standing.captured, standing.settled) == (later, idle)
+
+
+def test_the_start_of_an_instance_is_visible_before_any_transaction(shop: Shop) -> None:
+    """Found by the storm: a range may end there, and nothing else shows that the reader sees it."""
+    start = positions.captured(shop.control)
+    assert start is not None
+    for lsn, visible in ((start, 1), (start.increment(), 0)):
+        assert shop.control.value(IS_VISIBLE, digits(lsn), digits(lsn), doing="testing") == visible
 
 
 def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:

@@ -320,7 +320,8 @@ class ModelServerSession(ModelSession):
         return Standing(self.captured(), settled, lsn(rows[-1]) if rows else None)
 
     def require_visible(self, to: Lsn) -> None:
-        if number_of(to) not in self.source.mapping:
+        starts = {one.start for table in self.source.tables.values() for one in table.instances}
+        if number_of(to) not in {*self.source.mapping, *starts}:
             raise StaleReaderError(f"{to.text} is not captured")
 
     def witness(self, to: Lsn) -> Witness | None:

@@ -176,3 +176,14 @@ def test_snapshot_of_a_source_that_is_restored_meanwhile_leaves_a_gap_at_the_fur
     storm.quiet_point()
     storm.snapshot_is_asked_for("orders")
     storm.step_while_it_is_restored(at)
+
+
+def test_range_that_ends_at_the_start_of_an_instance_is_read(storm: Storm):
+    """Without a captured transaction, nothing but an instance's start is there: it is no commit, and was waited for."""
+    storm.transaction([("notes", 3, "a"), ("notes", 0, None)])
+    storm.scan(most=4)
+    storm.late_rival(changes=[("notes", 2, None)])
+    storm.step_while_an_instance_is_replaced(at=2, changes=[("orders", 1, None)], name="orders")
+    storm.scan_begins()
+    storm.backlog(name="orders", count=8)
+    storm.step_while_it_is_cleaned_up(at=0, kept=0)

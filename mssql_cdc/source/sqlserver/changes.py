@@ -148,7 +148,7 @@ class ChangeReader:
     def require_visible(self, bulk: Bulk) -> None:
         """Raise StaleReaderError unless the connection sees the end of the range (rule A2)."""
         wanted = self.visible or self.range.to
-        rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)], doing=self._doing)
+        rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)] * 2, doing=self._doing)
         if not any(value for batch in rows for value in batch.column("n").to_pylist()):
             raise stale_reader(self._doing)
 

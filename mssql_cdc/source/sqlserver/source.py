@@ -218,7 +218,7 @@ class SqlServerSession:
     def require_visible(self, to: Lsn) -> None:
         """Raises StaleReaderError unless this connection sees the commit `to` (rule A2)."""
         doing = "looking for the end of the range"
-        if not self.control.value(IS_VISIBLE, digits(to), doing=doing):
+        if not self.control.value(IS_VISIBLE, digits(to), digits(to), doing=doing):
             raise stale_reader(doing)
 
     def witness(self, to: Lsn) -> Witness | None:

@@ -32,8 +32,12 @@ def digits(value: Lsn) -> str:
     return value.raw.hex()
 
 
-IS_VISIBLE = f"SELECT COUNT(*) AS n FROM {MAPPING} WHERE start_lsn = {LSN}"
-"""1 when the connection sees the commit (rule A2); `digits` of it is the parameter."""
+IS_VISIBLE = (
+    f"SELECT CASE WHEN EXISTS (SELECT 1 FROM {MAPPING} WHERE start_lsn = {LSN}) "
+    f"OR EXISTS (SELECT 1 FROM [cdc].[change_tables] WHERE start_lsn = {LSN}) THEN 1 ELSE 0 END AS n"
+)
+"""1 when the connection sees the commit (rule A2), or the start of an instance, where a range ends while no transaction
+is captured (`positions.captured`); `digits` of it, twice."""
 
 IS_CAPTURED = (
     f"SELECT CASE WHEN EXISTS (SELECT 1 FROM {MAPPING} WHERE start_lsn >= {LSN}) "
