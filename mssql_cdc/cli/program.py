@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 
 import click
 
@@ -19,6 +15,7 @@ from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
 from mssql_cdc.cli.status import status
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.run.interrupts import Interrupts, noted_interrupts
 
 NAME = "mssql-cdc"
 INTERRUPTED = 130
@@ -41,30 +38,11 @@ def program() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (from `sys.argv` without `arguments`) and return its exit code."""
-    output, interrupts = Output(), list[int]()
-    with _noted(interrupts):
-        return _run(arguments, output, interrupts)
+    with noted_interrupts() as interrupts:
+        return _run(arguments, Output(), interrupts)
 
 
-@contextmanager
-def _noted(interrupts: list[int]) -> Generator[None]:
-    """Note each Ctrl+C: an ODBC driver that one interrupts turns it into an error of its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        interrupts.append(number)
-        signal.default_int_handler(number, frame)
-
-    former = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
-
-
-def _run(arguments: Sequence[str] | None, output: Output, interrupts: Sequence[int]) -> int:
+def _run(arguments: Sequence[str] | None, output: Output, interrupts: Interrupts) -> int:
     try:
         return program.main(arguments, prog_name=NAME, standalone_mode=False, obj=output) or 0
     except click.ClickException as error:
@@ -74,7 +52,7 @@ def _run(arguments: Sequence[str] | None, output: Output, interrupts: Sequence[i
         output.error("interrupted")
         return INTERRUPTED
     except MssqlCdcError as error:
-        if interrupts:
+        if interrupts.noted:
             output.error("interrupted")
             return INTERRUPTED
         return _failed(output, error, error.exit_code)

@@ -19,6 +19,7 @@ from mssql_cdc.plan.facts import Cursor, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
+from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import look
@@ -70,6 +71,7 @@ class Follower:
         The first attempt begins with `preflight`. Errors that a retry would meet again propagate, and so does the
         error that exceeds `errors.max.retries`.
         """
+        require_uninterrupted()
         if time.monotonic() < self._due:
             return None
         retries = self._retries = self._retries or Retries(self.database.connector.streaming)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mssql_cdc.config.model import StreamingSettings
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.interrupts import require_uninterrupted
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Retries:
 
     def wait_seconds(self, error: MssqlCdcError, log: Callable[[str], None]) -> float:
         """How long to wait before the next attempt, which `log` is told; raises the error when there is to be none."""
+        require_uninterrupted()
         self.failed += 1
         most = self.settings.max_retries
         if 0 <= most < self.failed:
