@@ -309,6 +309,9 @@ class ModelServerSession(ModelSession):
         held = (one for table in self.source.tables.values() for one in table.instances)
         return {one.name: lsn(one.start) if one.seen else None for one in held}
 
+    def catalog_minima(self) -> dict[str, Lsn | None]:
+        return self.minima()
+
     def captured(self) -> Lsn | None:
         newest = self._newest(to=None)
         if newest is not None:
