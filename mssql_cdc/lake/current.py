@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
-from mssql_cdc.lake.apply_task import MOST_BYTES, MOST_ROWS, Applied, ApplyTask, apply_task
+from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_structure import change_structure, structure_change
 from mssql_cdc.lake.current_table import Vectors, new_table, with_features
 from mssql_cdc.lake.files import DataFile, FileTarget
@@ -24,12 +24,14 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.merge import merge
 from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
-from mssql_cdc.lake.read import BatchSlice, Window, window, written_window
+from mssql_cdc.lake.read import BatchSlice
+from mssql_cdc.lake.shares import shares, too_large
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create, current_log
 from mssql_cdc.lake.table_log import VECTORS, TableLog
+from mssql_cdc.lake.window import Window, window, written_window
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.tasks import run_here, run_tasks, side_by_side
+from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,7 +148,7 @@ class _Planned:
 
     @property
     def work(self) -> int:
-        return self.task.window.size + sum(file.size for file in self.task.live) // 8
+        return _work(self.task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,13 +247,14 @@ class CurrentTables:
             return Handed(request, because)
         section = self._logs.section(home.changes, BatchSlice(applied, request.up_to), self._storage)
         replaces = not applied and bool(log.files)
-        if not section.paths and not replaces:
+        if not section.files and not replaces:
             return CurrentResult(log.version, applied, 0)
-        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
-            return Handed(request, f"{section.most_rows} rows at once")
+        live = () if replaces else tuple(log.files.values())
+        because = too_large(section, live)
+        if because:
+            return Handed(request, because)
         target = _target(home, log.schema_json, log.properties, self._storage)
         vectors = True if log.has_vectors else False if request.vectors == "false" else None
-        live = () if replaces else tuple(log.files.values())
         task = ApplyTask(section, target, tuple(same_key(request.versions)), live, vectors)
         metadata = None
         if log.properties.get(STRUCTURE) != str(newest.version):
@@ -259,15 +262,10 @@ class CurrentTables:
             metadata = {**log.metadata, "configuration": configuration}
         return _Planned(request, task, log, None, metadata, replaces)
 
-    def _plan_new(self, request: CurrentRequest) -> _Planned | Handed:
+    def _plan_new(self, request: CurrentRequest) -> _Planned:
         home, newest = request.home, request.versions[-1]
         protocol, metadata = new_table(home, newest, request.vectors)
         section = self._logs.section(home.changes, BatchSlice(0, request.up_to), self._storage)
-        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
-            change = Change("CREATE TABLE", protocol=protocol, metadata=metadata)
-            facts = self._facts(request, 0)
-            self._logs.keep(create(home.current, change, facts=facts, storage=self._storage))
-            return Handed(request, f"{section.most_rows} rows at once")
         target = _target(home, metadata["schemaString"], metadata["configuration"], self._storage)
         task = ApplyTask(section, target, tuple(same_key(request.versions)))
         return _Planned(request, task, None, protocol, metadata, replaces=False)
@@ -275,22 +273,34 @@ class CurrentTables:
     def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:
         if not planned:
             return {}
-        order = sorted(planned, key=lambda number: -planned[number].work)
-        tasks = [planned[number].task for number in order]
-        if sum(plan.work for plan in planned.values()) <= _LITTLE:
-            found = run_here(tasks, apply_task)
-        else:
-            session = self._session()
-            # A partition costs Spark more than a small table.
-            found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
+        work = sum(plan.work for plan in planned.values())
+        cores = 1 if work <= _LITTLE else self._session().sparkContext.defaultParallelism
         outcomes: dict[int, CurrentResult | MssqlCdcError | Handed] = {}
-        for number, result in zip(order, found, strict=True):
-            plan = planned[number]
-            if result.error is not None:
+        shared: list[tuple[int, ApplyTask]] = []
+        for number, plan in planned.items():
+            try:
+                shared += [(number, share) for share in shares(plan.task, cores=cores)]
+            except StorageError as error:
                 self._logs.forget(plan.request.home.changes)
-                outcomes[number] = result.error
+                outcomes[number] = error
+        shared.sort(key=lambda one: -_work(one[1]))
+        tasks = [share for _, share in shared]
+        # A partition costs Spark more than a small table.
+        if work <= _LITTLE:
+            results = run_here(tasks, apply_task)
+        else:
+            results = run_tasks(self._session(), tasks, apply_task, most=cores)
+        found: dict[int, list[TaskResult]] = {}
+        for (number, _), result in zip(shared, results, strict=True):
+            found.setdefault(number, []).append(result)
+        for number, parts in found.items():
+            plan = planned[number]
+            error = next((part.error for part in parts if part.error is not None), None)
+            if error is not None:
+                self._logs.forget(plan.request.home.changes)
+                outcomes[number] = error
                 continue
-            applied = Applied.from_value(result.unwrap())
+            applied = Applied.together([Applied.from_value(part.unwrap()) for part in parts])
             if applied.too_large:
                 outcomes[number] = Handed(plan.request, applied.too_large)
                 continue
@@ -411,6 +421,11 @@ def progress(table: DeltaTable, newest: TableSchema) -> int:
 def progress_id(table_id: object, newest: TableSchema) -> str:
     """The name of a current table's progress among its txns."""
     return f"{table_id}:{newest.key_id}"
+
+
+def _work(task: ApplyTask) -> int:
+    """About how many bytes a task reads."""
+    return task.window.size + sum(file.size for file in task.live) // 8
 
 
 def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:

@@ -86,6 +86,16 @@ class LiveFile:
         """The parsed statistics; empty when the writer left none."""
         return json.loads(self.stats) if self.stats else {}
 
+    @property
+    def rows(self) -> int:
+        """All rows by the statistics, those that are deleted too."""
+        return self.facts.get("numRecords", 0)
+
+    @property
+    def left(self) -> int:
+        """Rows that are not deleted, by the statistics."""
+        return self.rows - (self.vector.cardinality if self.vector else 0)
+
     def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
         """The `add` action of the same file with another vector.
 
@@ -162,10 +172,7 @@ class TableLog:
     @property
     def rows(self) -> int:
         """Rows in live files by their statistics, those that vectors delete left out."""
-        return sum(
-            file.facts.get("numRecords", 0) - (file.vector.cardinality if file.vector else 0)
-            for file in self.files.values()
-        )
+        return sum(file.left for file in self.files.values())
 
     def txn(self, app_id: str) -> int:
         """The newest version that this application committed; 0 when there is none."""
