@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mssql_cdc_tests.storm.machine import storm
+from mssql_cdc_tests.storm.machine import Storm, storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.mutants import MUTANTS
 from mssql_cdc_tests.storm.worlds import World
@@ -44,11 +44,18 @@ def main() -> None:
     if options.mutants:
         sys.exit(_mutants(options.schedules or MOST_FOR_A_MUTANT, steps, options.seed or 0, options.part))
     failed = []
-    with _world(options.world) as make:
+    with _world(options.world) as (make, machine):
         for number, done in enumerate(range(0, total, size)):
             wanted, begun = min(size, total - done), time.monotonic()
             try:
-                storm(make, schedules=wanted, steps=steps, seed=seed + number, shrink=options.shrink)
+                storm(
+                    make,
+                    machine=machine,
+                    schedules=wanted,
+                    steps=steps,
+                    seed=seed + number,
+                    shrink=options.shrink,
+                )
             except Exception:  # noqa: BLE001 (the next run goes on)
                 traceback.print_exc()
                 failed.append(seed + number)
@@ -81,20 +88,21 @@ def _mutants(most: int, steps: int, seed: int, part: str) -> int:
 
 
 @contextmanager
-def _world(name: str) -> Iterator[Callable[[Path], World]]:
+def _world(name: str) -> Iterator[tuple[Callable[[Path], World], type[Storm]]]:
     if name == "model":
-        yield ModelWorld
+        yield ModelWorld, Storm
         return
     from mssql_sandbox.process import sandbox_process
 
     from mssql_cdc.spark.session import SparkSettings, start_session
     from mssql_cdc_tests.storm.whole import WholeWorld
+    from mssql_cdc_tests.storm.whole_machine import WholeStorm
 
     numbers = itertools.count(1)
     with tempfile.TemporaryDirectory() as folder, sandbox_process(Path(folder)) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own startup warns about unclosed sockets.
         spark = start_session(SparkSettings.from_environment(confs={"spark.sql.shuffle.partitions": "1"}))
-        yield lambda path: WholeWorld(server, spark, path, f"storm{next(numbers)}")
+        yield (lambda path: WholeWorld(server, spark, path, f"storm{next(numbers)}")), WholeStorm
         spark.stop()
 
 
