@@ -49,6 +49,7 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "database.names": "shop",
         "topic.prefix": "server1",
         "delta.warehouse": str(folder),
+        "retriable.restart.connector.wait.ms": "1",  # A wait means that nothing is left to do.
     }
     return connector_from_mapping("storm", {**given, **properties})
 

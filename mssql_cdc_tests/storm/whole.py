@@ -95,7 +95,7 @@ class WholeWorld:
             else:
                 statements.append(
                     f"UPDATE dbo.{table} SET name = N'{name}' WHERE id = {key}; "
-                    f"IF @@ROWCOUNT = 0 INSERT dbo.{table} (id, name) VALUES ({key}, N'{name}')"
+                    f"IF @@ROWCOUNT = 0 INSERT dbo.{table} (id, part, name) VALUES ({key}, 0, N'{name}')"
                 )
         self.run("; ".join([*statements, "COMMIT"]))
 
@@ -223,7 +223,7 @@ class WholeWorld:
     def _create(self, table: str) -> None:
         key = f", CONSTRAINT pk_{table} PRIMARY KEY (id)" if table in self.keyed else ""
         self.run(
-            f"CREATE TABLE dbo.{table} (id int NOT NULL, part int NOT NULL DEFAULT 0, name nvarchar(50) NULL, "
+            f"CREATE TABLE dbo.{table} (id int NOT NULL, part int NOT NULL, name nvarchar(50) NULL, "
             f"size smallint NULL, doc nvarchar(max) NULL{key})"
         )
         self.enable(table)

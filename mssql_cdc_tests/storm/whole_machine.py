@@ -22,7 +22,7 @@ from mssql_cdc.lake.read import exists
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.storm.lake import change_log, home_of
-from mssql_cdc_tests.storm.machine import KEYS, NAMES, Storm
+from mssql_cdc_tests.storm.machine import KEYS, NAMES, PLACES, Storm
 from mssql_cdc_tests.storm.whole import WholeWorld
 from mssql_cdc_tests.storm.worlds import TABLES
 
@@ -71,6 +71,10 @@ class WholeStorm(Storm):
             self.world.disable(name, oldest_only=True)
             self.world.enable(name)
 
+    @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS, at=PLACES)
+    def step_while_the_structure_changes(self, name: str, kind: str, fresh: bool, key: int, at: int) -> None:  # noqa: FBT001
+        self._interrupted_step(lambda: self.structure_changes(name, kind, fresh, key), at)
+
     def _ddl(self, name: str, kind: str, key: int) -> list[str]:
         columns = self.world.columns(name)
         added = [column for column in columns if column not in KEPT and column.startswith("c")]
@@ -109,15 +113,16 @@ class WholeStorm(Storm):
         """Changes the key where `part` belongs to it."""
         self.world.run(f"UPDATE dbo.{name} SET part = part + 1 WHERE id = {key}")
 
-    @rule(name=NAMES, columns=st.sampled_from(("id", "id, part", "part, id")))
-    def another_key(self, name: str, columns: str) -> None:
+    @rule(name=NAMES, columns=st.sampled_from(("id", "id, part", "part, id")), wider=st.booleans())
+    def another_key(self, name: str, columns: str, wider: bool) -> None:  # noqa: FBT001 (drawn)
+        """Other columns, or the same ones of which `part` has another type."""
         if name not in self.world.keyed:
             return
         self.world.disable(name)
-        self.world.run(
-            f"ALTER TABLE dbo.{name} DROP CONSTRAINT pk_{name}; "
-            f"ALTER TABLE dbo.{name} ADD CONSTRAINT pk_{name} PRIMARY KEY ({columns})"
-        )
+        self.world.run(f"ALTER TABLE dbo.{name} DROP CONSTRAINT pk_{name}")
+        if wider:
+            self.world.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part bigint NOT NULL")
+        self.world.run(f"ALTER TABLE dbo.{name} ADD CONSTRAINT pk_{name} PRIMARY KEY ({columns})")
         self.world.enable(name)
 
     @rule()
