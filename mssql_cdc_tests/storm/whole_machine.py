@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.maintenance import optimize, vacuum
+from mssql_cdc.lake.maintenance import optimize
 from mssql_cdc.lake.read import exists
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
@@ -148,7 +148,9 @@ class WholeStorm(Storm):
     @rule(name=NAMES, current=st.booleans())
     def user_vacuums(self, name: str, current: bool) -> None:  # noqa: FBT001 (drawn)
         if (uri := self._table(name, current=current)) is not None:
-            vacuum(self.world.spark, uri, retain_hours=0)
+            session = self.world.spark.newSession()
+            session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+            session.sql(f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
 
     @rule()
     def records_are_written(self) -> None:
