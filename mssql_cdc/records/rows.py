@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
+from mssql_cdc.config.record_settings import JsonForm
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.records.converters import Convert, converter
-from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.converters import Convert, converter, null_text
 from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
 from mssql_cdc.records.names import data_topic, field_name
+from mssql_cdc.records.schemas import envelope_schema, key_schema
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 Numbers = np.ndarray[Any, Any]
@@ -45,13 +46,20 @@ class Large:
 
 @dataclass(frozen=True)
 class TableShape:
-    """Defines how the rows of one schema version of a table are rendered."""
+    """Defines how the rows of one schema version of a table are rendered.
+
+    `key_schema` and `value_schema` are texts, where records have schemas. `shares_texts`: a column looks the same in
+    the key and in the value.
+    """
 
     schema: TableSchema
     topic: str
     fields: tuple[tuple[str, Column, Convert], ...]
     key_fields: tuple[tuple[str, Column, Convert], ...]
     large: tuple[Large, ...] = ()
+    key_schema: str | None = None
+    value_schema: str | None = None
+    shares_texts: bool = True
 
     @property
     def table_id(self) -> TableId:
@@ -67,8 +75,9 @@ class TableShape:
         """
         settings, table = connector.records, schema.table_id
 
-        def fields(columns: Sequence[Column]) -> tuple[tuple[str, Column, Convert], ...]:
-            found = [(field_name(c.name, settings.field_name_adjustment), c, converter(c, settings)) for c in columns]
+        def fields(columns: Sequence[Column], form: JsonForm) -> tuple[tuple[str, Column, Convert], ...]:
+            adjustment = settings.field_name_adjustment
+            found = [(field_name(c.name, adjustment), c, converter(c, settings, form)) for c in columns]
             names = [name for name, _, _ in found]
             if len(set(names)) < len(names):
                 raise SchemaError(
@@ -79,26 +88,35 @@ class TableShape:
         own = settings.keys.columns_for(
             table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
         )
-        value_fields = fields(schema.value_columns)
+        keys, values, topic = settings.key_form, settings.value_form, data_topic(connector, table)
+        value_fields = fields(schema.value_columns, values)
+        key_fields = fields([schema.column(name) for name in own or schema.key_columns], keys)
         return cls(
             schema=schema,
-            topic=data_topic(connector, table),
+            topic=topic,
             fields=value_fields,
-            key_fields=fields([schema.column(name) for name in own or schema.key_columns]),
+            key_fields=key_fields,
             large=tuple(
-                Large(column.name, name, json_text(_undelivered(column, table, connector)))
+                Large(column.name, name, _undelivered(column, table, connector))
                 for name, column, _ in value_fields
                 if column.type.before_image != "always"
             ),
+            key_schema=key_schema(topic, _columns(key_fields), settings) if keys.schemas else None,
+            value_schema=envelope_schema(topic, _columns(value_fields), table, connector) if values.schemas else None,
+            shares_texts=(keys.defaults, keys.numeric) == (values.defaults, values.numeric),
         )
 
 
-def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
-    """Return Debezium's output for a value that the change table lacks; a mask of stars also replaces NULL."""
+def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, Column]]:
+    return [(name, column) for name, column, _ in fields]
+
+
+def _undelivered(column: Column, table: TableId, connector: Connector) -> str:
+    """Return Debezium's text for a value that the change table lacks; a mask of stars also replaces NULL."""
     mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
     if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
-        return "*" * mask.length
-    return None if column.nullable else value_of_null(column, connector.records)
+        return json_text("*" * mask.length)
+    return null_text(column, connector.records, connector.records.value_form)
 
 
 @dataclass(frozen=True)
@@ -278,7 +296,8 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
 
     fields = {name: texts(column, convert) for name, column, convert in shape.fields}
     keys = {
-        name: fields[name] if name in fields else texts(column, convert) for name, column, convert in shape.key_fields
+        name: fields[name] if shape.shares_texts and name in fields else texts(column, convert)
+        for name, column, convert in shape.key_fields
     }
     return _Side(present, fields, keys)
 

@@ -62,10 +62,11 @@ THINGS = table(
     column("price", "decimal", precision=18, scale=2),
     column("at", "datetime2", scale=3),
     column("raw", "varbinary", length=10),
+    column("note", "varchar", length=9, default_text="('x')"),
 )
-ORDINALS = (1, 2, 3, 4, 5)
+ORDINALS = (1, 2, 3, 4, 5, 6)
 INSTANCE = CaptureInstance(
-    "dbo_things", 7, ("cdc", "dbo_things_CT"), 3, AT.replace(tzinfo=None), lsn(1), THINGS, (1, 2, 3, 4, 5)
+    "dbo_things", 7, ("cdc", "dbo_things_CT"), 3, AT.replace(tzinfo=None), lsn(1), THINGS, ORDINALS
 )
 PART = (INSTANCE, LsnRange(lsn(1), lsn(9)))
 
@@ -97,6 +98,12 @@ SAMPLES: dict[str, str] = {
     "transforms": "unwrap",
     "time.precision.mode": "isostring",
     "binary.handling.mode": "hex",
+    "key.converter.replace.null.with.default": "false",
+    "value.converter.replace.null.with.default": "false",
+    "key.converter.decimal.format": "NUMERIC",
+    "value.converter.decimal.format": "NUMERIC",
+    "column.propagate.source.type": "dbo.things.price",
+    "datatype.propagate.source.type": "dbo.things.decimal",
     "key.converter": "io.confluent.connect.avro.AvroConverter",
     "value.converter": "io.confluent.connect.avro.AvroConverter",
     "guardrail.collections.limit.action": "fail",
@@ -136,6 +143,19 @@ BESIDE: dict[str, dict[str, object]] = {
     "topic.heartbeat.prefix": {"heartbeat.interval.ms": "1"},
     "topic.heartbeat.name": {"heartbeat.interval.ms": "1"},
     "topic.transaction": {"provide.transaction.metadata": "true"},
+    "key.converter.replace.null.with.default": {
+        "key.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:note",
+    },
+    "value.converter.replace.null.with.default": {"value.converter.schemas.enable": "false"},
+    "key.converter.decimal.format": {
+        "key.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:price",
+    },
+    "value.converter.decimal.format": {"value.converter.schemas.enable": "false"},
+    "column.propagate.source.type": {"value.converter.schemas.enable": "true"},
+    "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
+    "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
 }
 """What else has to be set for a property to mean anything."""
@@ -413,7 +433,10 @@ OBSERVED: Mapping[str, Any] = {
             "provide.transaction.metadata", "include.schema.changes", "time.precision.mode", "decimal.handling.mode",
             "binary.handling.mode", "field.name.adjustment.mode", "sanitize.field.names", "extended.headers.enabled",
             "message.key.columns", "topic.delimiter", "topic.transaction", "topic.heartbeat.prefix",
-            "topic.heartbeat.name",
+            "topic.heartbeat.name", "key.converter.schemas.enable", "key.converter.replace.null.with.default",
+            "key.converter.decimal.format", "value.converter.schemas.enable",
+            "value.converter.replace.null.with.default", "value.converter.decimal.format",
+            "column.propagate.source.type", "datatype.propagate.source.type", "schema.name.adjustment.mode",
         ),
         RECORDS,
     ),

@@ -119,7 +119,7 @@ def test_topics_contain_only_characters_that_kafka_accepts():
     [
         ("none", "2 é", "2 é"),
         ("avro", "2 é", "_2__"),
-        ("avro_unicode", "a_é", "a_u005F_u00E9"),
+        ("avro_unicode", "a_é", "a_u005f_u00e9"),
         ("avro_unicode", "2a", "_u0032a"),
     ],
 )
