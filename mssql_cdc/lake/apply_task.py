@@ -6,9 +6,11 @@ committed it; until then its files are garbage. `lake/shares.py` divides a large
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +24,13 @@ from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.fold import FoldPlan, plan_fold
 from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_rows, stored_names
+from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
 from mssql_cdc.lake.storage import file_system
+from mssql_cdc.lake.table_layout import stored
 from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import write_vectors
 from mssql_cdc.lake.window import Window
+from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema
 
 MOST_ROWS = 1_000_000
@@ -36,6 +41,8 @@ LARGE_ROWS = 500_000
 """A file with more rows keeps them: an update rewrites smaller ones only."""
 _ABSORB = 2.0
 _WRITTEN_ROWS = 250_000
+_HELD_ROWS = 1_000_000
+"""So many rows of rewritten files wait for others of their partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class ApplyTask:
 
     It writes the new rows of the `window` and deletes old ones from `live`. `usable` are the versions with the present
     key. `vectors`: true, the table has them; false, it must not; None, they are enabled when needed.
+
+    The table is partitioned by `partition_by` from now on; with `rewrites` all rows get new files.
 
     In a whole update `live` are all files that may hold old rows: none when the table is created or replaced. In a
     share, `section` has all changes of keys that `live` may hold, and `others` are the live files of other shares.
@@ -54,6 +63,8 @@ class ApplyTask:
     usable: tuple[TableSchema, ...]
     live: tuple[LiveFile, ...] = ()
     vectors: bool | None = None
+    partition_by: tuple[str, ...] = ()
+    rewrites: bool = False
     section: Window | None = None
     others: tuple[LiveFile, ...] = ()
 
@@ -122,17 +133,18 @@ def _apply(
         written = ~folded.deleted
         written[source.stale] = False
         which = np.flatnonzero(written)
-    vectors = _choose(task, deleted, len(which))
-    rewritten = [touched for touched in deleted.files if touched.rewritten]
-    if sum(touched.file.file.size for touched in rewritten) > MOST_BYTES:
-        return _result(too_large=f"{len(rewritten)} files would have to be rewritten")
-    new: list[pa.RecordBatch] = []
+    new: dict[Values, pa.RecordBatch] = {}
     if folded is not None:
-        new.append(new_rows(folded, which, old_rows(folded, source), arrow_of(task.target.schema_json or "")))
-    adds = [_add(file) for file in write_files(_batches(new, rewritten), task.target)]
+        rows = new_rows(folded, which, old_rows(folded, source), arrow_of(task.target.schema_json or ""))
+        new = by_partition(without_empty_texts(rows, task.partition_by, folded.plan.names), task.partition_by)
+    vectors = _choose(task, deleted, {values: rows.num_rows for values, rows in new.items()})
+    rewritten = [touched for touched in deleted.files if touched.rewritten]
+    if not task.rewrites and sum(touched.file.file.size for touched in rewritten) > MOST_BYTES:
+        return _result(too_large=f"{len(rewritten)} files would have to be rewritten")
+    adds = list(_written(task, new, rewritten))
     marked = [touched for touched in deleted.files if len(touched.gone) and not touched.rewritten]
-    stored = write_vectors([touched.deleted for touched in marked], system)
-    for touched, vector in zip(marked, stored, strict=True):
+    marks = write_vectors([touched.deleted for touched in marked], system)
+    for touched, vector in zip(marked, marks, strict=True):
         adds.append(touched.file.file.add(vector=vector, rows=touched.file.rows))
     removed = [touched.file.file.identity for touched in (*rewritten, *marked)]
     count = folded.window.num_rows if folded is not None else 0
@@ -210,12 +222,16 @@ def _all_older(task: ApplyTask, live: Sequence[LiveFile], first: str | None) -> 
     return all(is_older(file, position_name, positions) for file in live)
 
 
-def _choose(task: ApplyTask, found: Found, new: int) -> bool:
-    """Decide which files are rewritten, and return whether the others get vectors.
+def _choose(task: ApplyTask, found: Found, new: Mapping[Values, int]) -> bool:
+    """Decide which files are rewritten, and return whether the others get vectors; `new` counts each partition's rows.
 
     Small files are absorbed geometrically, so that a table has few and a row is rewritten a few times only; so are
     files that are mostly deleted. A large file keeps its rows.
     """
+    if task.rewrites:
+        for touched in found.files:
+            touched.rewritten = True
+        return False
     changed = [touched for touched in found.files if len(touched.gone)]
     vectors = bool(task.vectors)
     if task.vectors is None and sum(touched.left for touched in changed) > SMALL_ROWS:
@@ -223,30 +239,64 @@ def _choose(task: ApplyTask, found: Found, new: int) -> bool:
     for touched in changed:
         mostly_dead = touched.left < touched.file.rows / 2 and touched.left <= LARGE_ROWS
         touched.rewritten = not vectors or not touched.left or mostly_dead
-    room = new
+    names, room = stored(task.target.schema_json or "", task.partition_by), dict(new)
     for touched in sorted(found.files, key=lambda touched: touched.left):
+        values = tuple(touched.file.partition.get(name) for name in names)
+        if not touched.rewritten:
+            touched.rewritten = touched.left <= min(_ABSORB * room.get(values, 0), LARGE_ROWS)
         if touched.rewritten:
-            room += touched.left
-        elif touched.left <= min(_ABSORB * room, LARGE_ROWS):
-            touched.rewritten = True
-            room += touched.left
+            room[values] = room.get(values, 0) + touched.left
     return vectors
 
 
-def _batches(new: Sequence[pa.RecordBatch], absorbed: Sequence[Touched]) -> Iterator[pa.RecordBatch]:
+def _written(
+    task: ApplyTask, new: Mapping[Values, pa.RecordBatch], absorbed: Sequence[Touched]
+) -> Iterator[dict[str, Any]]:
+    """Write the new rows and those of the absorbed files, each partition's to files of its own; their `add` actions."""
+    names, held = stored(task.target.schema_json or "", task.partition_by), dict[Values, list[pa.RecordBatch]]()
+
+    def write(values: Values, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        target = replace(task.target, folder=folder_of(names, values))
+        for file in write_files(batches, target):
+            yield _add(file, dict(zip(names, values, strict=True)))
+
+    sources = {name: name for name in task.partition_by} | current_names(task.usable[-1])
+    if not task.partition_by:
+        yield from write((), chain(_remaining(absorbed), *(_sliced(rows) for rows in new.values())))
+        return
+    for values, rows in new.items():
+        held[values] = list(_sliced(rows))
+    count = 0
+    for batch in _remaining(absorbed):
+        kept = without_empty_texts(batch, task.partition_by, sources)
+        for values, rows in by_partition(kept, task.partition_by).items():
+            held.setdefault(values, []).append(rows)
+        count += batch.num_rows
+        if count >= _HELD_ROWS:
+            for values in list(held):
+                yield from write(values, held.pop(values))
+            count = 0
+    for values, batches in held.items():
+        yield from write(values, batches)
+
+
+def _remaining(absorbed: Sequence[Touched]) -> Iterator[pa.RecordBatch]:
     for touched in absorbed:
         if touched.left:
-            yield from touched.file.remaining(touched.deleted).to_batches(max_chunksize=_WRITTEN_ROWS)
-    for rows in new:
-        for start in range(0, rows.num_rows, _WRITTEN_ROWS):
-            yield rows.slice(start, _WRITTEN_ROWS)
+            for rows in touched.file.remaining(touched.deleted):
+                yield from rows.to_batches(max_chunksize=_WRITTEN_ROWS)
 
 
-def _add(file: WrittenFile) -> dict[str, Any]:
+def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows.num_rows, _WRITTEN_ROWS):
+        yield rows.slice(start, _WRITTEN_ROWS)
+
+
+def _add(file: WrittenFile, partition: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "add": {
-            "path": file.path,
-            "partitionValues": {},
+            "path": quote(file.path, safe="/="),
+            "partitionValues": dict(partition),
             "size": file.size,
             "modificationTime": file.modified,
             "dataChange": True,

@@ -42,7 +42,7 @@ def shares(task: ApplyTask, *, cores: int) -> list[ApplyTask]:
     ranges = task.window.ranges(-(-task.window.most_rows // count)) if count > 1 else [KeyRange()]
     costs = [_cost(file, task.window.most_rows) for file in task.live]
     wanted = max(len(ranges), min(cores, round(sum(costs) / LOOK_UP_SECONDS)))
-    if task.vectors is False:
+    if task.vectors is False or task.rewrites:
         wanted = max(wanted, -(-sum(file.size for file in task.live) // MOST_BYTES))
     if wanted == 1:
         return [task]
