@@ -418,6 +418,7 @@ def _taken(changes: Changes, rows: Numbers) -> Changes:
         changes.after.take(where),
         None if changes.key_before is None else changes.key_before.take(where),
         None if changes.key_after is None else changes.key_after.take(where),
+        None if changes.same_key is None else changes.same_key.take(where),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from mssql_cdc_tests.conformance.bench import Bench
 from mssql_cdc_tests.conformance.courses import COURSES
+from mssql_cdc_tests.conformance.courses.generated import generated
 from mssql_cdc_tests.conformance.judge import results
 from mssql_cdc_tests.conformance.workload import Course, Result
 
@@ -25,11 +27,29 @@ from mssql_cdc_tests.conformance.workload import Course, Result
 @click.command()
 @click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdicts here.")
 @click.option("--course", "names", multiple=True, type=click.Choice(sorted(COURSES)), help="Run only these courses.")
+@click.option("--seed", "seeds", multiple=True, type=int, help="Run random scripts of this seed as well.")
+@click.option("--scripts", default=12, show_default=True, help="How many random scripts each seed gives.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep all records and logs here.")
 @click.option("--list", "is_listing", is_flag=True, help="List the workloads and run none.")
-def program(output: Path | None, names: tuple[str, ...], keep: Path | None, *, is_listing: bool) -> None:
-    """Compare the records of all workloads with those of the real Debezium 3.3.1."""
-    courses = [course for name, course in COURSES.items() if not names or name in names]
+def program(
+    output: Path | None,
+    names: tuple[str, ...],
+    seeds: tuple[int, ...],
+    scripts: int,
+    keep: Path | None,
+    *,
+    is_listing: bool,
+) -> None:
+    """Compare the records of all workloads with those of the real Debezium 3.3.1.
+
+    Without --course and --seed, all courses and random scripts of a new seed.
+    """
+    courses = [course for name, course in COURSES.items() if name in names or not (names or seeds)]
+    if not (names or seeds or is_listing):
+        seeds = (random.SystemRandom().randrange(1_000_000),)
+    for number in seeds:
+        click.echo(f"random scripts: --seed {number} --scripts {scripts}", err=True)
+        courses.append(generated(number, scripts=scripts))
     if is_listing:
         for course in courses:
             for workload in course.workloads():
@@ -60,18 +80,24 @@ def run(courses: Sequence[Course], keep: Path | None) -> list[Result]:
             Bench(server, folder, say=lambda line: click.echo(line, err=True)) as bench,
         ):
             for course in courses:
-                found += results(course, bench.run(course))
+                own = list(results(course, bench.run(course)))
+                show_differences(own)
+                found += own
     click.echo(f"{len(found)} workloads in {time.monotonic() - began:.0f} s", err=True)
     return found
 
 
-def show(found: Sequence[Result]) -> None:
-    """Print what differs, and a table of all verdicts."""
+def show_differences(found: Sequence[Result]) -> None:
+    """Print what differs."""
     for one in found:
         for line in one.differences[:12]:
             click.echo(f"{one.workload}: {line}")
         if len(one.differences) > 12:
             click.echo(f"{one.workload}: … {len(one.differences) - 12} more")
+
+
+def show(found: Sequence[Result]) -> None:
+    """Print a table of all verdicts."""
     table = Table("group", "workloads", "equal", "listed", "different", title="Records beside Debezium 3.3.1")
     for group in sorted({one.group for one in found}):
         counts = Counter(one.verdict for one in found if one.group == group)

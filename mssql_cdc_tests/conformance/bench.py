@@ -17,7 +17,7 @@ from mssql_cdc.cli import main
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc_tests.conformance.compare import payload, plain
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, Record
-from mssql_cdc_tests.conformance.source import WAIT_SECONDS, Source
+from mssql_cdc_tests.conformance.source import FENCE, WAIT_SECONDS, Source
 from mssql_cdc_tests.conformance.workload import Course, Reading, Script
 
 Records = list[dict[str, Any]]
@@ -43,11 +43,11 @@ class Stream:
         return [record for record in self.records if _owner(record, topics, commits) in mine]
 
     def places(self) -> list[tuple[Any, ...]]:
-        """Return where each change stands: the order of all tables' records."""
+        """Return where each change stands: the order of all tables' records, without those that end the stream."""
         found = []
         for record in self.records:
             value = payload(record["value"])
-            if value is not None and "op" in value:
+            if value is not None and "op" in value and table_of(record) != f"{value['source']['db']}.{FENCE}":
                 source = value["source"]
                 found.append((record["topic"], value["op"], source["commit_lsn"], source["change_lsn"]))
         return found
@@ -173,7 +173,7 @@ class _Run:
         self.theirs.setdefault(reading.name, []).extend(plain(record) for record in found)
 
     def _engine(self, reading: Reading) -> DebeziumEngine:
-        properties = self._properties(reading) | {"name": reading.name}
+        properties = {**self._properties(reading), **reading.theirs, "name": reading.name}
         folder = self.bench.folder / self.course.name / f"debezium-{re.sub('[^A-Za-z0-9.]', '-', reading.name)}"
         return DebeziumEngine(self.bench.machine(reading.version), properties, folder)
 
@@ -215,6 +215,7 @@ class _Run:
 
     def _command(self, reading: Reading, command: str, *options: str) -> None:
         folder = self.bench.folder / self.course.name
+        folder.mkdir(parents=True, exist_ok=True)
         config = folder / f"{reading.name}.json"
         told = self._properties(reading) | {"delta.warehouse": str(folder / f"lake-{self._lake(reading)}")}
         config.write_text(json.dumps(told))

@@ -72,9 +72,17 @@ class Source:
         self.execute(pending, database=database)
 
     def finish(self) -> None:
-        """Commit the last row of the course, and wait until everything is captured."""
+        """Commit the last rows of the course, and wait until everything is captured."""
         for database in (*self.databases[1:], self.databases[0]):
-            self.execute([f"INSERT INTO {FENCE} VALUES (1000, 'last')"], database=database)
+            # An update and an insert, so that one of them arrives whichever operations are skipped.
+            self.execute(
+                [
+                    f"INSERT INTO {FENCE} VALUES (1000, 'ending')",
+                    f"UPDATE {FENCE} SET what = 'last' WHERE id = 1000",
+                    f"INSERT INTO {FENCE} VALUES (1001, 'last')",
+                ],
+                database=database,
+            )
             self.wait_for_capture(database)
 
     def wait_for_capture(self, database: str) -> None:

@@ -88,6 +88,7 @@ class Reading:
     Attributes:
         name: its name.
         properties: what it has beyond those of its course.
+        theirs: properties that Debezium alone gets: how it pages, which changes no record.
         is_live: Debezium runs while the scripts' changes happen; otherwise it stops after its snapshot and goes on
             when they are done, which costs the machine less.
         version: Debezium's version.
@@ -97,6 +98,7 @@ class Reading:
 
     name: str
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    theirs: Mapping[str, str] = field(default_factory=dict[str, str])
     is_live: bool = False
     version: str = ORACLE
     is_ours: bool = True

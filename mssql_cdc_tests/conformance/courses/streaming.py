@@ -66,7 +66,9 @@ READINGS = (
         },
     ),
     Reading(name="direct", properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"}),
-    Reading(name="fetch 3", properties=SCHEMAS | {"streaming.fetch.size": "3", "max.iteration.transactions": "0"}),
+    Reading(
+        name="fetch 3", properties=SCHEMAS, theirs={"streaming.fetch.size": "3", "max.iteration.transactions": "0"}
+    ),
 )
 
 
