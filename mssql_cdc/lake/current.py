@@ -29,6 +29,7 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create, current_log
 from mssql_cdc.lake.table_log import VECTORS, TableLog
 from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import parallelism
 from mssql_cdc.spark.tasks import run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class CurrentTables:
         else:
             session = self._session()
             # A partition costs Spark more than a small table.
-            found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
+            found = run_tasks(session, tasks, apply_task, most=parallelism(session))
         outcomes: dict[int, CurrentResult | MssqlCdcError | Handed] = {}
         for number, result in zip(order, found, strict=True):
             plan = planned[number]
