@@ -69,15 +69,15 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Served]:
+def warm() -> Iterator[Served]:
     with served() as found:
         yield found
 
 
 @pytest.fixture
-def session(server: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def session(warm: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv(remote.TOKEN_VARIABLE, TOKEN)
-    found = start_session(SparkSettings(remote=server.url))
+    found = start_session(SparkSettings(remote=warm.url))
     yield found
     found.stop()
 
@@ -105,21 +105,19 @@ def sleep(_task: int) -> dict[str, int]:
     return {}
 
 
-def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(
-    place: Place, server: Served, session: Any
-):
+def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(place: Place, warm: Served, session: Any):
     place.create("orders", COLUMNS)
     place.create("people", COLUMNS)
     place.sql("CREATE TABLE numbers (v int)", f"INSERT INTO numbers VALUES {', '.join(f'({n})' for n in range(30))}")
     place.sql(*(f"INSERT INTO dbo.{t} VALUES (1, N'one', 1), (2, N'two', 2)" for t in ("orders", "people")))
     place.settle()
-    place.configure(spark_remote=server.url)
+    place.configure(spark_remote=warm.url)
     ways = {"lake": WITHOUT_JAVA, "classic": dict(os.environ)}
 
     def caught_up() -> None:
         place.settle()
         for lake, env in ways.items():
-            place.configure(**({"spark_remote": server.url} if lake == "lake" else {}))
+            place.configure(**({"spark_remote": warm.url} if lake == "lake" else {}))
             command(place, "run", "--until-caught-up", "--timeout", "200", env=env, lake=lake)
 
     caught_up()
@@ -130,7 +128,7 @@ def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(
     place.sql(MANY, "UPDATE dbo.people SET name = N'changed' WHERE id = 1", "DELETE FROM dbo.people WHERE id = 2")
     place.sql("INSERT INTO dbo.people VALUES (3, NULL, NULL)")
     caught_up()
-    place.configure(spark_remote=server.url)
+    place.configure(spark_remote=warm.url)
     assert "orders: equal" in command(place, "check", env=WITHOUT_JAVA)
     command(place, "maintain", env=WITHOUT_JAVA)
     command(place, "check", env=WITHOUT_JAVA)
@@ -145,10 +143,10 @@ def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(
         assert one.count() == other.count() == {"orders": 27_002, "people": 2}[table]
 
 
-def test_runs_share_the_workers_of_one_session(session: Any, server: Served):
+def test_runs_share_the_workers_of_one_session(session: Any, warm: Served):
     assert parallelism(session) == os.cpu_count()
     first = {result.unwrap()["pid"] for result in run_tasks(session, list(range(8)), pid)}
-    again = start_session(SparkSettings(remote=server.url))
+    again = start_session(SparkSettings(remote=warm.url))
     assert {result.unwrap()["pid"] for result in run_tasks(again, list(range(8)), pid)} <= first
     again.stop()
     assert run_tasks(session, [1], pid)[0].error is None, "a run that ends has ended the session of the others"
@@ -162,7 +160,7 @@ def test_confs_of_a_private_session_do_not_reach_the_shared_one(session: Any):
     assert session.range(1).count() == 1
 
 
-def test_canceling_ends_the_jobs_of_this_process_only(session: Any, server: Served, monkeypatch: pytest.MonkeyPatch):
+def test_canceling_ends_the_jobs_of_this_process_only(session: Any, warm: Served, monkeypatch: pytest.MonkeyPatch):
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -185,16 +183,16 @@ def test_canceling_ends_the_jobs_of_this_process_only(session: Any, server: Serv
     assert "CANCELED" in str(errors)
 
 
-def test_a_wrong_token_is_refused_at_once(server: Served, monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_token_is_refused_at_once(warm: Served, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(remote.TOKEN_VARIABLE, "a guess")
     with pytest.raises(ConfigurationError, match=remote.TOKEN_VARIABLE):
-        start_session(SparkSettings(remote=server.url))
+        start_session(SparkSettings(remote=warm.url))
 
 
-def test_a_server_that_is_not_there_is_met_again_when_it_is(server: Served, monkeypatch: pytest.MonkeyPatch):
+def test_a_server_that_is_not_there_is_met_again_when_it_is(warm: Served, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(remote.TOKEN_VARIABLE, TOKEN)
     monkeypatch.setattr("mssql_cdc.run.databases.active_session", lambda: None)
-    urls = iter(["sc://localhost:1", server.url])
+    urls = iter(["sc://localhost:1", warm.url])
     spark = LazySpark(lambda: start_session(SparkSettings(remote=next(urls))))
     with pytest.raises(SourceUnavailableError, match="spark-server"):
         spark()
