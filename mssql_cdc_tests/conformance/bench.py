@@ -133,7 +133,7 @@ class _Run:
             for engine in engines.values():
                 engine.wait_until(self._is_snapshot_complete, timeout=WAIT_SECONDS)
             with self._told("scripts"):
-                self._scripts(lambda script: script.changes)
+                self._scripts(lambda script: script.changes, read=lambda: self._let_read(engines, ours))
                 self.source.finish()
             for name, engine in engines.items():
                 self.theirs[name] = [plain(one) for one in engine.wait_until(self._is_over, timeout=WAIT_SECONDS)]
@@ -146,9 +146,16 @@ class _Run:
             own = {one.name: Stream(self._records(one)) for one in ours}
         return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
 
-    def _scripts(self, steps: Callable[[Script], Sequence[Any]]) -> None:
+    def _scripts(self, steps: Callable[[Script], Sequence[Any]], read: Callable[[], None] | None = None) -> None:
         for script in self.course.scripts:
-            self.source.walk(steps(script), database=self.course.databases[script.database])
+            self.source.walk(steps(script), database=self.course.databases[script.database], read=read)
+
+    def _let_read(self, engines: Mapping[str, DebeziumEngine], ours: Iterable[Reading]) -> None:
+        """Let both connectors read everything so far."""
+        sign = self.source.sign()
+        for engine in engines.values():
+            engine.wait_until(lambda found: any(_shows(one, sign) for one in found), timeout=WAIT_SECONDS)
+        self._capture(ours)
 
     def _is_snapshot_complete(self, records: list[Record]) -> bool:
         """Whether every database's snapshot has ended; its last record says so."""
@@ -234,6 +241,10 @@ def _captured(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_last(record: Record) -> bool:
+    return _shows(record, "last")
+
+
+def _shows(record: Record, sign: str) -> bool:
     value = payload(record.value)
     after = value.get("after") if isinstance(value, dict) else None
-    return bool(after) and after.get("what") == "last"
+    return bool(after) and after.get("what") == sign

@@ -76,6 +76,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="sends every event once, in one order",
         why="a range is one commit",
     ),
+    "dropped-instance": Difference(
+        about="a capture instance that is dropped before a newer one exists",
+        debezium="goes on with the new one; what happened in between is missing",
+        ours="stops with the gap, until a blocking snapshot closes it",
+        why="a change must never be missing unseen",
+    ),
     "sweep": Difference(
         about="rows that a repeated snapshot no longer finds",
         debezium="nothing",
