@@ -144,6 +144,9 @@ class _Run:
             self._capture(ours)
         with self._told("records of mssql_cdc"):
             own = {one.name: Stream(self._records(one)) for one in ours}
+        for name, found in self.theirs.items():
+            lines = (json.dumps(record, ensure_ascii=False) for record in found)
+            self._file(f"{name}.debezium.jsonl").write_text("\n".join(lines), encoding="utf-8")
         return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
 
     def _scripts(self, steps: Callable[[Script], Sequence[Any]], read: Callable[[], None] | None = None) -> None:
@@ -165,12 +168,8 @@ class _Run:
         return len(done) == len(self.course.databases)
 
     def _is_over(self, records: list[Record]) -> bool:
-        """Whether the last row of every database has arrived; metadata of its transaction may accompany it."""
-        ends = {
-            record.source_partition["database"]
-            for record in records[-8 * len(self.course.databases) :]
-            if _is_last(record)
-        }
+        """Whether the last row of every database has arrived."""
+        ends = {record.source_partition["database"] for record in records if _is_last(record)}
         return len(ends) == len(self.course.databases)
 
     def _read(self, reading: Reading, is_done: Callable[[list[Record]], bool]) -> None:
@@ -211,7 +210,7 @@ class _Run:
 
     def _records(self, reading: Reading) -> Records:
         """The records that this connector renders."""
-        output = self.bench.folder / self.course.name / f"{reading.name}.jsonl"
+        output = self._file(f"{reading.name}.jsonl")
         self._command(reading, "records", "--output", str(output))
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
@@ -221,13 +220,17 @@ class _Run:
         return next(one.name for one in self.course.readings if one.is_ours and _captured(one.properties) == own)
 
     def _command(self, reading: Reading, command: str, *options: str) -> None:
-        folder = self.bench.folder / self.course.name
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / f"{reading.name}.json"
-        told = self._properties(reading) | {"delta.warehouse": str(folder / f"lake-{self._lake(reading)}")}
+        config = self._file(f"{reading.name}.json")
+        told = self._properties(reading) | {"delta.warehouse": str(self._file(f"lake-{self._lake(reading)}"))}
         config.write_text(json.dumps(told))
         code = main([command, "--config", str(config), "--debug", *options])
         assert code == 0, f"{command} ({reading.name}) ended with {code}; the reason stands on stderr"
+
+    def _file(self, name: str) -> Path:
+        """A file or folder of the course."""
+        folder = self.bench.folder / self.course.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
