@@ -133,7 +133,7 @@ class _Run:
             for engine in engines.values():
                 engine.wait_until(self._is_snapshot_complete, timeout=WAIT_SECONDS)
             with self._told("scripts"):
-                self._scripts(lambda script: script.changes)
+                self._scripts(lambda script: script.changes, read=lambda: self._let_read(engines, ours))
                 self.source.finish()
             for name, engine in engines.items():
                 self.theirs[name] = [plain(one) for one in engine.wait_until(self._is_over, timeout=WAIT_SECONDS)]
@@ -144,11 +144,21 @@ class _Run:
             self._capture(ours)
         with self._told("records of mssql_cdc"):
             own = {one.name: Stream(self._records(one)) for one in ours}
+        for name, found in self.theirs.items():
+            lines = (json.dumps(record, ensure_ascii=False) for record in found)
+            self._file(f"{name}.debezium.jsonl").write_text("\n".join(lines), encoding="utf-8")
         return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
 
-    def _scripts(self, steps: Callable[[Script], Sequence[Any]]) -> None:
+    def _scripts(self, steps: Callable[[Script], Sequence[Any]], read: Callable[[], None] | None = None) -> None:
         for script in self.course.scripts:
-            self.source.walk(steps(script), database=self.course.databases[script.database])
+            self.source.walk(steps(script), database=self.course.databases[script.database], read=read)
+
+    def _let_read(self, engines: Mapping[str, DebeziumEngine], ours: Iterable[Reading]) -> None:
+        """Let both connectors read everything so far."""
+        sign = self.source.sign()
+        for engine in engines.values():
+            engine.wait_until(lambda found: any(_shows(one, sign) for one in found), timeout=WAIT_SECONDS)
+        self._capture(ours)
 
     def _is_snapshot_complete(self, records: list[Record]) -> bool:
         """Whether every database's snapshot has ended; its last record says so."""
@@ -158,12 +168,8 @@ class _Run:
         return len(done) == len(self.course.databases)
 
     def _is_over(self, records: list[Record]) -> bool:
-        """Whether the last row of every database has arrived; metadata of its transaction may accompany it."""
-        ends = {
-            record.source_partition["database"]
-            for record in records[-8 * len(self.course.databases) :]
-            if _is_last(record)
-        }
+        """Whether the last row of every database has arrived."""
+        ends = {record.source_partition["database"] for record in records if _is_last(record)}
         return len(ends) == len(self.course.databases)
 
     def _read(self, reading: Reading, is_done: Callable[[list[Record]], bool]) -> None:
@@ -204,7 +210,7 @@ class _Run:
 
     def _records(self, reading: Reading) -> Records:
         """The records that this connector renders."""
-        output = self.bench.folder / self.course.name / f"{reading.name}.jsonl"
+        output = self._file(f"{reading.name}.jsonl")
         self._command(reading, "records", "--output", str(output))
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
@@ -214,13 +220,17 @@ class _Run:
         return next(one.name for one in self.course.readings if one.is_ours and _captured(one.properties) == own)
 
     def _command(self, reading: Reading, command: str, *options: str) -> None:
-        folder = self.bench.folder / self.course.name
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / f"{reading.name}.json"
-        told = self._properties(reading) | {"delta.warehouse": str(folder / f"lake-{self._lake(reading)}")}
+        config = self._file(f"{reading.name}.json")
+        told = self._properties(reading) | {"delta.warehouse": str(self._file(f"lake-{self._lake(reading)}"))}
         config.write_text(json.dumps(told))
         code = main([command, "--config", str(config), "--debug", *options])
         assert code == 0, f"{command} ({reading.name}) ended with {code}; the reason stands on stderr"
+
+    def _file(self, name: str) -> Path:
+        """A file or folder of the course."""
+        folder = self.bench.folder / self.course.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -234,6 +244,10 @@ def _captured(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_last(record: Record) -> bool:
+    return _shows(record, "last")
+
+
+def _shows(record: Record, sign: str) -> bool:
     value = payload(record.value)
     after = value.get("after") if isinstance(value, dict) else None
-    return bool(after) and after.get("what") == "last"
+    return bool(after) and after.get("what") == sign

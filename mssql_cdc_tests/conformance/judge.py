@@ -24,21 +24,21 @@ def judged(workload: Workload, seen: Seen) -> Result:
     script, name = workload.script, workload.reading.name
     database = workload.course.databases[script.database]
     ours, theirs = seen.ours[name].of(script, database), seen.theirs[name].of(script, database)
-    found = differences(ours, theirs)
+    count, found = len(theirs), differences(ours, theirs)
     shown: list[str] = []
     for key in workload.expected:
         adapt = DIFFERENCES[key].adapt
         assert adapt is not None, f"{key} names no records that it adapts"
-        adapted = adapt(theirs)
+        adapted = adapt(theirs, ours)
         if adapted != theirs:
             shown.append(key)
         theirs = adapted
     left = differences(ours, theirs) if shown else found
-    left += ["no records"] if not theirs else []
+    left += [] if count else ["Debezium has no records"]
     left += [f"the listed difference {key} does not show" for key in script.expects(name) if key not in shown]
     verdict = "different" if left else "listed" if found else "equal"
     return Result(
-        workload.name, script.group, script.restates, verdict, len(theirs), tuple(shown if found else ()), tuple(left)
+        workload.name, script.group, script.restates, verdict, count, tuple(shown if found else ()), tuple(left)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pyodbc
 from mssql_sandbox.process import SandboxProcess
 
-from mssql_cdc_tests.conformance.workload import Step, captured
+from mssql_cdc_tests.conformance.workload import READ, Step, captured
 
 WAIT_SECONDS = 240.0
 FENCE = "dbo.fence"
@@ -59,8 +59,14 @@ class Source:
                     pass
         return rows
 
-    def walk(self, steps: Iterable[Step], *, database: str) -> None:
-        """Run the steps of a script."""
+    def walk(self, steps: Iterable[Step], *, database: str, read: Callable[[], None] | None = None) -> None:
+        """Run the steps of a script.
+
+        Args:
+            steps: The steps.
+            database: Its database.
+            read: Lets the connectors read.
+        """
         pending: list[str] = []
         for step in steps:
             if isinstance(step, str):
@@ -69,6 +75,9 @@ class Source:
             self.execute(pending, database=database)
             self.wait_for_capture(database)
             pending = []
+            if step is READ:
+                assert read is not None, "a script cannot wait for connectors that do not read yet"
+                read()
         self.execute(pending, database=database)
 
     def finish(self) -> None:
@@ -84,6 +93,14 @@ class Source:
                 database=database,
             )
             self.wait_for_capture(database)
+
+    def sign(self) -> str:
+        """Commit a row that shows how far a connector has read, and wait until it is captured."""
+        database = self.databases[0]
+        sign = f"sign {self.execute([f'SELECT COUNT(*) FROM {FENCE}'], database=database)[0][0]}"
+        self.execute([f"INSERT INTO {FENCE} SELECT MAX(id) + 1, '{sign}' FROM {FENCE}"], database=database)
+        self.wait_for_capture(database)
+        return sign
 
     def wait_for_capture(self, database: str) -> None:
         """Wait until everything committed so far has been captured."""

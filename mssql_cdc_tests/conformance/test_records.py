@@ -13,6 +13,7 @@ from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc_tests.conformance.bench import Bench, Records, Seen
 from mssql_cdc_tests.conformance.compare import differences, payload
+from mssql_cdc_tests.conformance.courses import FAST
 from mssql_cdc_tests.conformance.courses.classic import CHANGES, CLASSIC, OTHERS, REFERENCE
 from mssql_cdc_tests.conformance.debezium import OracleUnavailableError, debezium_jars
 from mssql_cdc_tests.conformance.judge import judged
@@ -34,6 +35,18 @@ def bench(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
     folder = tmp_path_factory.mktemp("conformance")
     with sandbox_process(folder, "--capture-interval", "0.1") as server, Bench(server, folder) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def fast(bench: Bench) -> Seen:
+    """One run of the course that all its workloads share."""
+    return bench.run(FAST)
+
+
+@pytest.mark.feature("EVT-01", "EVT-06", "EVT-20", "FLT-11", "TOP-08", "TYP-03")
+@pytest.mark.parametrize("workload", FAST.workloads(), ids=lambda one: f"{one.script.name}-{one.reading.name}")
+def test_a_workload_shows_no_difference_that_is_not_listed(workload: Workload, fast: Seen):
+    assert judged(workload, fast).differences == ()
 
 
 @pytest.fixture(scope="module")

@@ -27,9 +27,10 @@ class Wait(Enum):
     """Pauses of a script."""
 
     CAPTURED = "until everything so far is captured"
+    READ = "until both connectors have read everything so far; only where all readings are live"
 
 
-WAIT = Wait.CAPTURED
+WAIT, READ = Wait.CAPTURED, Wait.READ
 Step = str | Wait
 
 

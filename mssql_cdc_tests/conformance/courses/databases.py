@@ -57,6 +57,7 @@ STRUCTURE = Course(
             group="schema changes",
             restates="SqlServerConnectorIT.shouldCaptureTableSchemaForAllTablesIncludingNonCaptured",
             tables=("dbo.plain", "other.plain"),
+            expected={"*": ("structure",)},
             setup=(
                 "CREATE TABLE dbo.plain (id int PRIMARY KEY, v varchar(10) DEFAULT 'x')",
                 "CREATE SCHEMA other",
@@ -68,6 +69,7 @@ STRUCTURE = Course(
             group="schema changes",
             restates="SqlServerConnectorIT.shouldCaptureTableSchemaForAllTablesIncludingNonCaptured",
             tables=("dbo.filtered",),
+            expected={"*": ("structure",)},
             setup=("CREATE TABLE dbo.filtered (id int PRIMARY KEY, v varchar(10))", captured("filtered")),
         ),
     ),
