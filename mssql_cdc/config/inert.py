@@ -8,13 +8,9 @@ receive refuse the rendering of records.
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import ValidationInfo, model_validator
-
-from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.property import Effect, GivenProperty, Group, prop, regexes, section
-from mssql_cdc.config.report import Report
+from mssql_cdc.config.property import Effect, GivenProperty, Group, prop, section
 
 Names = tuple[str, ...]
 Family = tuple[GivenProperty, ...]
@@ -28,7 +24,6 @@ _signal = partial(prop, effect=Effect.INERT, group=Group.SIGNAL, features="SIG-0
 _snapshot = partial(prop, effect=Effect.INERT, group=Group.SNAPSHOT)
 _stream = partial(prop, effect=Effect.INERT, group=Group.STREAM)
 
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _HISTORY = "schema.history.internal"
 _HISTORY_CLASS = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 
@@ -54,25 +49,8 @@ class InertSettings:
     """Lists Java converters of values, which change records. Columns in the lake keep their lossless types."""
     post_processors: Names = _shape("post.processors", ())
     """Lists Java post-processors, which change records."""
-    key_converter: str | None = _shape("key.converter", None, rendered=(_JSON,))
-    """Names Kafka Connect's converter of keys. Records are JSON without schemas: only `JsonConverter` is rendered, with
-    `schemas.enable=false`."""
-    key_schemas: bool | None = _shape("key.converter.schemas.enable", None, rendered=("false",))
-    """Adds the schema to each key; Kafka Connect's default is true."""
-    key_nulls: bool | None = _shape("key.converter.replace.null.with.default", None, rendered=("false",))
-    """Replaces null with a column's default in each key. Records are rendered with null."""
-    key_decimals: str | None = _shape("key.converter.decimal.format", None, rendered=("BASE64",))
-    """Selects how JSON shows Connect's decimals. Records are rendered with BASE64."""
     key_converter_settings: Family = _kafka("key.converter.*", ())
     """Sets an option of the key converter."""
-    value_converter: str | None = _shape("value.converter", None, rendered=(_JSON,))
-    """Names Kafka Connect's converter of values, as `key.converter` that of keys."""
-    value_schemas: bool | None = _shape("value.converter.schemas.enable", None, rendered=("false",))
-    """Adds the schema to each value; Kafka Connect's default is true."""
-    value_nulls: bool | None = _shape("value.converter.replace.null.with.default", None, rendered=("false",))
-    """Replaces null with a column's default in each value. Records are rendered with null."""
-    value_decimals: str | None = _shape("value.converter.decimal.format", None, rendered=("BASE64",))
-    """Selects how JSON shows Connect's decimals. Records are rendered with BASE64."""
     value_converter_settings: Family = _kafka("value.converter.*", ())
     """Sets an option of the value converter."""
     header_converter: str | None = _kafka("header.converter", None)
@@ -197,19 +175,7 @@ class InertSettings:
     signal_file: str = _signal("signal.file", "file-signals.txt", features="SIG-06")
     """Names the file of the channel `file`, which is refused."""
 
-    # Schemas of records, which are written without them
-    source_types: Annotated[PatternList, regexes(3)] = _record(
-        "column.propagate.source.type", PatternList(), features="FLT-11"
-    )
-    """Adds the source type of these columns to the record schema. Records are written without schemas."""
-    source_type_names: Annotated[PatternList, regexes(3)] = _record(
-        "datatype.propagate.source.type", PatternList(), features="FLT-12"
-    )
-    """Does the same for columns of these types, `schema.table.typeName`."""
-    schema_names: Literal["none", "avro", "avro_unicode"] = _record(
-        "schema.name.adjustment.mode", "none", features="TOP-08"
-    )
-    """Selects how schema names are made valid for Avro. Records are written without schemas."""
+    # Without effect on records
     placeholder: str = _record("unavailable.value.placeholder", "__debezium_unavailable_value")
     """Stands for a value that the post-processor ReselectColumns cannot read. Debezium's SQL Server connector itself
     sends null for a value that CDC did not deliver, and so do the records."""
@@ -261,15 +227,3 @@ class InertSettings:
         "incremental.snapshot.watermarking.strategy", "insert_insert", features="INC-08"
     )
     """Selects how Debezium writes watermark rows. Here watermarks are log positions."""
-
-    @model_validator(mode="after")
-    def _check_schemas(self, info: ValidationInfo) -> InertSettings:
-        """`JsonConverter` writes schemas unless it is told not to."""
-        report = Report.of(info)
-        for name, converter, schemas in (
-            ("key", self.key_converter, self.key_schemas),
-            ("value", self.value_converter, self.value_schemas),
-        ):
-            if converter == _JSON and schemas is None:
-                report.refuse_records(f"{name}.converter.schemas.enable=true (the default)")
-        return self

@@ -9,15 +9,53 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from mssql_cdc.config.patterns import compile_java
-from mssql_cdc.config.property import Effect, Group, prop, section
+from mssql_cdc.config.patterns import PatternList, compile_java
+from mssql_cdc.config.property import Effect, Group, prop, regexes, section
 
 BinaryHandling = Literal["bytes", "base64", "base64-url-safe", "hex"]
 DecimalHandling = Literal["precise", "double", "string"]
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
 NameAdjustment = Literal["none", "avro", "avro_unicode"]
 
+DecimalFormat = Literal["base64", "numeric"]
+
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _ENTRY = re.compile(r"\s*([^\s:]+):([^:\s]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """How Kafka Connect's JSON converter writes keys, or values.
+
+    `schemas` adds the schema. `defaults` replaces null with the default of an optional field. `numeric` writes decimals
+    as numbers instead of base64. `connect` is set with any property of the converter; without one, there are no
+    schemas, and NULL and `source.snapshot` are shown as they are, which no setting of the converter does.
+    """
+
+    schemas: bool = False
+    defaults: bool = False
+    numeric: bool = False
+    connect: bool = False
+
+    def hides(self, snapshot: str) -> bool:
+        """Whether `source.snapshot` is null: Debezium leaves `false` to the schema's default."""
+        return snapshot == "false" and self.connect and not self.defaults
+
+    @classmethod
+    def of(
+        cls, *, converter: str | None, schemas: bool | None, defaults: bool | None, decimals: DecimalFormat | None
+    ) -> JsonForm:
+        """Return the form under the converter's properties; those that are not set have Kafka Connect's defaults.
+
+        Args:
+            converter: `key.converter` or `value.converter`.
+            schemas: `schemas.enable`.
+            defaults: `replace.null.with.default`.
+            decimals: `decimal.format`.
+        """
+        if converter is None and schemas is None and defaults is None and decimals is None:
+            return cls()
+        return cls(schemas is not False, defaults is not False, decimals == "numeric", connect=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +148,35 @@ class RecordSettings:
     """Adds context headers."""
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
+    key_converter: str | None = prop(
+        "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(_JSON,), group=Group.KAFKA
+    )
+    """Names Kafka Connect's converter of keys. Only `JsonConverter` is rendered. With any property of the converter,
+    the others have Kafka Connect's defaults; without one, keys are JSON without schemas."""
+    key_schemas: bool | None = prop("key.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
+    """Adds the schema to each key; Kafka Connect's default is true."""
+    key_nulls: bool | None = prop("key.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
+    """Replaces null with a column's default in each key; Kafka Connect's default is true."""
+    key_decimals: DecimalFormat | None = prop("key.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
+    """Selects how keys show Connect's decimals; Kafka Connect's default is BASE64."""
+    value_converter: str | None = prop(
+        "value.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(_JSON,), group=Group.KAFKA
+    )
+    """Names Kafka Connect's converter of values, as `key.converter` that of keys."""
+    value_schemas: bool | None = prop("value.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
+    """Adds the schema to each value; Kafka Connect's default is true."""
+    value_nulls: bool | None = prop("value.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
+    """Replaces null with a column's default in each value; Kafka Connect's default is true."""
+    value_decimals: DecimalFormat | None = prop("value.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
+    """Selects how values show Connect's decimals; Kafka Connect's default is BASE64."""
+    schema_names: NameAdjustment = prop("schema.name.adjustment.mode", "none", "TOP-08")
+    """Selects how schema names are made valid for Avro. Only records with schemas show them."""
+    source_types: Annotated[PatternList, regexes(3)] = prop("column.propagate.source.type", PatternList(), "FLT-11")
+    """Adds the source type of these columns, `schema.table.column`, to the schemas of records."""
+    source_type_names: Annotated[PatternList, regexes(3)] = prop(
+        "datatype.propagate.source.type", PatternList(), "FLT-12"
+    )
+    """Does the same for the columns of these types, `schema.table.typeName`."""
     topic_delimiter: str = prop("topic.delimiter", ".", "TOP-05")
     """Joins the parts of a topic name."""
     transaction_topic: str = prop("topic.transaction", "transaction", "TOP-03", older=("transaction.topic",))
@@ -139,6 +206,40 @@ class RecordSettings:
         effect=Effect.NO_RECORDS,
     )
     """Names the Java class that builds transaction records."""
+
+    def propagates_type(self, catalog: str, schema: str, table: str, column: tuple[str, str]) -> bool:
+        """Whether the schema of a value shows the column's source type (FLT-11, FLT-12).
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+            column: the column's name, and its type's name as Debezium's driver reports it.
+        """
+        return any(
+            found.matches(f"{schema}.{table}.{name}") or found.matches(f"{catalog}.{schema}.{table}.{name}")
+            for found, name in zip((self.source_types, self.source_type_names), column, strict=True)
+        )
+
+    @property
+    def key_form(self) -> JsonForm:
+        """How keys are written."""
+        return JsonForm.of(
+            converter=self.key_converter,
+            schemas=self.key_schemas,
+            defaults=self.key_nulls,
+            decimals=self.key_decimals,
+        )
+
+    @property
+    def value_form(self) -> JsonForm:
+        """How values are written."""
+        return JsonForm.of(
+            converter=self.value_converter,
+            schemas=self.value_schemas,
+            defaults=self.value_nulls,
+            decimals=self.value_decimals,
+        )
 
     @model_validator(mode="before")
     @classmethod

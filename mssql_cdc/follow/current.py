@@ -130,7 +130,8 @@ def _merge_slowly(database: Database, table: TableId, handed: Handed) -> Current
 
 def _request(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentRequest:
     versions = history.versions[table.table.text]
-    return CurrentRequest(table.home, versions, up_to, database.connector.delta.deletion_vectors)
+    layout = database.connector.delta.layout_of(*table.table.parts)
+    return CurrentRequest(table.home, versions, up_to, database.connector.delta.deletion_vectors, layout)
 
 
 def _current_tables(database: Database) -> CurrentTables:

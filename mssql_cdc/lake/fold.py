@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from mssql_cdc.lake.spark_sql import literal, quoted
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
@@ -27,13 +29,15 @@ class FoldPlan:
     """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
     `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `retired` are columns of
-    the current table which the source no longer delivers: NULL from then on.
+    the current table which the source no longer delivers: NULL from then on. `partition_by` are the source columns that
+    the current table is partitioned by.
     """
 
     table_schema: TableSchema
     partial: frozenset[str]
     lacking: Mapping[str, tuple[int, ...]]
     retired: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -50,6 +54,12 @@ class FoldPlan:
         """The partial columns in source order."""
         return [c.name for c in self.table_schema.value_columns if c.name in self.partial]
 
+    @property
+    def texts_of_partitions(self) -> frozenset[str]:
+        """The columns of partitions that hold text."""
+        columns = self.table_schema.value_columns
+        return frozenset(c.name for c in columns if c.name in self.partition_by and pa.types.is_string(c.type.arrow))
+
 
 def same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
     """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
@@ -57,7 +67,12 @@ def same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
 
 
 def plan_fold(
-    usable: Sequence[TableSchema], *, schemas: Collection[int], unavailable: Collection[str], stored: Collection[str]
+    usable: Sequence[TableSchema],
+    *,
+    schemas: Collection[int],
+    unavailable: Collection[str],
+    stored: Collection[str],
+    partition_by: Collection[str] = (),
 ) -> FoldPlan:
     """The plan for a section of the change log.
 
@@ -66,6 +81,7 @@ def plan_fold(
         schemas: the `_schema` versions of the section's rows.
         unavailable: the columns that some row's `_unavailable` lists.
         stored: the columns of the current table.
+        partition_by: those that it is partitioned by.
     """
     newest = usable[-1]
     lacking: dict[str, tuple[int, ...]] = {}
@@ -79,7 +95,9 @@ def plan_fold(
             lacking[column.name] = without
     names = {column.name for column in newest.value_columns}
     retired = tuple(sorted(set(stored) - set(current_schema(newest).names)))
-    return FoldPlan(newest, frozenset((set(unavailable) & names) | lacking.keys()), lacking, retired)
+    partial = frozenset((set(unavailable) & names) | lacking.keys())
+    sources = tuple(source for source, name in current_names(newest).items() if name in partition_by)
+    return FoldPlan(newest, partial, lacking, retired, sources)
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
@@ -114,7 +132,7 @@ def insert_expressions(plan: FoldPlan) -> dict[str, str]:
     for number, name in enumerate(plan.uncertain):
         values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
     unknown = [f"IF({_has(n)}, NULL, {literal(name)})" for n, name in enumerate(plan.uncertain)]
-    exact = [f"IF({_has(n)}, s.p{n}.exact, NULL)" for n in range(len(plan.uncertain))]
+    exact = [f"IF({_has(n)}, {_exact(plan, n)}, NULL)" for n in range(len(plan.uncertain))]
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
@@ -131,7 +149,7 @@ def update_expressions(plan: FoldPlan) -> dict[str, str]:
         values[plan.names[name]] = (
             f"CASE WHEN {has} THEN s.p{number}.value WHEN s.inc IS NOT NULL THEN NULL ELSE {target} END"
         )
-        exact.append(f"CASE WHEN {has} THEN s.p{number}.exact WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
+        exact.append(f"CASE WHEN {has} THEN {_exact(plan, number)} WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
         stays = f"s.inc IS NOT NULL OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
         unknown.append(f"CASE WHEN {has} THEN NULL WHEN {stays} THEN {text} END")
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
@@ -140,6 +158,10 @@ def update_expressions(plan: FoldPlan) -> dict[str, str]:
 def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
     """The current table's own columns."""
     last = f"coalesce(s.exact, {_EMPTY_MAP})"
+    for name in (name for name in plan.whole if name in plan.texts_of_partitions):
+        # Delta has no partition of the empty text: it means NULL.
+        lost = f"s.img.{quoted(name)} = '' AND NOT map_contains_key({last}, {literal(name)})"
+        last = f"map_concat({last}, IF({lost}, map({literal(name)}, ''), {_EMPTY_MAP}))"
     if plan.uncertain:
         names = ", ".join(literal(name) for name in plan.uncertain)
         pairs = ", ".join(
@@ -158,6 +180,14 @@ def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dic
         "_exact": f"IF(cardinality({sidecar}) = 0, NULL, {sidecar})",
         "_unavailable": f"IF(size({listed}) = 0, NULL, {listed})",
     }
+
+
+def _exact(plan: FoldPlan, number: int) -> str:
+    """The exact text of a partial column's last known value."""
+    found = f"s.p{number}.exact"
+    if plan.uncertain[number] in plan.texts_of_partitions:
+        return f"coalesce({found}, IF(s.p{number}.value = '', '', NULL))"
+    return found
 
 
 def _has(number: int) -> str:

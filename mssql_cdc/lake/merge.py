@@ -92,6 +92,7 @@ def merge(
         schemas=stretch.schemas,
         unavailable=stretch.unavailable,
         stored=arrow_of(log.schema_json).names,
+        partition_by=log.partition_by,
     )
     facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
     facts |= {"merged_by_spark": because, "mark": uuid.uuid4().hex}

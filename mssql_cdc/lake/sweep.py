@@ -21,6 +21,7 @@ from mssql_cdc.lake.delta_schema import cast_values, file_schema
 from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.partitions import with_empty_texts
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema.arrow import change_log_schema, current_names
@@ -129,7 +130,8 @@ def sweep_rows(
     """
     names = current_names(table_schema)
     done = 0
-    for batch in batches:
+    for stored in batches:
+        batch = with_empty_texts(stored, names)
         count = batch.num_rows
         nobody = pa.repeat(pa.scalar(value=False), count)
         values = {name: batch.column(stored) for name, stored in names.items()}

@@ -12,53 +12,87 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import RecordSettings
-from mssql_cdc.config.record_settings import TimePrecision
+from mssql_cdc.config.record_settings import JsonForm, TimePrecision
 from mssql_cdc.records import temporal
-from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.defaults import Literal, literal_default, stored, zero
 from mssql_cdc.records.encodings import binary_texts, unscaled_texts
-from mssql_cdc.records.json_texts import Texts, json_text, or_null, quoted
+from mssql_cdc.records.json_texts import Texts, json_text, quoted
 from mssql_cdc.records.number_texts import decimal_texts, double_texts, float_texts
 from mssql_cdc.schema import Column, Kind, SqlServerType
 
 Convert = Callable[[pa.Array, pa.Array | None], Texts]
+PLAIN = JsonForm()
 _MS, _US, _NS = 1_000_000, 1_000, 1
 _SURROGATES = "utf16:"
 
 
-def converter(column: Column, settings: RecordSettings) -> Convert | None:
+def converter(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> Convert | None:
     """Return the converter of a column, or None if Debezium omits the column (sql_variant).
 
     The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None without exact texts.
     Like Debezium's converters, it replaces a NULL of a NOT NULL column, which CDC did not deliver, with the column's
     default or its type's zero.
 
+    Args:
+        column: The column.
+        settings: The modes of values.
+        form: How Kafka Connect's converter writes them.
+
     Raises:
         SchemaError: The column's type is unknown.
     """
-    convert = _convert(column.type, settings)
+    convert = _convert(column.type, settings, form)
     if convert is None:
         return None
-    if column.nullable:
-        return partial(_or_null, convert)
-    return partial(_filled, convert, json_text(value_of_null(column, settings)))
+    return partial(_filled, convert, null_text(column, settings, form))
 
 
-def _or_null(convert: Convert, values: pa.Array, exact: pa.Array | None) -> Texts:
-    return or_null(convert(values, exact))
+def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> str:
+    """Return the JSON text of a column's NULL: Debezium has no null in NOT NULL columns.
+
+    Args:
+        column: The column.
+        settings: The modes of values.
+        form: How Kafka Connect's converter writes them.
+    """
+    if column.nullable and not form.defaults:
+        return "null"
+    found = default_text(column, settings, form)
+    convert = _convert(column.type, settings, form)
+    if found is not None or column.nullable or convert is None:
+        return "null" if found is None else found
+    return _text_of(column, convert, zero(column))
+
+
+def default_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> str | None:
+    """Return the JSON text of a column's literal default; None without one.
+
+    Args:
+        column: The column.
+        settings: The modes of values.
+        form: How Kafka Connect's converter writes them.
+    """
+    convert, literal = _convert(column.type, settings, form), literal_default(column)
+    return None if convert is None or literal is None else _text_of(column, convert, literal)
+
+
+def _text_of(column: Column, convert: Convert, literal: Literal) -> str:
+    return convert(*stored(column, literal))[0].as_py()
 
 
 def _filled(convert: Convert, instead: str, values: pa.Array, exact: pa.Array | None) -> Texts:
     return pc.fill_null(convert(values, exact), instead)
 
 
-def _convert(sql_type: SqlServerType, settings: RecordSettings) -> Convert | None:
+def _convert(sql_type: SqlServerType, settings: RecordSettings, form: JsonForm) -> Convert | None:
     match sql_type.kind:
         case Kind.BOOLEAN | Kind.INTEGER:
             return _plain
         case Kind.FLOAT:
             return _float
         case Kind.DECIMAL:
-            return _DECIMALS[settings.decimal_handling]
+            numeric = form.numeric and settings.decimal_handling == "precise"
+            return _decimal_number if numeric else _DECIMALS[settings.decimal_handling]
         case Kind.TEXT | Kind.DOCUMENT | Kind.UUID:
             return _text
         case Kind.BINARY | Kind.CLR:
@@ -127,6 +161,11 @@ def _double(values: pa.Array, exact: pa.Array | None) -> Texts:
 def _decimal_text(values: pa.Array, exact: pa.Array | None) -> Texts:
     del exact
     return _in_quotes(decimal_texts(values))
+
+
+def _decimal_number(values: pa.Array, exact: pa.Array | None) -> Texts:
+    del exact
+    return decimal_texts(values)
 
 
 def _encoded(mode: str, values: pa.Array, exact: pa.Array | None) -> Texts:

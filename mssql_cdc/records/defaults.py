@@ -1,104 +1,144 @@
-"""The replacement for NULL in a NOT NULL column: the column's literal default, else its type's zero (EVT-20).
+"""Literal defaults as Debezium understands them, and the value that replaces NULL in a NOT NULL column (EVT-20).
 
 CDC does not deliver some values of NOT NULL columns (for example unchanged large values in before images), and
-Debezium's schemas do not allow NULL there.
+Debezium's schemas do not allow NULL there. A default is also part of the schemas of records, and Kafka Connect's
+converter can show it instead of NULL.
 """
 
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Any
 
-from mssql_cdc.config import RecordSettings
-from mssql_cdc.records.encodings import binary_encoder, unscaled_text
-from mssql_cdc.schema import Column, Kind, SqlServerType
+import pyarrow as pa
 
-Literal = bool | int | float | str | bytes | Decimal
+from mssql_cdc.schema import Column, Kind
 
-
-def value_of_null(column: Column, settings: RecordSettings) -> bool | int | float | str:
-    """Return the JSON value that replaces NULL in this NOT NULL column.
-
-    Only literal defaults are used, except those of dates and times, which Debezium lets the server parse.
-    """
-    literal = literal_default(column)
-    value = _zero(column.type.kind, settings) if literal is None else literal
-    if isinstance(value, Decimal):
-        return _decimal(value, column.type, settings)
-    return binary_encoder(settings.binary_handling)(value) if isinstance(value, bytes) else value
+Literal = tuple[Any, str | None]
+"""A value as the lake stores it, and its exact text where the stored value loses something."""
+_DATE = r"(\d{4}-\d{2}-\d{2})"
+_TIME = r"(\d{1,2}:\d{2}(?::\d{2})?)(?:\.(\d{1,7}))?"
+_ZONE = r"([+-]\d{2}:\d{2})"
+_RANGES = {"tinyint": (-(2**15), 2**15), "smallint": (-(2**15), 2**15), "int": (-(2**31), 2**31)}
+"""Java's types; Debezium reads the default of a tinyint as a short."""
 
 
 def literal_default(column: Column) -> Literal | None:
-    """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if there is none."""
+    """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if it shows none."""
     text = column.default_text
-    if text is None or text == "(NULL)":
+    if text is None or column.identity or column.alias is not None:
         return None
     try:
-        return _literal(column.type.kind, text)
+        return _literal(column, text)
     except (ValueError, InvalidOperation):
         return None
 
 
-def _literal(kind: Kind, text: str) -> Literal | None:
-    match kind:
-        case Kind.INTEGER:
-            return int(_innermost(text).rstrip("."))
+def zero(column: Column) -> Literal:
+    """Return what Debezium shows for a missing value of a NOT NULL column without a default."""
+    match column.type.kind:
         case Kind.BOOLEAN:
-            return text == "((1))"
+            return False, None
+        case Kind.INTEGER:
+            return 0, None
         case Kind.DECIMAL:
-            return Decimal(text[2:-2])
+            return Decimal(0), None
         case Kind.FLOAT:
-            return float(_innermost(text))
-        case Kind.BINARY:
-            return bytes.fromhex(_innermost(text).removeprefix("0x"))
+            return 0.0, None
+        case Kind.BINARY | Kind.CLR:
+            return b"", None
+        case Kind.DATE:
+            return date(1970, 1, 1), None
+        case Kind.TIME:
+            return "00:00:00", None
+        case Kind.TIMESTAMP:
+            return datetime(1970, 1, 1), None  # noqa: DTZ001 (SQL Server's value has no zone)
+        case Kind.INSTANT:
+            return datetime(1970, 1, 1, tzinfo=UTC), None
+        case Kind.TEXT | Kind.DOCUMENT | Kind.UUID | Kind.VARIANT:
+            return "", None
+
+
+def stored(column: Column, literal: Literal) -> tuple[pa.Array, pa.Array | None]:
+    """Return a literal as a column of one row, and its exact texts."""
+    value, exact = literal
+    if isinstance(value, Decimal):
+        value = value.quantize(Decimal(1).scaleb(-(column.type.jdbc_scale or 0)), rounding=ROUND_HALF_EVEN)
+    return pa.array([value], column.type.arrow), None if exact is None else pa.array([exact], pa.string())
+
+
+def _literal(column: Column, text: str) -> Literal | None:
+    found: Any
+    match column.type.kind:
+        case Kind.INTEGER:
+            found = _integer(column.type.name, _innermost(text))
+        case Kind.BOOLEAN:
+            found = text == "((1))"
+        case Kind.DECIMAL:
+            found = Decimal(text[2:-2])
+        case Kind.FLOAT:
+            found = None if _innermost(text).upper() == "NULL" else float(_innermost(text))
+        case Kind.BINARY if column.type.row.arguments == "length" or column.type.is_large:
+            found = bytes.fromhex(text[3:-1])
         case Kind.TEXT:
-            quoted = re.search(r"'(.*)'", text, re.DOTALL)
-            # As in Debezium, doubled quotes stay doubled and parentheses truncate the text.
-            return _innermost(quoted[1]) if quoted else None
-        case (
-            Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INSTANT | Kind.DOCUMENT | Kind.UUID | Kind.CLR | Kind.VARIANT
-        ):
+            # As in Debezium, doubled quotes stay doubled, parentheses truncate the text, and 'NULL' is NULL.
+            first, last = text.find("'"), text.rfind("'")
+            found = _innermost(text[first + 1 : last] if last > first else text)
+            found = None if found.upper() == "NULL" else found
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INSTANT:
+            return _moment(column, text[2:-2])
+        case Kind.BINARY | Kind.DOCUMENT | Kind.UUID | Kind.CLR | Kind.VARIANT:
             return None
+    return None if found is None else (found, None)
+
+
+def _integer(type_name: str, text: str) -> int | None:
+    if text.upper() == "NULL":
+        return None
+    number = int(text.removesuffix(".") if type_name == "bigint" else text)
+    low, high = _RANGES.get(type_name, (-(2**63), 2**63))
+    return number if low <= number < high else None
+
+
+def _moment(column: Column, text: str) -> Literal | None:
+    """Read a date or time in ISO's notation, with all digits, whatever the column keeps.
+
+    Debezium lets the server parse it, which knows more notations.
+    """
+    match column.type.kind:
+        case Kind.DATE:
+            found = re.fullmatch(_DATE, text)
+            return (date.fromisoformat(found[1]), None) if found else None
+        case Kind.TIME:
+            found = re.fullmatch(_TIME, text)
+            if found is None:
+                return None
+            return f"{_padded(found[1])}.{(found[2] or '').ljust(7, '0')}", None
+        case Kind.INSTANT:
+            found = re.fullmatch(f"{_DATE}(?:[ T]{_TIME})?(?: ?{_ZONE})?", text)
+        case _:
+            found = re.fullmatch(f"{_DATE}(?:[ T]{_TIME})?", text)
+    if found is None:
+        return None
+    digits = (found[3] or "").ljust(7, "0")
+    local = datetime.fromisoformat(f"{found[1]}T{_padded(found[2] or '00:00')}")
+    at = local + timedelta(microseconds=int(digits[:6]))
+    seventh, shown = digits[6], f"{local.isoformat(sep=' ')}.{digits}"
+    if column.type.kind is Kind.TIMESTAMP:
+        return at, shown if seventh != "0" else None
+    zone = found[4] or "+00:00"
+    exact = f"{shown} {zone}" if seventh != "0" or zone != "+00:00" else None
+    return datetime.fromisoformat(f"{at.isoformat()}{zone}").astimezone(UTC), exact
+
+
+def _padded(time: str) -> str:
+    parts = [part.zfill(2) for part in time.split(":")]
+    return ":".join([*parts, "00"][:3])
 
 
 def _innermost(text: str) -> str:
-    """Return the text between the last `(` and the first `)` after it."""
-    return text[text.rfind("(") + 1 :].split(")", 1)[0]
-
-
-def _decimal(value: Decimal, sql_type: SqlServerType, settings: RecordSettings) -> float | str:
-    scale = sql_type.jdbc_scale or 0
-    with localcontext() as context:
-        context.prec = 60
-        value = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_EVEN)
-        unscaled = int(value.scaleb(scale))
-    if settings.decimal_handling == "double":
-        return float(value)
-    if settings.decimal_handling == "string":
-        return format(value, "f")
-    return unscaled_text(unscaled)
-
-
-def _zero(kind: Kind, settings: RecordSettings) -> Literal:
-    is_iso = settings.time_precision == "isostring"
-    match kind:
-        case Kind.BOOLEAN:
-            return False
-        case Kind.INTEGER:
-            return 0
-        case Kind.DECIMAL:
-            return Decimal(0)
-        case Kind.FLOAT:
-            return 0.0
-        case Kind.BINARY | Kind.CLR:
-            return b""
-        case Kind.DATE:
-            return "1970-01-01Z" if is_iso else 0
-        case Kind.TIME:
-            return "00:00:00Z" if is_iso else 0
-        case Kind.TIMESTAMP:
-            return "1970-01-01T00:00:00Z" if is_iso else 0
-        case Kind.INSTANT:
-            return "1970-01-01T00:00:00Z"
-        case Kind.TEXT | Kind.DOCUMENT | Kind.UUID | Kind.VARIANT:
-            return ""
+    """Return the text between the last `(` and the first `)`, as Debezium does."""
+    end = text.find(")")
+    return text[text.rfind("(") + 1 : len(text) if end < 0 else end]

@@ -22,7 +22,8 @@ from mssql_cdc.records.names import transaction_topic
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.record_batch import Part, Record, batch_of
 from mssql_cdc.records.rows import Changes
-from mssql_cdc.records.transactions import NO_TRANSACTION, Orders, Transaction
+from mssql_cdc.records.schemas import TRANSACTION_KEY, TRANSACTION_VALUE, Schema
+from mssql_cdc.records.transactions import Orders, Transaction
 
 Numbers = np.ndarray[Any, Any]
 VERSION = "3.3.1.Final"
@@ -64,6 +65,7 @@ class Envelopes:
         value: Any,
         *,
         offset: dict[str, Any],
+        schemas: tuple[Schema, Schema],
         headers: dict[str, Any] | None = None,
         partition: int | None = None,
     ) -> Record:
@@ -71,17 +73,19 @@ class Envelopes:
 
         Args:
             topic: Its topic.
-            key: JSON value of the key; None: no key.
-            value: JSON value; None: a tombstone.
+            key: JSON value of the key.
+            value: JSON value.
             offset: The source offset.
+            schemas: The schemas of key and value.
             headers: The headers by name.
             partition: The topic's partition; None: chosen by key, as Kafka does.
         """
+        settings = self.connector.records
         return {
             "topic": topic,
             "partition": partition,
-            "key": key,
-            "value": value,
+            "key": {"schema": schemas[0], "payload": key} if settings.key_form.schemas else key,
+            "value": {"schema": schemas[1], "payload": value} if settings.value_form.schemas else value,
             "headers": headers or {},
             "sourcePartition": {"server": self.connector.topic_prefix, "database": self.database},
             "sourceOffset": offset,
@@ -100,7 +104,7 @@ class Envelopes:
             "connector": "sqlserver",
             "name": self.connector.topic_prefix,
             "ts_ms": times["ts_ms"],
-            "snapshot": info.snapshot,
+            "snapshot": None if self.connector.records.value_form.hides(info.snapshot) else info.snapshot,
             "db": info.db,
             "sequence": None,
             "ts_us": times["ts_us"],
@@ -293,7 +297,7 @@ class EnvelopeTexts:
         begin = joined(
             '{"status":"BEGIN","id":"', ids, '","event_count":null,"data_collections":null,"ts_ms":', ms, "}"
         )
-        offset = joined(positions, '"transaction_id":"', ids, '"}')
+        offset = joined(positions, ',"transaction_id":"', ids, '"}')
         found = [(numbered.place * SLOTS + _BEGIN, self._boundary(topic, ids, begin, offset, changes))]
         old, totals, collections = (column.take(pa.array(segments[events] - 1)) for column in orders.ends)
         ended = old.is_valid()
@@ -307,8 +311,12 @@ class EnvelopeTexts:
         return [(numbered.place[np.asarray(ended)] * SLOTS + _END, batch), *found]
 
     def _boundary(self, topic: str, ids: Texts, value: Texts, offset: Texts, changes: Changes) -> pa.RecordBatch:
+        settings = self.connector.records
+        key_schema = json_text(TRANSACTION_KEY) if settings.key_form.schemas else None
+        value_schema = json_text(TRANSACTION_VALUE) if settings.value_form.schemas else None
         columns = {
-            "topic": topic, "partition": None, "key": joined('{"id":"', ids, '"}'), "value": value, "headers": "{}",
+            "topic": topic, "partition": None, "key": _with_schema(joined('{"id":"', ids, '"}'), key_schema),
+            "value": _with_schema(value, value_schema), "headers": "{}",
             "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
         }  # fmt: skip
         return batch_of(columns, len(ids))
@@ -316,8 +324,11 @@ class EnvelopeTexts:
     def _batch(
         self, changes: Changes, key: Texts | None, value: Texts, headers: Texts | str, offset: Texts
     ) -> pa.RecordBatch:
+        shape = changes.shape
         columns = {
-            "topic": changes.shape.topic, "partition": None, "key": key, "value": value, "headers": headers,
+            "topic": shape.topic, "partition": None,
+            "key": None if key is None else _with_schema(key, shape.key_schema),
+            "value": _with_schema(value, shape.value_schema), "headers": headers,
             "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
         }  # fmt: skip
         return batch_of(columns, len(changes))
@@ -333,11 +344,17 @@ class EnvelopeTexts:
 
     def _source(self, changes: Changes, markers: pa.Array | str, serial: Texts) -> Texts:
         table = changes.shape.table_id
+        if self.connector.records.value_form.hides("false"):
+            # A default is not set in Debezium's records; only the converter shows it.
+            shown = "null" if markers == "false" else joined('"', markers, '"')
+            shown = shown if isinstance(shown, str) else pc.if_else(pc.equal(markers, "false"), "null", shown)
+        else:
+            shown = f'"{markers}"' if isinstance(markers, str) else joined('"', markers, '"')
         ms, us, ns = stamp_texts(changes.commit_us)
         return joined(
             f'{{"version":"{VERSION}","connector":"sqlserver","name":{json_text(self.connector.topic_prefix)},"ts_ms":',
-            ms, ',"snapshot":"', markers,
-            f'","db":{json_text(table.catalog or self.database)},"sequence":null,"ts_us":', us, ',"ts_ns":', ns,
+            ms, ',"snapshot":', shown,
+            f',"db":{json_text(table.catalog or self.database)},"sequence":null,"ts_us":', us, ',"ts_ns":', ns,
             f',"schema":{json_text(table.schema)},"table":{json_text(table.name)},"change_lsn":',
             _lsn(changes.change_lsn), ',"commit_lsn":', _lsn(changes.commit_lsn), ',"event_serial_no":', serial, "}",
         )  # fmt: skip
@@ -345,14 +362,14 @@ class EnvelopeTexts:
     def _positions(self, changes: Changes, serial: Numbers) -> Texts:
         return joined(
             '{"commit_lsn":', _lsn(changes.commit_lsn), ',"change_lsn":', _lsn(changes.change_lsn),
-            ',"event_serial_no":', _shown(serial), ",",
+            ',"event_serial_no":', _shown(serial),
         )  # fmt: skip
 
     def _offset(self, changes: Changes, numbered: Numbered, events: Numbers | None, is_read: Numbers) -> Texts:
         """The streaming offsets; the serial number of a row of an incremental snapshot is 0."""
         positions = self._positions(changes, np.where(is_read, 0, numbered.serial))
         if numbered.orders is None or events is None or numbered.before is None:
-            return joined(positions, f"{NO_TRANSACTION}}}")
+            return joined(positions, "}")
         return joined(positions, numbered.orders.offsets(np.where(events >= 0, events + 1, numbered.before)), "}")
 
     def _blocks(self, numbered: Numbered, events: Numbers | None) -> Texts | str:
@@ -373,6 +390,10 @@ class EnvelopeTexts:
 
     def _markers(self, is_read: Numbers) -> pa.Array | str:
         return pc.if_else(pa.array(is_read), "incremental", "false") if is_read.any() else "false"
+
+
+def _with_schema(texts: Texts, schema: str | None) -> Texts:
+    return texts if schema is None else joined(f'{{"schema":{schema},"payload":', texts, "}")
 
 
 def _lsn(lsns: pa.Array) -> Texts:
@@ -397,6 +418,7 @@ def _taken(changes: Changes, rows: Numbers) -> Changes:
         changes.after.take(where),
         None if changes.key_before is None else changes.key_before.take(where),
         None if changes.key_after is None else changes.key_after.take(where),
+        None if changes.same_key is None else changes.same_key.take(where),
     )
 
 

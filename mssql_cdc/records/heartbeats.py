@@ -15,6 +15,7 @@ from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.names import heartbeat_topic
 from mssql_cdc.records.record_batch import Record
+from mssql_cdc.records.schemas import HEARTBEAT_KEY, HEARTBEAT_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +46,6 @@ def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:
         {"serverName": connector.topic_prefix},
         {"ts_ms": beat.at_ms},
         offset=envelopes.streaming_offset(),
+        schemas=(HEARTBEAT_KEY, HEARTBEAT_VALUE),
         partition=0,
     )

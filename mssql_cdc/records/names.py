@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mssql_cdc.config import Connector, NameAdjustment
 from mssql_cdc.schema import TableId
@@ -49,9 +49,28 @@ def field_name(name: str, mode: NameAdjustment) -> str:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         return f"_{name}" if name[:1].isdigit() else name
     if mode == "avro_unicode":
-        name = "".join(c if re.match(r"[A-Za-z0-9]", c) else _unicode(c) for c in name)
-        return f"{_unicode(name[0])}{name[1:]}" if name[:1].isdigit() else name
+        return _replaced(name, _unicode, first="A-Za-z", rest="A-Za-z0-9")
     return name
+
+
+def schema_name(name: str, mode: NameAdjustment) -> str:
+    """Convert the name of a schema (`schema.name.adjustment.mode`)."""
+    if mode == "avro":
+        name = f"_{name}" if name[:1].isdigit() else name
+        return _replaced(name, lambda _: "_", first="A-Za-z_", rest="A-Za-z0-9_.")
+    if mode == "avro_unicode":
+        return _replaced(name, _unicode, first="A-Za-z", rest="A-Za-z0-9.")
+    return name
+
+
+def _replaced(name: str, instead: Callable[[str], str], *, first: str, rest: str) -> str:
+    """Replace what is not in a class of characters; the first character has a class of its own."""
+    start, others = re.sub(f"[^{first}]", _one(instead), name[:1]), re.sub(f"[^{rest}]", _one(instead), name[1:])
+    return start + others
+
+
+def _one(instead: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
+    return lambda found: instead(found.group())
 
 
 def java_order(names: Iterable[str], buckets: int) -> list[str]:
@@ -69,9 +88,11 @@ def java_hash(name: str) -> int:
 
 
 def _unicode(character: str) -> str:
-    return "".join(f"_u{unit.hex().upper()}" for unit in _units(character))
+    """Show UTF-16 units as Debezium does: its padding turns one digit into three."""
+    codes = (unit.hex().lstrip("0") or "0" for unit in _units(character))
+    return "".join(f"_u{'00' if len(code) <= 2 else ''}{code}" for code in codes)
 
 
 def _units(character: str) -> Iterable[bytes]:
-    raw = character.encode("utf-16-be")
+    raw = character.encode("utf-16-be", "surrogatepass")
     return (raw[i : i + 2] for i in range(0, len(raw), 2))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -15,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
+from mssql_cdc.config.record_settings import JsonForm
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.records.converters import Convert, converter
-from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.converters import Convert, converter, null_text
 from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
 from mssql_cdc.records.names import data_topic, field_name
+from mssql_cdc.records.schemas import envelope_schema, key_schema
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 Numbers = np.ndarray[Any, Any]
@@ -45,13 +47,20 @@ class Large:
 
 @dataclass(frozen=True)
 class TableShape:
-    """Defines how the rows of one schema version of a table are rendered."""
+    """Defines how the rows of one schema version of a table are rendered.
+
+    `key_schema` and `value_schema` are texts, where records have schemas. `shares_texts`: a column looks the same in
+    the key and in the value.
+    """
 
     schema: TableSchema
     topic: str
     fields: tuple[tuple[str, Column, Convert], ...]
     key_fields: tuple[tuple[str, Column, Convert], ...]
     large: tuple[Large, ...] = ()
+    key_schema: str | None = None
+    value_schema: str | None = None
+    shares_texts: bool = True
 
     @property
     def table_id(self) -> TableId:
@@ -67,8 +76,9 @@ class TableShape:
         """
         settings, table = connector.records, schema.table_id
 
-        def fields(columns: Sequence[Column]) -> tuple[tuple[str, Column, Convert], ...]:
-            found = [(field_name(c.name, settings.field_name_adjustment), c, converter(c, settings)) for c in columns]
+        def fields(columns: Sequence[Column], form: JsonForm) -> tuple[tuple[str, Column, Convert], ...]:
+            adjustment = settings.field_name_adjustment
+            found = [(field_name(c.name, adjustment), c, converter(c, settings, form)) for c in columns]
             names = [name for name, _, _ in found]
             if len(set(names)) < len(names):
                 raise SchemaError(
@@ -79,26 +89,35 @@ class TableShape:
         own = settings.keys.columns_for(
             table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
         )
-        value_fields = fields(schema.value_columns)
+        keys, values, topic = settings.key_form, settings.value_form, data_topic(connector, table)
+        value_fields = fields(schema.value_columns, values)
+        key_fields = fields([schema.column(name) for name in own or schema.key_columns], keys)
         return cls(
             schema=schema,
-            topic=data_topic(connector, table),
+            topic=topic,
             fields=value_fields,
-            key_fields=fields([schema.column(name) for name in own or schema.key_columns]),
+            key_fields=key_fields,
             large=tuple(
-                Large(column.name, name, json_text(_undelivered(column, table, connector)))
+                Large(column.name, name, _undelivered(column, table, connector))
                 for name, column, _ in value_fields
                 if column.type.before_image != "always"
             ),
+            key_schema=key_schema(topic, _columns(key_fields), settings) if keys.schemas else None,
+            value_schema=envelope_schema(topic, _columns(value_fields), table, connector) if values.schemas else None,
+            shares_texts=(keys.defaults, keys.numeric) == (values.defaults, values.numeric),
         )
 
 
-def _undelivered(column: Column, table: TableId, connector: Connector) -> Any:
-    """Return Debezium's output for a value that the change table lacks; a mask of stars also replaces NULL."""
+def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, Column]]:
+    return [(name, column) for name, column, _ in fields]
+
+
+def _undelivered(column: Column, table: TableId, connector: Connector) -> str:
+    """Return Debezium's text for a value that the change table lacks; a mask of stars also replaces NULL."""
     mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
     if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
-        return "*" * mask.length
-    return None if column.nullable else value_of_null(column, connector.records)
+        return json_text("*" * mask.length)
+    return null_text(column, connector.records, connector.records.value_form)
 
 
 @dataclass(frozen=True)
@@ -123,7 +142,7 @@ class Changes:
     """Consecutive changes of one schema version of a table: their facts, and the JSON texts of images and keys.
 
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
-    has none.
+    has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
     """
 
     shape: TableShape
@@ -137,6 +156,7 @@ class Changes:
     after: Texts
     key_before: Texts | None
     key_after: Texts | None
+    same_key: pa.Array | None
 
     def __len__(self) -> int:
         return len(self.pos)
@@ -148,9 +168,9 @@ class Changes:
     @property
     def moved(self) -> Numbers:
         """Which changes are updates that change the record's key."""
-        if self.key_before is None:
+        if self.same_key is None:
             return np.zeros(len(self), bool)
-        differ = bools(pc.not_equal(self.key_before, self.key_after))
+        differ = ~bools(self.same_key)
         return differ & self.is_op("u") & bools(pc.not_equal(self.before, "null"))
 
 
@@ -245,6 +265,7 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
         repeated("null", count) if after_side is None else after_side.image(),
         _key(before_side, shape, count),
         _key(after_side, shape, count),
+        _same_key(before_side, after_side, shape),
     )
 
 
@@ -255,6 +276,7 @@ class _Side:
     present: pa.Array
     fields: dict[str, Texts]
     keys: dict[str, Texts]
+    missing: dict[str, pa.Array]
 
     def image(self) -> Texts:
         texts = objects(list(self.fields.items()), len(self.present))
@@ -269,24 +291,36 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
         return None
     exact = batch.column("_exact").field(side)
 
-    def texts(column: Column, convert: Convert) -> Texts:
+    def values(column: Column) -> tuple[pa.Array, pa.Array | None]:
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
-            return convert(batch.column("key").field(column.name), None)
-        known = map_value(exact, column.name) if column.type.loss != "never" else None
-        return convert(image.field(where), known)
+            return batch.column("key").field(column.name), None
+        return image.field(where), map_value(exact, column.name) if column.type.loss != "never" else None
+
+    def texts(column: Column, convert: Convert) -> Texts:
+        return convert(*values(column))
 
     fields = {name: texts(column, convert) for name, column, convert in shape.fields}
     keys = {
-        name: fields[name] if name in fields else texts(column, convert) for name, column, convert in shape.key_fields
+        name: fields[name] if shape.shares_texts and name in fields else texts(column, convert)
+        for name, column, convert in shape.key_fields
     }
-    return _Side(present, fields, keys)
+    missing = {name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable}
+    return _Side(present, fields, keys, missing)
 
 
 def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
     if not shape.key_fields:
         return None
     return repeated("null", count) if side is None else objects(list(side.keys.items()), count)
+
+
+def _same_key(before: _Side | None, after: _Side | None, shape: TableShape) -> pa.Array | None:
+    if before is None or after is None or not shape.key_fields:
+        return None
+    same = [pc.equal(before.keys[name], after.keys[name]) for name in before.keys]
+    same += [pc.equal(before.missing[name], after.missing[name]) for name in before.missing]
+    return reduce(pc.and_, same)
 
 
 def _hide_untouched(before: _Side, after: _Side | None, rows: _Rows, shape: TableShape) -> None:

@@ -18,6 +18,7 @@ from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.names import schema_change_topic
 from mssql_cdc.records.record_batch import Record
+from mssql_cdc.records.schemas import SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE, jdbc_type_name
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 STREAMING_DDL = "N/A"
@@ -130,7 +131,9 @@ def _record(
     }
     topic = schema_change_topic(envelopes.connector)
     key = {"databaseName": table.catalog}
-    return envelopes.record(topic, key, value, offset=offset, headers=envelopes.context(), partition=0)
+    schemas = (SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE)
+    headers = envelopes.context()
+    return envelopes.record(topic, key, value, offset=offset, schemas=schemas, headers=headers, partition=0)
 
 
 def _source_of(version: Version, commit_lsn: str | None, marker: str) -> SourceInfo:
@@ -160,9 +163,7 @@ def table_structure(schema: TableSchema) -> dict[str, Any]:
 
 def _column(column: Column, position: int) -> dict[str, Any]:
     row = column.type.row
-    name = row.jdbc.name or row.name
-    if column.identity:  # `decimal() identity` is the server's own spelling.
-        name = f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
+    name = jdbc_type_name(column)
     return {
         "name": column.name,
         "jdbcType": row.jdbc.code,

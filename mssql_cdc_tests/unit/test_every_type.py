@@ -25,8 +25,7 @@ from mssql_cdc.errors import SchemaError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate
 from mssql_cdc.events.key_text import key_texts
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.records.converters import converter
-from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.converters import converter, null_text
 from mssql_cdc.records.schema_changes import table_structure
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema, TypeRow
 from mssql_cdc.source.sqlserver import check_texts
@@ -200,7 +199,7 @@ def test_every_type_prints_in_every_mode_and_null_of_not_null_as_the_same_json_t
         assert filled is not None
         value, null = map(json.loads, convert(values_of(kind), exact).to_pylist())
         assert null is None
-        instead = value_of_null(Column("c", kind, nullable=False), modes)
+        instead = json.loads(null_text(Column("c", kind, nullable=False), modes))
         assert list(map(json.loads, filled(values_of(kind), exact).to_pylist())) == [value, instead]
         assert type(instead) is type(value)
 
@@ -226,7 +225,7 @@ VIEWS: list[Callable[[SqlServerType], Any]] = [
     lambda kind: bound_value(Column("c", kind)),
     lambda kind: table_structure(TableSchema(TABLE, (Column("c", kind),))),
     lambda kind: converter(Column("c", kind), connector_with({}).records),
-    lambda kind: value_of_null(Column("c", kind), connector_with({}).records),
+    lambda kind: null_text(Column("c", kind, nullable=False), connector_with({}).records),
     lambda kind: check_texts.canon(Column("c", kind)),
 ]
 

@@ -34,12 +34,14 @@ from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.follow import current, signals
+from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
+from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
@@ -60,10 +62,11 @@ THINGS = table(
     column("price", "decimal", precision=18, scale=2),
     column("at", "datetime2", scale=3),
     column("raw", "varbinary", length=10),
+    column("note", "varchar", length=9, default_text="('x')"),
 )
-ORDINALS = (1, 2, 3, 4, 5)
+ORDINALS = (1, 2, 3, 4, 5, 6)
 INSTANCE = CaptureInstance(
-    "dbo_things", 7, ("cdc", "dbo_things_CT"), 3, AT.replace(tzinfo=None), lsn(1), THINGS, (1, 2, 3, 4, 5)
+    "dbo_things", 7, ("cdc", "dbo_things_CT"), 3, AT.replace(tzinfo=None), lsn(1), THINGS, ORDINALS
 )
 PART = (INSTANCE, LsnRange(lsn(1), lsn(9)))
 
@@ -95,11 +98,19 @@ SAMPLES: dict[str, str] = {
     "transforms": "unwrap",
     "time.precision.mode": "isostring",
     "binary.handling.mode": "hex",
+    "key.converter.replace.null.with.default": "false",
+    "value.converter.replace.null.with.default": "false",
+    "key.converter.decimal.format": "NUMERIC",
+    "value.converter.decimal.format": "NUMERIC",
+    "column.propagate.source.type": "dbo.things.price",
+    "datatype.propagate.source.type": "dbo.things.decimal",
     "key.converter": "io.confluent.connect.avro.AvroConverter",
     "value.converter": "io.confluent.connect.avro.AvroConverter",
     "guardrail.collections.limit.action": "fail",
     "delta.key.secret": "pepper",
     "heartbeat.action.query": "UPDATE dbo.beat SET n = n + 1",
+    "delta.current.<table>.partition.by": "ID",
+    "delta.current.<table>.cluster.by": "price,at",
     "dagster.range.max.rows": "10",
     "guardrail.collections.max": "1",
     "errors.max.retries": "2",
@@ -114,6 +125,8 @@ FAMILIES: dict[str, str] = {
     "database.*": "database.applicationName",
     "odbc.*": "odbc.PacketSize",
     "delta.storage.*": "delta.storage.AWS_REGION",
+    "delta.current.<table>.partition.by": "delta.current.dbo.things.partition.by",
+    "delta.current.<table>.cluster.by": "delta.current.dbo.things.cluster.by",
     "spark.*": "spark.executor.cores",
     "schema.history.internal.*": "schema.history.internal.producer.acks",
 }
@@ -130,6 +143,19 @@ BESIDE: dict[str, dict[str, object]] = {
     "topic.heartbeat.prefix": {"heartbeat.interval.ms": "1"},
     "topic.heartbeat.name": {"heartbeat.interval.ms": "1"},
     "topic.transaction": {"provide.transaction.metadata": "true"},
+    "key.converter.replace.null.with.default": {
+        "key.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:note",
+    },
+    "value.converter.replace.null.with.default": {"value.converter.schemas.enable": "false"},
+    "key.converter.decimal.format": {
+        "key.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:price",
+    },
+    "value.converter.decimal.format": {"value.converter.schemas.enable": "false"},
+    "column.propagate.source.type": {"value.converter.schemas.enable": "true"},
+    "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
+    "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
 }
 """What else has to be set for a property to mean anything."""
@@ -330,6 +356,12 @@ def read_from(module: ModuleType, expression: str) -> Callable[[Connector], Any]
     return observe
 
 
+def laid_out(connector: Connector) -> Any:
+    """The layout of a current table, by its own columns."""
+    assert "connector.delta.layout_of" in inspect.getsource(current)
+    return layout_of(connector.delta.layout_of("shop", "dbo", "things"), THINGS, current_schema(THINGS))
+
+
 RECORDS = object()
 """The records differ."""
 
@@ -387,6 +419,8 @@ OBSERVED: Mapping[str, Any] = {
     "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
     "delta.current.interval": read_in(current_tables, "connector.delta.current_interval_s"),
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
+    "delta.current.<table>.partition.by": laid_out,
+    "delta.current.<table>.cluster.by": laid_out,
     "dagster.range.max.rows": bound,
     "dagster.max.attempts": limits,
     "dagster.window": lambda c: Setup.of(c, "shop", ()).windows,
@@ -399,7 +433,10 @@ OBSERVED: Mapping[str, Any] = {
             "provide.transaction.metadata", "include.schema.changes", "time.precision.mode", "decimal.handling.mode",
             "binary.handling.mode", "field.name.adjustment.mode", "sanitize.field.names", "extended.headers.enabled",
             "message.key.columns", "topic.delimiter", "topic.transaction", "topic.heartbeat.prefix",
-            "topic.heartbeat.name",
+            "topic.heartbeat.name", "key.converter.schemas.enable", "key.converter.replace.null.with.default",
+            "key.converter.decimal.format", "value.converter.schemas.enable",
+            "value.converter.replace.null.with.default", "value.converter.decimal.format",
+            "column.propagate.source.type", "datatype.propagate.source.type", "schema.name.adjustment.mode",
         ),
         RECORDS,
     ),

@@ -6,6 +6,7 @@ import pytest
 
 from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.config.catalogue import canonical_name
+from mssql_cdc.config.record_settings import JsonForm
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records import JsonLinesStream
 from mssql_cdc.records.write import write_records
@@ -81,10 +82,6 @@ def test_what_would_change_rows_and_is_not_built_is_refused(name: str, value: st
         ({"topic.naming.strategy": "my.Strategy"}, "topic.naming.strategy"),
         ({"time.precision.mode": "structured"}, "time.precision.mode=structured"),
         ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter"),
-        ({"key.converter": JSON}, "key.converter.schemas.enable=true (the default)"),
-        ({"value.converter.replace.null.with.default": "true"}, "value.converter.replace.null.with.default"),
-        ({"key.converter.decimal.format": "NUMERIC"}, "key.converter.decimal.format"),
-        ({"key.converter": JSON, "key.converter.schemas.enable": True}, "key.converter.schemas.enable"),
         (
             {"notification.enabled.channels": "sink", "notification.sink.topic.name": "n"},
             "notification.enabled.channels=sink",
@@ -102,11 +99,24 @@ def test_what_changes_records_and_is_not_built_refuses_their_rendering(
     assert named in str(caught.value)
 
 
-def test_json_without_schemas_is_what_records_are() -> None:
-    json = {f"{which}.converter": JSON for which in ("key", "value")}
-    connector = connector_with(json | {f"{name}.schemas.enable": "false" for name in json})
+@pytest.mark.parametrize(
+    ("properties", "form"),
+    [
+        ({}, JsonForm()),
+        ({"converter": JSON}, JsonForm(schemas=True, defaults=True, connect=True)),
+        ({"converter.schemas.enable": "false"}, JsonForm(defaults=True, connect=True)),
+        ({"converter.replace.null.with.default": "false"}, JsonForm(schemas=True, connect=True)),
+        ({"converter.decimal.format": "NUMERIC"}, JsonForm(schemas=True, defaults=True, numeric=True, connect=True)),
+        ({"converter.decimal.format": "BASE64"}, JsonForm(schemas=True, defaults=True, connect=True)),
+    ],
+)
+def test_one_property_of_a_converter_gives_the_others_the_defaults_of_kafka_connect(
+    properties: dict[str, object], form: JsonForm
+) -> None:
+    connector = connector_with({f"{side}.{name}": v for side in ("key", "value") for name, v in properties.items()})
     assert connector.unrendered == connector.notices == ()
     connector.require_rendered()
+    assert (connector.records.key_form, connector.records.value_form) == (form, form)
 
 
 def test_kafka_only_properties_pass_with_one_notice_for_all() -> None:

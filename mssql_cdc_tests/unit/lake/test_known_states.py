@@ -16,8 +16,9 @@ from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, commit
-from mssql_cdc.lake.read import BatchSlice, window
+from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.storage import LOCAL
+from mssql_cdc.lake.window import window
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, lsn, neutral, orders
 
 SCHEMA = orders()
@@ -163,7 +164,7 @@ def test_a_section_of_compacted_files_tells_whether_it_has_rows(tmp_path: Path):
     state = insert(state, 4)
     DeltaTable(home.changes).optimize.compact()
     inside = window(home.changes, BatchSlice(2, 3))
-    assert inside.paths
+    assert inside.files
     assert not inside.has_rows()
     assert window(home.changes, BatchSlice(2, 4)).has_rows()
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from mssql_cdc.records.defaults import value_of_null
+from mssql_cdc.records.converters import null_text
 from mssql_cdc.records.encodings import unscaled_text
 from mssql_cdc.schema import Column
 from mssql_cdc_tests.lake_kit import column
@@ -161,6 +162,6 @@ def test_an_undelivered_value_of_a_not_null_column_is_its_default_or_zero(
     kind: str, default: str | None, expected: Any
 ):
     settings = connector_with({}).records
-    found = value_of_null(column("c", kind, nullable=False, default_text=default), settings)
+    found = json.loads(null_text(column("c", kind, nullable=False, default_text=default), settings))
     assert found == expected
     assert type(found) is type(expected)

@@ -1,0 +1,272 @@
+"""Schemas of records as Kafka Connect's JSON converter writes them (features §3): constant texts per table version.
+
+The schema of a column follows from its type and the modes, like its values (`converters.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mssql_cdc.config import Connector, RecordSettings
+from mssql_cdc.config.masks import MaskRule
+from mssql_cdc.config.record_settings import JsonForm
+from mssql_cdc.records.converters import default_text, time_unit
+from mssql_cdc.records.json_texts import json_text
+from mssql_cdc.records.names import schema_name
+from mssql_cdc.schema import Column, Kind, TableId
+
+Schema = dict[str, Any]
+Fields = Sequence[tuple[str, Column]]
+"""Columns with the names of their fields."""
+_SOURCE_TYPE = "__debezium.source.column"
+_NUMBERS = {"tinyint": "int16", "smallint": "int16", "int": "int32", "bigint": "int64", "real": "float"}
+_UNITS = {1_000_000: "", 1_000: "Micro", 1: "Nano"}
+
+
+def field(name: str, kind: str, /, *, optional: bool = False, **more: Any) -> Schema:
+    """Return the schema of a field of a struct.
+
+    Args:
+        name: Its name.
+        kind: Kafka Connect's type.
+        optional: Whether it can be null.
+        more: What else the schema has, in the order of the converter: name, version, parameters, default.
+    """
+    return {"type": kind, "optional": optional, **more, "field": name}
+
+
+def struct(fields: Sequence[Schema], *, optional: bool = False, **more: Any) -> Schema:
+    """Return the schema of a struct.
+
+    Args:
+        fields: The schemas of its fields.
+        optional: Whether it can be null.
+        more: Its name and version; with `field`, it is itself a field.
+    """
+    return {"type": "struct", "fields": list(fields), "optional": optional, **more}
+
+
+def array(items: Schema, *, optional: bool = False, **more: Any) -> Schema:
+    """Return the schema of an array.
+
+    Args:
+        items: The schema of its items.
+        optional: Whether it can be null.
+        more: With `field`, it is a field.
+    """
+    return {"type": "array", "items": items, "optional": optional, **more}
+
+
+def _transaction_block() -> Schema:
+    return struct(
+        [field("id", "string"), field("total_order", "int64"), field("data_collection_order", "int64")],
+        optional=True, name="event.block", version=1, field="transaction",
+    )  # fmt: skip
+
+
+def source_schema() -> Schema:
+    """Return the schema of the `source` block."""
+    allowed = "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
+    snapshot = field(
+        "snapshot", "string", optional=True, name="io.debezium.data.Enum", version=1,
+        parameters={"allowed": allowed}, default="false",
+    )  # fmt: skip
+    fields = [
+        *(field(name, "string") for name in ("version", "connector", "name")), field("ts_ms", "int64"), snapshot,
+        field("db", "string"), field("sequence", "string", optional=True),
+        *(field(name, "int64", optional=True) for name in ("ts_us", "ts_ns")),
+        *(field(name, "string") for name in ("schema", "table")),
+        *(field(name, "string", optional=True) for name in ("change_lsn", "commit_lsn")),
+        field("event_serial_no", "int64", optional=True),
+    ]  # fmt: skip
+    return struct(fields, name="io.debezium.connector.sqlserver.Source", version=1, field="source")
+
+
+def key_schema(topic: str, fields: Fields, settings: RecordSettings) -> str:
+    """Return the text of the schema of a table's keys.
+
+    Args:
+        topic: The table's topic.
+        fields: The key's columns.
+        settings: The modes.
+    """
+    name = schema_name(f"{topic}.Key", settings.schema_names)
+    columns = [column_schema(one, column, settings, settings.key_form) for one, column in fields]
+    return json_text(struct(columns, name=name))
+
+
+def envelope_schema(topic: str, fields: Fields, table: TableId, connector: Connector) -> str:
+    """Return the text of the schema of a table's values.
+
+    Args:
+        topic: The table's topic.
+        fields: The columns of `before` and `after`.
+        table: The table.
+        connector: The modes, the masks and the propagated types.
+    """
+    settings = connector.records
+    columns: list[Schema] = []
+    for name, column in fields:
+        found = column_schema(name, column, settings, settings.value_form)
+        added = _added_parameters(column, table, connector)
+        if added:
+            found["parameters"] = found.get("parameters", {}) | added
+        columns.append(found)
+    value = schema_name(f"{topic}.Value", settings.schema_names)
+    return json_text(
+        struct(
+            [
+                *(struct(columns, optional=True, name=value, field=image) for image in ("before", "after")),
+                source_schema(), _transaction_block(), field("op", "string"),
+                *(field(name, "int64", optional=True) for name in ("ts_ms", "ts_us", "ts_ns")),
+            ],
+            name=schema_name(f"{topic}.Envelope", settings.schema_names), version=2,
+        )
+    )  # fmt: skip
+
+
+def column_schema(name: str, column: Column, settings: RecordSettings, form: JsonForm) -> Schema:
+    """Return the schema of a column's field.
+
+    Args:
+        name: The name of the field.
+        column: The column.
+        settings: The modes.
+        form: How the default is written.
+    """
+    kind, more = _kind(column, settings)
+    default = default_text(column, settings, form)
+    if default is not None:
+        more = more | {"default": json.loads(default)}
+    return field(name, kind, optional=column.nullable, **more)
+
+
+def _kind(column: Column, settings: RecordSettings) -> tuple[str, Schema]:
+    kind, mode = column.type.kind, settings.time_precision
+    match kind:
+        case Kind.BOOLEAN:
+            return "boolean", {}
+        case Kind.INTEGER | Kind.FLOAT:
+            return _NUMBERS.get(column.type.name, "double"), {}
+        case Kind.DECIMAL:
+            return _decimal(column, settings)
+        case Kind.BINARY | Kind.CLR:
+            return "bytes" if settings.binary_handling == "bytes" else "string", {}
+        case Kind.INSTANT:
+            return "string", _named("io.debezium.time.ZonedTimestamp")
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP if mode == "isostring":
+            iso = {Kind.DATE: "IsoDate", Kind.TIME: "IsoTime", Kind.TIMESTAMP: "IsoTimestamp"}[kind]
+            return "string", _named(f"io.debezium.time.{iso}")
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+            return _moment(column, settings)
+        case Kind.TEXT | Kind.DOCUMENT | Kind.UUID | Kind.VARIANT:
+            return "string", {}
+
+
+def _decimal(column: Column, settings: RecordSettings) -> tuple[str, Schema]:
+    if settings.decimal_handling != "precise":
+        return ("double" if settings.decimal_handling == "double" else "string"), {}
+    parameters = {"scale": str(column.type.jdbc_scale), "connect.decimal.precision": str(column.type.jdbc_length)}
+    return "bytes", {**_named("org.apache.kafka.connect.data.Decimal"), "parameters": parameters}
+
+
+def _moment(column: Column, settings: RecordSettings) -> tuple[str, Schema]:
+    kind, mode = column.type.kind, settings.time_precision
+    what = {Kind.DATE: "Date", Kind.TIME: "Time", Kind.TIMESTAMP: "Timestamp"}[kind]
+    if mode == "connect":
+        return ("int64" if kind is Kind.TIMESTAMP else "int32"), _named(f"org.apache.kafka.connect.data.{what}")
+    if kind is Kind.DATE:
+        return "int32", _named("io.debezium.time.Date")
+    unit = _UNITS[time_unit(column.type, mode)]
+    return ("int32" if kind is Kind.TIME and not unit else "int64"), _named(f"io.debezium.time.{unit}{what}")
+
+
+def _named(name: str) -> Schema:
+    return {"name": name, "version": 1}
+
+
+def _added_parameters(column: Column, table: TableId, connector: Connector) -> dict[str, str]:
+    """Return what masks, or else propagated source types, add to the schema of a field."""
+    place = (table.catalog or "", table.schema, table.name)
+    mask = connector.filters.mask_for(*place, column.name)
+    if mask is not None:
+        return _mask_parameters(mask, column)
+    row = column.type
+    type_name = jdbc_type_name(column)
+    if not connector.records.propagates_type(*place, (column.name, type_name)):
+        return {}
+    found = {f"{_SOURCE_TYPE}.type": type_name.upper()}
+    if row.jdbc_length is not None:
+        found[f"{_SOURCE_TYPE}.length"] = str(row.jdbc_length)
+    if row.jdbc_scale is not None:
+        found[f"{_SOURCE_TYPE}.scale"] = str(row.jdbc_scale)
+    return {**found, f"{_SOURCE_TYPE}.name": column.name}
+
+
+def _mask_parameters(mask: MaskRule, column: Column) -> dict[str, str]:
+    if mask.kind != "truncate":
+        return {"masked": "true"}
+    length = column.type.jdbc_length
+    return {"truncateLength": str(mask.length)} if length is None or length > mask.length else {}
+
+
+def jdbc_type_name(column: Column) -> str:
+    """Return the type's name as Debezium's driver reports it; `decimal() identity` is the server's own spelling."""
+    row = column.type.row
+    name = column.alias or row.jdbc.name or row.name
+    if column.identity:
+        return f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
+    return name
+
+
+HEARTBEAT_KEY = struct([field("serverName", "string")], name="io.debezium.connector.common.ServerNameKey", version=1)
+HEARTBEAT_VALUE = struct([field("ts_ms", "int64")], name="io.debezium.connector.common.Heartbeat", version=1)
+TRANSACTION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.TransactionMetadataKey", version=1)
+_COLLECTION = struct(
+    [field("data_collection", "string"), field("event_count", "int64")],
+    optional=True, name="event.collection", version=1,
+)  # fmt: skip
+TRANSACTION_VALUE = struct(
+    [
+        field("status", "string"), field("id", "string"), field("event_count", "int64", optional=True),
+        array(_COLLECTION, optional=True, field="data_collections"), field("ts_ms", "int64"),
+    ],
+    name="io.debezium.connector.common.TransactionMetadataValue", version=1,
+)  # fmt: skip
+SCHEMA_CHANGE_KEY = struct(
+    [field("databaseName", "string")], name="io.debezium.connector.sqlserver.SchemaChangeKey", version=1
+)
+_STRINGS = {"type": "string", "optional": False}
+_COLUMN = struct(
+    [
+        field("name", "string"), field("jdbcType", "int32"), field("nativeType", "int32", optional=True),
+        field("typeName", "string"),
+        *(field(name, "string", optional=True) for name in ("typeExpression", "charsetName")),
+        *(field(name, "int32", optional=True) for name in ("length", "scale")), field("position", "int32"),
+        *(field(name, "boolean", optional=True) for name in ("optional", "autoIncremented", "generated")),
+        *(field(name, "string", optional=True) for name in ("comment", "defaultValueExpression")),
+        array(_STRINGS, optional=True, field="enumValues"),
+    ],
+    name="io.debezium.connector.schema.Column", version=1,
+)  # fmt: skip
+_TABLE = struct(
+    [
+        field("defaultCharsetName", "string", optional=True),
+        array(_STRINGS, optional=True, field="primaryKeyColumnNames"), array(_COLUMN, field="columns"),
+        field("comment", "string", optional=True),
+    ],
+    optional=True, name="io.debezium.connector.schema.Table", version=1, field="table",
+)  # fmt: skip
+_CHANGE = struct(
+    [field("type", "string"), field("id", "string"), _TABLE], name="io.debezium.connector.schema.Change", version=1
+)
+SCHEMA_CHANGE_VALUE = struct(
+    [
+        source_schema(), field("ts_ms", "int64"),
+        *(field(name, "string", optional=True) for name in ("databaseName", "schemaName", "ddl")),
+        array(_CHANGE, field="tableChanges"),
+    ],
+    name="io.debezium.connector.sqlserver.SchemaChangeValue", version=1,
+)  # fmt: skip
