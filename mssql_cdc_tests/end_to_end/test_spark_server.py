@@ -23,7 +23,7 @@ from mssql_cdc.spark.tasks import run_tasks
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_processes import group
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 TOKEN = "a secret of this test"
 WITH_TOKEN = {**os.environ, remote.TOKEN_VARIABLE: TOKEN}
