@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Path = tuple[str, ...]
+NO_COMMENTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def evolve(
     spark: SparkStarter | None = None,
     *,
     committer: Literal["deltalake", "spark"] = "deltalake",
+    comments: Mapping[str, str] = NO_COMMENTS,
 ) -> TableState:
     """Evolve the table for rows of `wanted`; return the same state if nothing is missing.
 
@@ -66,6 +69,7 @@ def evolve(
         wanted: the schema of the rows to come.
         spark: starts Spark, for what `deltalake` cannot change.
         committer: the usual writer of the table; a table that Spark commits to is also changed by Spark.
+        comments: those on top-level columns that Spark adds or widens.
 
     Raises:
         FencedError: another run has written to the table, or changed its schema, since `state` was loaded.
@@ -81,7 +85,7 @@ def evolve(
     elif spark is None:
         raise SchemaError(f"The schema change of {state.uri} needs Spark: {change}")
     else:
-        _alter_with_spark(state, change, spark, map_names=odd and not mapped)
+        _alter_with_spark(state, change, spark, map_names=odd and not mapped, comments=comments)
     fresh = refresh(state)
     # Delta accepts a schema change after new rows; a commit from the refreshed state would repeat them. Spark's
     # commits have their own txn, which is read after the change.
@@ -137,7 +141,9 @@ def _add_columns(state: TableState, change: SchemaChange) -> None:
         raise _fenced(state, error) from error
 
 
-def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool) -> None:
+def _alter_with_spark(
+    state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool, comments: Mapping[str, str]
+) -> None:
     from pyspark.errors import AnalysisException
 
     from mssql_cdc.lake.spark_log import conflicts_fenced, fact_confs
@@ -146,7 +152,7 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
     facts = _facts(state)
     try:
         with conflicts_fenced(state.uri), private_session(spark(), fact_confs(facts)) as session:
-            _alter(session, state, change, map_names=map_names)
+            _alter(session, state, change, map_names=map_names, comments=comments)
     except AnalysisException as error:
         fresh = refresh(state)
         since = [entry for entry in fresh.table.history() if entry["version"] > state.delta_version]
@@ -156,7 +162,9 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
         raise SchemaError(f"{state.uri} does not accept {change}: {str(error).splitlines()[0]}") from error
 
 
-def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool) -> None:
+def _alter(
+    session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool, comments: Mapping[str, str]
+) -> None:
     from mssql_cdc.spark.session import run_sql
 
     table = spark_identifier(state.uri)
@@ -170,10 +178,21 @@ def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, ma
     if properties:
         run_sql(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
     if change.added:
-        columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
+        columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}{_comment(path, comments)}" for path, kind in change.added)
         run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({columns})")
     for path, kind in change.widened:
         run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+        if comment := _comment(path, comments):  # It names the type.
+            run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)}{comment}")
+
+
+def _comment(path: Path, comments: Mapping[str, str]) -> str:
+    """The clause of a top-level column's comment; empty without one."""
+    comment = comments.get(path[0]) if len(path) == 1 else None
+    if comment is None:
+        return ""
+    escaped = comment.replace("\\", "\\\\").replace("'", "\\'")
+    return f" COMMENT '{escaped}'"
 
 
 def _facts(state: TableState) -> dict[str, object]:

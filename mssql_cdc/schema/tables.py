@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mssql_cdc.errors import SchemaError
@@ -43,7 +43,7 @@ class Column:
     """One captured column. `position` is its ordinal in the source table, from 1.
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
-    a key column still stays in the key, as in Debezium.
+    a key column still stays in the key, as in Debezium. `description` is only shown: another one is no other structure.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Column:
     default_text: str | None = None
     key_ordinal: int | None = None
     excluded: bool = False
+    description: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class TableSchema:
     capture_object_id: int | None = None
     instance: str | None = None
     from_lsn: str | None = None
+    description: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -145,6 +147,8 @@ class TableSchema:
     def to_json(self) -> str:
         """Everything: in a task descriptor, and in `_schema_history.columns`; `from_json` is its inverse."""
         rest = asdict(self)
+        if self.description is None:
+            del rest["description"]
         rest["columns"] = [_column_dict(column) for column in self.columns]
         return json.dumps(rest, ensure_ascii=False)
 
