@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.current_table import column_comments
 from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
@@ -82,7 +83,7 @@ def change_structure(
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
         raise StorageError(f"The Delta table {home.current} is gone")
-    evolve(state, current_schema(newest), lambda: session, committer="spark")
+    evolve(state, current_schema(newest), lambda: session, committer="spark", comments=column_comments(newest))
 
 
 def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:

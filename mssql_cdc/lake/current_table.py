@@ -85,7 +85,7 @@ def new_table(
     metadata: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "name": f"{newest.table_id.schema}.{newest.table_id.name}",
-        "description": f"The current rows of the SQL Server table {newest.table_id}, kept by mssql_cdc",
+        "description": _description(newest),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": text,
         "partitionColumns": [],
@@ -155,11 +155,23 @@ def _has_stats(column: pa.Field) -> bool:
     )
 
 
+def column_comments(newest: TableSchema) -> dict[str, str]:
+    """The comment on each column: the source's description and type, or what the column of ours means."""
+    comments = dict(_COMMENTS)
+    stored = current_names(newest)
+    for column in newest.value_columns:
+        kind = f"SQL Server {column.type.declaration}"
+        comments[stored[column.name]] = f"{column.description} ({kind})" if column.description else kind
+    return comments
+
+
+def _description(newest: TableSchema) -> str:
+    what = f"The current rows of the SQL Server table {newest.table_id}, kept by mssql_cdc"
+    return f"{newest.description.rstrip('.')}. {what}" if newest.description else what
+
+
 def _commented(schema_json: str, newest: TableSchema) -> str:
-    """The schema with a comment on each column: the source's type, or what the column of ours means."""
-    types = {c.name: f"SQL Server {c.type.declaration}" for c in newest.value_columns}
-    comments = _COMMENTS | {stored: types[name] for name, stored in current_names(newest).items() if name in types}
-    found = json.loads(schema_json)
+    comments, found = column_comments(newest), json.loads(schema_json)
     for column in found["fields"]:
         column["metadata"]["comment"] = comments[column["name"]]
     return json.dumps(found, ensure_ascii=False)

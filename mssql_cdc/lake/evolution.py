@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -21,12 +22,13 @@ from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
 from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
 from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
-from mssql_cdc.lake.spark_sql import quoted, spark_identifier, sql_type
+from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Path = tuple[str, ...]
+NO_COMMENTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def evolve(
     spark: SparkStarter | None = None,
     *,
     committer: Literal["deltalake", "spark"] = "deltalake",
+    comments: Mapping[str, str] = NO_COMMENTS,
 ) -> TableState:
     """Evolve the table for rows of `wanted`; return the same state if nothing is missing.
 
@@ -67,6 +70,7 @@ def evolve(
         wanted: the schema of the rows to come.
         spark: starts Spark, for what `deltalake` cannot change.
         committer: the usual writer of the table; a table that Spark commits to is also changed by Spark.
+        comments: those on top-level columns that Spark adds or widens.
 
     Raises:
         FencedError: another run has written to the table, or changed its schema, since `state` was loaded.
@@ -82,7 +86,7 @@ def evolve(
     elif spark is None:
         raise SchemaError(f"The schema change of {state.uri} needs Spark: {change}")
     else:
-        _alter_with_spark(state, change, spark, map_names=odd and not mapped)
+        _alter_with_spark(state, change, spark, map_names=odd and not mapped, comments=comments)
     fresh = refresh(state)
     # Delta accepts a schema change after new rows; a commit from the refreshed state would repeat them. Spark's
     # commits have their own txn, which is read after the change.
@@ -128,7 +132,9 @@ def _add_columns(state: TableState, change: SchemaChange) -> None:
         raise _fenced(state, error) from error
 
 
-def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool) -> None:
+def _alter_with_spark(
+    state: TableState, change: SchemaChange, spark: SparkStarter, *, map_names: bool, comments: Mapping[str, str]
+) -> None:
     from pyspark.errors import AnalysisException
 
     from mssql_cdc.lake.spark_log import conflicts_fenced, fact_confs
@@ -137,7 +143,7 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
     facts = _facts(state)
     try:
         with conflicts_fenced(state.uri), private_session(spark(), fact_confs(facts)) as session:
-            _alter(session, state, change, map_names=map_names)
+            _alter(session, state, change, map_names=map_names, comments=comments)
     except AnalysisException as error:
         fresh = refresh(state)
         since = [entry for entry in fresh.table.history() if entry["version"] > state.delta_version]
@@ -147,7 +153,9 @@ def _alter_with_spark(state: TableState, change: SchemaChange, spark: SparkStart
         raise SchemaError(f"{state.uri} does not accept {change}: {str(error).splitlines()[0]}") from error
 
 
-def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool) -> None:
+def _alter(
+    session: SparkSession, state: TableState, change: SchemaChange, *, map_names: bool, comments: Mapping[str, str]
+) -> None:
     from mssql_cdc.spark.session import run_sql
 
     table = spark_identifier(state.uri)
@@ -161,10 +169,20 @@ def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, ma
     if properties:
         run_sql(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
     if change.added:
-        columns = ", ".join(f"{_dotted(path)} {sql_type(kind)}" for path, kind in change.added)
-        run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+        columns = [f"{_dotted(path)} {sql_type(kind)}{_comment(path, comments)}" for path, kind in change.added]
+        run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({', '.join(columns)})")
     for path, kind in change.widened:
         run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {sql_type(kind)}")
+        if comment := _comment(path, comments):  # It names the type.
+            run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)}{comment}")
+
+
+def _comment(path: Path, comments: Mapping[str, str]) -> str:
+    """The clause of a top-level column's comment; empty without one."""
+    comment = comments.get(path[0]) if len(path) == 1 else None
+    if comment is None:
+        return ""
+    return f" COMMENT {literal(comment)}"
 
 
 def _facts(state: TableState) -> dict[str, object]:

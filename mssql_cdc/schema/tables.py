@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mssql_cdc.errors import SchemaError
@@ -44,7 +44,7 @@ class Column:
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
     a key column still stays in the key, as in Debezium. `alias` is the name of the alias type, or `sysname`, that the
-    column is declared with.
+    column is declared with. `description` is only shown: another one is no other structure.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Column:
     key_ordinal: int | None = None
     excluded: bool = False
     alias: str | None = None
+    description: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class TableSchema:
     capture_object_id: int | None = None
     instance: str | None = None
     from_lsn: str | None = None
+    description: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -147,6 +149,8 @@ class TableSchema:
     def to_json(self) -> str:
         """Everything: in a task descriptor, and in `_schema_history.columns`; `from_json` is its inverse."""
         rest = asdict(self)
+        if self.description is None:
+            del rest["description"]
         rest["columns"] = [_column_dict(column) for column in self.columns]
         return json.dumps(rest, ensure_ascii=False)
 

@@ -137,3 +137,29 @@ def test_a_renamed_table_keeps_its_identity(shop: Shop) -> None:
 
     assert shop.table("after_it").object_id == known.object_id
     assert shop.instance("after_it").name == "dbo_before_it"
+
+
+def _describe(text: str, table: str, column: str | None = None) -> str:
+    levels = f"@level0type = N'SCHEMA', @level0name = N'dbo', @level1type = N'TABLE', @level1name = N'{table}'"
+    levels += f", @level2type = N'COLUMN', @level2name = N'{column}'" if column else ""
+    return f"EXEC sys.sp_addextendedproperty @name = N'MS_Description', @value = N'{text}', {levels}"
+
+
+def test_a_table_and_its_columns_are_read_with_their_descriptions(shop: Shop) -> None:
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, note nvarchar(20), price int")
+    shop.create("items", "id int NOT NULL PRIMARY KEY")
+    shop.run(_describe("What customers ordered, ünï", "orders"), _describe(" Net price ", "orders", "price"))
+    schema = shop.table("orders").newest.schema
+    assert schema.description == "What customers ordered, ünï"
+    assert {c.name: c.description for c in schema.columns} == {"id": None, "note": None, "price": "Net price"}
+    assert shop.table("items").newest.schema.description is None
+
+
+@pytest.mark.sandbox
+def test_a_login_that_may_not_read_descriptions_sees_none(shop: Shop) -> None:
+    shop.create("orders", "id int NOT NULL PRIMARY KEY")
+    shop.run(_describe("What customers ordered", "orders"))
+    shop.run("EXEC sandbox.fail_statement @pattern = N'FROM sys.extended_properties', @number = 229")
+    found = captured_tables(shop.control)
+    assert {table.newest.schema.description for table in found} == {None}
+    assert "What customers ordered" in {table.newest.schema.description for table in captured_tables(shop.control)}

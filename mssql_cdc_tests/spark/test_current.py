@@ -133,6 +133,22 @@ def test_current_late_snapshot_rows_do_not_revert_newer_ones(spark: SparkSession
     assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:1": "new", "1:2": "r"}
 
 
+def test_current_columns_that_are_added_or_widened_have_comments(spark: SparkSession, tmp_path: Path):
+    home, old = home_in(tmp_path), orders(column("id", "int"), column("n", "int"))
+    state = append(change_log(home, old), old, Change(1, "c", after={"id": 1, "n": 1}))
+    current.apply(spark, home, [old], up_to=state.batch)
+    added = column("price", "int", description="Customer's price \\ net")
+    new = orders(column("id", "int"), column("n", "bigint"), added, version=2)
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    state = append(state, new, Change(2, "c", after={"id": 2, "n": 2, "price": 3}), spark=lambda: spark)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    comments = {
+        field.name: field.metadata.get("comment") for field in spark.read.format("delta").load(home.current).schema
+    }
+    assert comments["price"] == "Customer's price \\ net (SQL Server int)"
+    assert comments["n"] == "SQL Server bigint"
+
+
 def test_current_new_column_is_unknown_in_existing_rows(spark: SparkSession, tmp_path: Path):
     home, old = home_in(tmp_path), orders()
     price = column("price", "decimal", precision=9, scale=2)

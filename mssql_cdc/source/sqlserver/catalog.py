@@ -131,6 +131,7 @@ def captured_tables(
     source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
     captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
     indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
+    descriptions = _descriptions(control)
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
     for row in _capture_instances(control):
         table_id = TableId(catalog, row.source_schema, row.source_table)
@@ -142,6 +143,7 @@ def captured_tables(
             source=source_columns[row.source_object_id],
             indexes=indexes[row.source_object_id],
             collation=collation,
+            descriptions=descriptions.get(row.source_object_id, {}),
         )
         try:
             tables[table_id].append(_instance(row, table_id, facts, filters))
@@ -171,6 +173,23 @@ class _Facts:
     source: Sequence[Any]
     indexes: Sequence[Any]
     collation: str
+    descriptions: Mapping[int, str]
+
+
+def _descriptions(control: Control) -> Mapping[int, Mapping[int, str]]:
+    """The extended properties MS_Description: by object, then by column id; 0 is the table itself.
+
+    They are only shown: a login that may not read them sees none.
+    """
+    try:
+        rows = control.rows(statements.DESCRIPTIONS, doing="reading descriptions")
+    except ConfigurationError:
+        return {}
+    found: dict[int, dict[int, str]] = defaultdict(dict)
+    for row in rows:
+        if row.description and row.description.strip():
+            found[row.object_id][row.column_id] = row.description.strip()
+    return found
 
 
 def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | None) -> CaptureInstance:
@@ -185,7 +204,8 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
     for one in captured:
         column = _column(one, change[one.column_name], live.get(one.column_name), key)
         hidden = filters is not None and not _kept(filters, table_id, column.name)
-        columns.append(replace(column, excluded=hidden))
+        described = facts.descriptions.get(column.position)
+        columns.append(replace(column, excluded=hidden, description=described))
         ordinals.append(one.column_ordinal)
     schema = TableSchema(
         table_id,
@@ -195,6 +215,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         capture_object_id=row.object_id,
         instance=row.capture_instance,
         from_lsn=_lsn(row.start_lsn).text,
+        description=facts.descriptions.get(0),
     )
     if not schema.value_columns:
         raise SchemaError(f"The column filters exclude every column of {table_id}; exclude the table, or fewer columns")

@@ -53,6 +53,13 @@ LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
+# Of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.
+DESCRIPTIONS = """
+SELECT p.major_id AS object_id, p.minor_id AS column_id, CAST(p.value AS nvarchar(4000)) AS description
+FROM sys.extended_properties p
+WHERE p.class = 1 AND p.name = N'MS_Description'
+  AND p.major_id IN (SELECT source_object_id FROM cdc.change_tables)"""
+
 # What a table's modify_date may not show.
 INDEX_STATES = """
 SELECT object_id, index_id, is_disabled FROM sys.indexes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,19 @@ def test_a_column_tells_its_type_at_the_source(tmp_path: Path):
     assert comments["id"] == "SQL Server int"
     assert comments["name"] == "SQL Server nvarchar(50)"
     assert all(comments.values())
+
+
+def test_the_sources_descriptions_are_those_of_the_table_and_its_columns(tmp_path: Path):
+    home, plain = home_in(tmp_path), orders()
+    columns = [replace(one, description="What's said, ünï" if one.name == "note" else None) for one in plain.columns]
+    schema = replace(plain, columns=tuple(columns), description="What customers ordered.")
+    state = append(change_log(home, schema), schema, Change(1, "c", after={"id": 1}))
+    CurrentTables(lambda: pytest.fail("Spark was started")).apply_all([CurrentRequest(home, [schema], state.batch)])
+    metadata = DeltaTable(home.current).metadata()
+    assert (metadata.description or "").startswith("What customers ordered. The current rows of")
+    comments = {field.name: field.metadata.get("comment") for field in DeltaTable(home.current).schema().fields}
+    assert comments["note"] == "What's said, ünï (SQL Server nvarchar(max))"
+    assert comments["id"] == "SQL Server int"
 
 
 def test_files_have_statistics_of_the_sources_columns_and_of_ours(tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -86,6 +88,16 @@ def test_table_schema_survives_json():
     )
     schema = excluding(schema, {"größe"})
     assert TableSchema.from_json(schema.to_json()) == schema
+
+
+def test_schema_another_description_is_kept_and_is_no_other_structure():
+    plain = orders()
+    columns = (replace(plain.columns[0], description="Number"), *plain.columns[1:])
+    described = replace(plain, columns=columns, description="Orders")
+    again = TableSchema.from_json(described.to_json())
+    assert (again.description, again.columns[0].description) == ("Orders", "Number")
+    assert described.same_structure(plain)
+    assert "description" not in plain.to_json()
 
 
 def test_table_schema_rejects_names_that_differ_only_by_case():
