@@ -18,6 +18,16 @@ from mssql_cdc.lake.steps import Entry
 from mssql_cdc.schema import TableId, TableSchema
 
 
+def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
+    """`_lacks_rows`, unless the table was found to have all of them a moment ago."""
+    if database.caught_up.holds(table.home.current, newest, up_to):
+        return False
+    if _lacks_rows(database, table, newest, up_to):
+        return True
+    database.caught_up.keep(table.home.current, newest, up_to)
+    return False
+
+
 def behind_cut(
     database: Database, tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> dict[TableId, int]:
@@ -39,7 +49,7 @@ def behind_cut(
         newest = history.newest(table.table)
         if up_to is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):
             continue
-        if newest.key_columns and _lacks_rows(database, table, newest, up_to):
+        if newest.key_columns and _looks_behind(database, table, newest, up_to):
             found[table.table] = up_to
     return found
 

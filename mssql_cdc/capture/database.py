@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current import CurrentLogs
-from mssql_cdc.lake.known_states import KnownStates, KnownTables
+from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -29,8 +29,8 @@ logger = logging.getLogger("mssql_cdc")
 class Database:
     """A captured database. `log` receives progress lines; `run_id` is part of every commit.
 
-    `tables`, `states` and `current_logs` are what is known of the small tables, of the change logs and of the current
-    tables' Delta logs.
+    `tables`, `states`, `current_logs` and `caught_up` are what is known of the small tables, of the change logs and of
+    the current tables' Delta logs.
     """
 
     connector: Connector
@@ -44,6 +44,7 @@ class Database:
     tables: KnownTables = field(default_factory=KnownTables, compare=False)
     states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)
+    caught_up: CaughtUp = field(default_factory=CaughtUp, compare=False)
 
     @classmethod
     def of(
@@ -87,7 +88,9 @@ class Database:
 
     def apart(self) -> Database:
         """Return the same database for another thread, which may not share what this one knows of the tables."""
-        return replace(self, tables=KnownTables(), states=KnownStates(), current_logs=CurrentLogs())
+        return replace(
+            self, tables=KnownTables(), states=KnownStates(), current_logs=CurrentLogs(), caught_up=CaughtUp()
+        )
 
     def named(self, run_id: str) -> Database:
         """Return the same database for another run."""

@@ -114,7 +114,7 @@ def load_tables(
     """
     tables = list(tables)
     history = history.identified({table.table_id: table.object_id for table in tables})
-    folders = database.layout.folders({table.table_id: table.object_id for table in tables})
+    folders: Mapping[TableId, str] | None = None
     members: dict[TableId, LakeTable] = {}
     for table in tables:
         name, known = table.table_id.text, history.newest(table.table_id)
@@ -129,6 +129,8 @@ def load_tables(
         folder = entry.folder if entry else None
         if folder is None:
             # The folder of a table that was renamed stays with that table.
+            if folders is None:
+                folders = database.layout.folders({table.table_id: table.object_id for table in tables})
             folder = folders[table.table_id]
             folder = f"{folder}!{table.object_id}" if folder in offsets.folders else folder
         member = LakeTable(

@@ -150,7 +150,7 @@ def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _S
         scanned=max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None),
         tables=tables,
         unreadable=session.unreadable(),
-        minima=session.minima(),
+        minima=session.catalog_minima(),
         before=_before(session, tables),
         retention=session.retention() if idle_for >= LEAST_IDLE else None,
     )

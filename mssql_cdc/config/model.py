@@ -7,13 +7,15 @@ units that the names say. `read.py` makes a connector from configured texts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ValidationInfo, field_validator
+from pydantic import AfterValidator, ValidationInfo, field_validator, model_validator
 
 from mssql_cdc.config.connection import Connection
+from mssql_cdc.config.data_layout import DataLayout, TableColumns, table_columns
 from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
 from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop, section
@@ -31,6 +33,7 @@ from mssql_cdc.errors import ConfigurationError
 SQL_SERVER = "io.debezium.connector.sqlserver.SqlServerConnector"
 _POLL_INTERVAL_MS = 500
 _TICK_SECONDS = 5
+_MOST_CLUSTERING = 4
 
 
 def _sql_server(name: str) -> str:
@@ -130,6 +133,45 @@ class DeltaSettings:
     """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
     the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
     vectors from the start. `false`: never, at the cost of rewriting files. A table that has vectors keeps them."""
+    partition_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
+        "delta.current.<table>.partition.by", ()
+    )
+    """Partitions the current table of one source table, `schema.table` or `db.schema.table`, by these columns: whole
+    numbers, `bit`, `date` or text. Another list rewrites the table with its next update."""
+    cluster_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
+        "delta.current.<table>.cluster.by", ()
+    )
+    """Clusters the current table of one source table by up to four columns (liquid clustering); `maintain` sorts the
+    rows. Another list takes effect with the next update. A table is partitioned or clustered, not both."""
+
+    def layout_of(self, catalog: str, schema: str, table: str) -> DataLayout:
+        """How the files of a current table are laid out.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
+        names = (f"{catalog}.{schema}.{table}".lower(), f"{schema}.{table}".lower())
+        return DataLayout(*(_columns_of(names, given) for given in (self.partition_by, self.cluster_by)))
+
+    @model_validator(mode="after")
+    def _check_layouts(self, info: ValidationInfo) -> DeltaSettings:
+        report = Report.of(info)
+        partitioned = {one.table for one in self.partition_by}
+        for one in self.cluster_by:
+            name = f"delta.current.{one.table}.cluster.by"
+            if one.table in partitioned:
+                report.complain(name, f"cannot be set together with delta.current.{one.table}.partition.by; keep one")
+            if len(one.columns) > _MOST_CLUSTERING:
+                report.complain(name, f"names {len(one.columns)} columns, Delta clusters by up to {_MOST_CLUSTERING}")
+        return self
+
+
+def _columns_of(names: Sequence[str], given: Sequence[TableColumns]) -> tuple[str, ...]:
+    """The columns for the first of a table's names that is given."""
+    known = {one.table: one.columns for one in given}
+    return next((known[name] for name in names if name in known), ())
 
 
 Window = Literal["15 minutes", "hour", "day"]

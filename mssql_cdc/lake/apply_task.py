@@ -1,55 +1,61 @@
 """The task that applies a section of the change log to a current table: fold, find the old rows, write (correctness D).
 
 It runs on a Spark worker, or anywhere else, and needs no JVM. What it returns counts only once `lake/current.py` has
-committed it; until then its files are garbage.
+committed it; until then its files are garbage. `lake/shares.py` divides a large one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
-from numpy.typing import NDArray
-from pyroaring import BitMap64
 
-from mssql_cdc.lake.arrow_fold import NOWHERE, WINDOW_COLUMNS, Folded, OldRows, fold_rows, new_rows
-from mssql_cdc.lake.data_file import DataFile, bounds, is_older
-from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.arrow_fold import WINDOW_COLUMNS, Folded, fold_rows, new_rows
+from mssql_cdc.lake.data_file import is_older
+from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
-from mssql_cdc.lake.fold import plan_fold
-from mssql_cdc.lake.key_index import INDEXED_ROWS, find
-from mssql_cdc.lake.read import Window
+from mssql_cdc.lake.fold import FoldPlan, plan_fold
+from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_rows, stored_names
+from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
 from mssql_cdc.lake.storage import file_system
+from mssql_cdc.lake.table_layout import stored
 from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import write_vectors
+from mssql_cdc.lake.window import Window
+from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema
 
 MOST_ROWS = 1_000_000
 MOST_BYTES = 128 * 1024 * 1024
 SMALL_ROWS = 30_000
 """Up to so many rows are rewritten rather than given a deletion vector, which fewer readers understand."""
+LARGE_ROWS = 500_000
+"""A file with more rows keeps them: an update rewrites smaller ones only."""
 _ABSORB = 2.0
-_LARGE_ROWS = 500_000
-_DENSE = 4
-"""With more than one key for so many rows of a file, reading its keys is cheaper than an index."""
 _WRITTEN_ROWS = 250_000
-
-Numbers = NDArray[np.int64]
-_NONE: Numbers = np.empty(0, dtype=np.int64)
+_HELD_ROWS = 1_000_000
+"""So many rows of rewritten files wait for others of their partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyTask:
-    """One section of one table's change log; picklable, holds no secret.
+    """A table's update, or a share of it; picklable, holds no secret.
 
-    `usable` are the versions with the present key. `live` are the files that may hold old rows: none when the table is
-    created or replaced. `vectors`: true, the table has them; false, it must not; None, they are enabled when needed.
+    It writes the new rows of the `window` and deletes old ones from `live`. `usable` are the versions with the present
+    key. `vectors`: true, the table has them; false, it must not; None, they are enabled when needed.
+
+    The table is partitioned by `partition_by` from now on; with `rewrites` all rows get new files.
+
+    In a whole update `live` are all files that may hold old rows: none when the table is created or replaced. In a
+    share, `section` has all changes of keys that `live` may hold, and `others` are the live files of other shares.
     """
 
     window: Window
@@ -57,6 +63,10 @@ class ApplyTask:
     usable: tuple[TableSchema, ...]
     live: tuple[LiveFile, ...] = ()
     vectors: bool | None = None
+    partition_by: tuple[str, ...] = ()
+    rewrites: bool = False
+    section: Window | None = None
+    others: tuple[LiveFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,189 +93,210 @@ class Applied:
             value["too_large"],
         )
 
-
-@dataclass(slots=True)
-class _Touched:
-    """A live file and what the fold does to it: `gone` are the rows that it deletes."""
-
-    file: DataFile
-    gone: Numbers
-    rewritten: bool = False
-
-    @property
-    def left(self) -> int:
-        """Rows that stay."""
-        return self.file.live - len(self.gone)
-
-    @property
-    def deleted(self) -> BitMap64:
-        """All deleted rows."""
-        return self.file.dead | BitMap64(self.gone.tolist())
-
-
-@dataclass(slots=True)
-class _Found:
-    """The old rows of the section's keys."""
-
-    files: list[_Touched] = field(default_factory=list["_Touched"])
-    place: list[tuple[int, Numbers, Numbers]] = field(default_factory=list[tuple[int, Numbers, Numbers]])
-    """For each file with old rows: its number in `files`, the keys' numbers, the rows' numbers."""
-    stale: Numbers = field(default_factory=lambda: _NONE)
-    """The keys whose row in the table is newer than the section."""
+    @classmethod
+    def together(cls, shares: Sequence[Applied]) -> Applied:
+        """What the shares of one update did."""
+        return cls(
+            tuple(add for share in shares for add in share.adds),
+            tuple(identity for share in shares for identity in share.removed),
+            sum(share.rows for share in shares),
+            any(share.vectors for share in shares),
+            next((share.too_large for share in shares if share.too_large), None),
+        )
 
 
 def apply_task(task: ApplyTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Applied.from_value`)."""
-    window = _window(task)
-    if window is None or not window.num_rows:
+    rows = _rows(task.window, task.usable, WINDOW_COLUMNS)
+    folded = fold_rows(rows, _plan(task, rows)) if rows is not None else None
+    if folded is None and task.section is None:
         return _result()
-    plan = plan_fold(
-        task.usable,
-        schemas=set(pc.unique(window.column("_schema")).to_pylist()),
-        unavailable=set(pc.unique(pc.list_flatten(window.column("_unavailable"))).to_pylist()),
-        stored=arrow_of(task.target.schema_json or "").names,
-    )
-    folded = fold_rows(window, plan)
     system = file_system(task.target.uri, task.target.storage)
-    found = _find(task, folded, system)
+    opened: list[Found] = []
     try:
-        return _apply(task, folded, found)
+        if task.section is None:
+            deleted = source = _look_up(task, task.live, _keys(folded), system, opened)
+        else:
+            deleted = _look_up(task, task.live, _section_keys(task), system, opened)
+            source = _old_rows_of_a_share(task, folded, system, opened)
+        return _apply(task, folded, source, deleted, system)
     finally:
-        for touched in found.files:
-            touched.file.close()
+        for found in opened:
+            found.close()
 
 
-def _apply(task: ApplyTask, folded: Folded, found: _Found) -> dict[str, Any]:
-    written = ~folded.deleted
-    written[found.stale] = False
-    which = np.flatnonzero(written)
-    vectors = _choose(task, found, len(which))
-    rewritten = [touched for touched in found.files if touched.rewritten]
-    if sum(touched.file.file.size for touched in rewritten) > MOST_BYTES:
+def _apply(
+    task: ApplyTask, folded: Folded | None, source: Found, deleted: Found, system: pa_fs.FileSystem
+) -> dict[str, Any]:
+    which = NO_ROWS
+    if folded is not None:
+        written = ~folded.deleted
+        written[source.stale] = False
+        which = np.flatnonzero(written)
+    new: dict[Values, pa.RecordBatch] = {}
+    if folded is not None:
+        rows = new_rows(folded, which, old_rows(folded, source), arrow_of(task.target.schema_json or ""))
+        new = by_partition(without_empty_texts(rows, task.partition_by, folded.plan.names), task.partition_by)
+    vectors = _choose(task, deleted, {values: rows.num_rows for values, rows in new.items()})
+    rewritten = [touched for touched in deleted.files if touched.rewritten]
+    if not task.rewrites and sum(touched.file.file.size for touched in rewritten) > MOST_BYTES:
         return _result(too_large=f"{len(rewritten)} files would have to be rewritten")
-    schema = arrow_of(task.target.schema_json or "")
-    rows = new_rows(folded, which, _old_rows(folded, found), schema)
-    adds = [_add(file) for file in write_files(_batches(rows, rewritten), task.target)]
-    marked = [touched for touched in found.files if len(touched.gone) and not touched.rewritten]
-    system = file_system(task.target.uri, task.target.storage)
-    stored = write_vectors([touched.deleted for touched in marked], system)
-    for touched, vector in zip(marked, stored, strict=True):
+    adds = list(_written(task, new, rewritten))
+    marked = [touched for touched in deleted.files if len(touched.gone) and not touched.rewritten]
+    marks = write_vectors([touched.deleted for touched in marked], system)
+    for touched, vector in zip(marked, marks, strict=True):
         adds.append(touched.file.file.add(vector=vector, rows=touched.file.rows))
     removed = [touched.file.file.identity for touched in (*rewritten, *marked)]
-    return _result(adds=adds, removed=removed, rows=folded.window.num_rows, vectors=vectors)
+    count = folded.window.num_rows if folded is not None else 0
+    return _result(adds=adds, removed=removed, rows=count, vectors=vectors and bool(marked))
 
 
-def _window(task: ApplyTask) -> pa.RecordBatch | None:
-    numbers = pa.array([schema.version for schema in task.usable], pa.int32())
+def _rows(window: Window, usable: Sequence[TableSchema], columns: Sequence[str]) -> pa.RecordBatch | None:
+    """The window's rows of usable versions; None without any."""
+    numbers = pa.array([schema.version for schema in usable], pa.int32())
     batches: list[pa.RecordBatch] = []
-    for batch in task.window.rows(WINDOW_COLUMNS):
-        usable = pc.is_in(batch.column("_schema"), value_set=numbers)
-        batches.append(batch if pc.all(usable).as_py() else batch.filter(usable))
-    return pa.concat_batches(batches) if batches else None
+    for batch in window.rows(columns):
+        known = pc.is_in(batch.column("_schema"), value_set=numbers)
+        batches.append(batch if pc.all(known).as_py() else batch.filter(known))
+    found = pa.concat_batches(batches) if batches else None
+    return found if found is not None and found.num_rows else None
 
 
-def _find(task: ApplyTask, folded: Folded, system: pa_fs.FileSystem) -> _Found:
-    """Find the old rows of the keys; each key has at most one live row in the table."""
-    found, schema_json = _Found(), task.target.schema_json or ""
-    files = [DataFile(file, schema_json, system) for file in task.live]
-    schema = arrow_of(schema_json)
-    names = {name: file_schema(schema_json, pa.schema([schema.field(name)])).field(0).name for name in ("_key", "_pos")}
-    stale: list[Numbers] = []
-    for number, file in enumerate(files):
-        touched = _Touched(file, _NONE)
-        found.files.append(touched)
-        keys = _candidates(folded.keys, *bounds(file.file, names["_key"]))
-        if not len(keys):
-            continue
-        if task.vectors and file.rows >= INDEXED_ROWS and len(keys) * _DENSE < file.rows:
-            rows, matched = find(file, folded.keys.take(pa.array(keys)), task.target.uri, system)
-            matched = keys[matched]
-        else:
-            rows, matched = _matches(file, folded.keys, keys)
-        alive = ~np.fromiter((row in file.dead for row in rows.tolist()), bool, len(rows)) if file.dead else slice(None)
-        rows, matched = rows[alive], matched[alive]
-        if len(rows) and not is_older(file.file, names["_pos"], folded.positions):
-            old = file.take(rows, ["_pos"]).column("_pos")
-            newer = pc.greater(folded.positions.take(pa.array(matched)), old.combine_chunks())
-            fresh = np.asarray(newer, dtype=bool)
-            stale.append(matched[~fresh])
-            rows, matched = rows[fresh], matched[fresh]
-        if len(rows):
-            found.place.append((number, matched, rows))
-            touched.gone = rows
-    if stale:
-        found.stale = np.concatenate(stale)
+def _plan(task: ApplyTask, rows: pa.RecordBatch) -> FoldPlan:
+    return plan_fold(
+        task.usable,
+        schemas=set(pc.unique(rows.column("_schema")).to_pylist()),
+        unavailable=set(pc.unique(pc.list_flatten(rows.column("_unavailable"))).to_pylist()),
+        stored=arrow_of(task.target.schema_json or "").names,
+    )
+
+
+def _look_up(
+    task: ApplyTask, live: Sequence[LiveFile], wanted: Keys, system: pa_fs.FileSystem, opened: list[Found]
+) -> Found:
+    found = look_up(live, wanted, task.target, system, index=bool(task.vectors))
+    opened.append(found)
     return found
 
 
-def _candidates(keys: pa.Array, low: str | None, high: str | None) -> Numbers:
-    """The numbers of the keys that a file with these bounds may hold."""
-    if low is None or high is None:
-        return np.arange(len(keys), dtype=np.int64)
-    inside = pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))
-    return np.flatnonzero(np.asarray(inside, dtype=bool))
+def _keys(folded: Folded | None) -> Keys:
+    return Keys(pa.array([], pa.string()), None) if folded is None else Keys(folded.keys, folded.positions)
 
 
-def _matches(file: DataFile, keys: pa.Array, candidates: Numbers) -> tuple[Numbers, Numbers]:
-    """The file's rows with one of these keys, ascending, and the keys' numbers."""
-    places = pc.index_in(file.column("_key").combine_chunks(), value_set=keys.take(pa.array(candidates)))
-    hits = np.flatnonzero(np.asarray(pc.is_valid(places), dtype=bool))
-    return hits, candidates[np.asarray(places.take(pa.array(hits)), dtype=np.int64)]
+def _section_keys(task: ApplyTask) -> Keys:
+    """The keys of a share's section; their positions only if a file may hold newer rows."""
+    assert task.section is not None, "a share has a section"
+    if not task.live or not task.section.files:
+        return _keys(None)
+    if _all_older(task, task.live, task.section.first_position):
+        rows = _rows(task.section, task.usable, ("_key", "_schema"))
+        return _keys(None) if rows is None else Keys(pc.unique(rows.column("_key")), None)
+    rows = _rows(task.section, task.usable, ("_key", "_pos", "_schema", "op"))
+    return _keys(None if rows is None else fold_rows(rows, FoldPlan(task.usable[-1], frozenset(), {})))
 
 
-def _choose(task: ApplyTask, found: _Found, new: int) -> bool:
-    """Decide which files are rewritten, and return whether the others get vectors.
+def _old_rows_of_a_share(
+    task: ApplyTask, folded: Folded | None, system: pa_fs.FileSystem, opened: list[Found]
+) -> Found:
+    """The old rows that decide what a share writes: of keys that may be stale, or whose new row is incomplete."""
+    if folded is None:
+        return Found()
+    live = (*task.live, *task.others)
+    first: str = pc.min(folded.positions).as_py()
+    which = np.flatnonzero(folded.incomplete) if _all_older(task, live, first) else np.arange(len(folded.keys))
+    if not len(which):
+        return Found()
+    numbers = pa.array(which)
+    wanted = Keys(folded.keys.take(numbers), folded.positions.take(numbers))
+    found = _look_up(task, live, wanted, system, opened)
+    found.stale = which[found.stale]
+    found.place = [(number, which[keys], rows) for number, keys, rows in found.place]
+    return found
+
+
+def _all_older(task: ApplyTask, live: Sequence[LiveFile], first: str | None) -> bool:
+    """Whether the statistics prove that all rows of these files precede this position."""
+    if first is None:
+        return False
+    position_name, positions = stored_names(task.target.schema_json or "")[1], pa.array([first])
+    return all(is_older(file, position_name, positions) for file in live)
+
+
+def _choose(task: ApplyTask, found: Found, new: Mapping[Values, int]) -> bool:
+    """Decide which files are rewritten, and return whether the others get vectors; `new` counts each partition's rows.
 
     Small files are absorbed geometrically, so that a table has few and a row is rewritten a few times only; so are
     files that are mostly deleted. A large file keeps its rows.
     """
+    if task.rewrites:
+        for touched in found.files:
+            touched.rewritten = True
+        return False
     changed = [touched for touched in found.files if len(touched.gone)]
     vectors = bool(task.vectors)
     if task.vectors is None and sum(touched.left for touched in changed) > SMALL_ROWS:
         vectors = True
     for touched in changed:
-        mostly_dead = touched.left < touched.file.rows / 2 and touched.left <= _LARGE_ROWS
+        mostly_dead = touched.left < touched.file.rows / 2 and touched.left <= LARGE_ROWS
         touched.rewritten = not vectors or not touched.left or mostly_dead
-    room = new
+    names, room = stored(task.target.schema_json or "", task.partition_by), dict(new)
     for touched in sorted(found.files, key=lambda touched: touched.left):
+        values = tuple(touched.file.partition.get(name) for name in names)
+        if not touched.rewritten:
+            touched.rewritten = touched.left <= min(_ABSORB * room.get(values, 0), LARGE_ROWS)
         if touched.rewritten:
-            room += touched.left
-        elif touched.left <= min(_ABSORB * room, _LARGE_ROWS):
-            touched.rewritten = True
-            room += touched.left
-    return vectors and not all(touched.rewritten for touched in changed)
+            room[values] = room.get(values, 0) + touched.left
+    return vectors
 
 
-def _old_rows(folded: Folded, found: _Found) -> OldRows | None:
-    """The old rows that some new row takes values from."""
-    incomplete = folded.incomplete
-    place = np.full(len(folded.last), NOWHERE, dtype=np.int64)
-    columns = ["_exact", "_unavailable", *(folded.plan.names[name] for name in folded.plan.uncertain)]
-    parts: list[pa.Table] = []
+def _written(
+    task: ApplyTask, new: Mapping[Values, pa.RecordBatch], absorbed: Sequence[Touched]
+) -> Iterator[dict[str, Any]]:
+    """Write the new rows and those of the absorbed files, each partition's to files of its own; their `add` actions."""
+    names, held = stored(task.target.schema_json or "", task.partition_by), dict[Values, list[pa.RecordBatch]]()
+
+    def write(values: Values, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        target = replace(task.target, folder=folder_of(names, values))
+        for file in write_files(batches, target):
+            yield _add(file, dict(zip(names, values, strict=True)))
+
+    sources = {name: name for name in task.partition_by} | current_names(task.usable[-1])
+    if not task.partition_by:
+        yield from write((), chain(_remaining(absorbed), *(_sliced(rows) for rows in new.values())))
+        return
+    for values, rows in new.items():
+        held[values] = list(_sliced(rows))
     count = 0
-    for number, keys, rows in found.place:
-        wanted = incomplete[keys]
-        if wanted.any():
-            part = found.files[number].file.take(rows[wanted], columns)
-            place[keys[wanted]] = np.arange(count, count + part.num_rows)
-            count += part.num_rows
-            parts.append(part)
-    return OldRows(pa.concat_tables(parts).combine_chunks(), place) if parts else None
+    for batch in _remaining(absorbed):
+        kept = without_empty_texts(batch, task.partition_by, sources)
+        for values, rows in by_partition(kept, task.partition_by).items():
+            held.setdefault(values, []).append(rows)
+        count += batch.num_rows
+        if count >= _HELD_ROWS:
+            for values in list(held):
+                yield from write(values, held.pop(values))
+            count = 0
+    for values, batches in held.items():
+        yield from write(values, batches)
 
 
-def _batches(rows: pa.RecordBatch, absorbed: list[_Touched]) -> Iterator[pa.RecordBatch]:
+def _remaining(absorbed: Sequence[Touched]) -> Iterator[pa.RecordBatch]:
     for touched in absorbed:
         if touched.left:
-            yield from touched.file.remaining(touched.deleted).to_batches(max_chunksize=_WRITTEN_ROWS)
+            for rows in touched.file.remaining(touched.deleted):
+                yield from rows.to_batches(max_chunksize=_WRITTEN_ROWS)
+
+
+def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for start in range(0, rows.num_rows, _WRITTEN_ROWS):
         yield rows.slice(start, _WRITTEN_ROWS)
 
 
-def _add(file: WrittenFile) -> dict[str, Any]:
+def _add(file: WrittenFile, partition: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "add": {
-            "path": file.path,
-            "partitionValues": {},
+            "path": quote(file.path, safe="/="),
+            "partitionValues": dict(partition),
             "size": file.size,
             "modificationTime": file.modified,
             "dataChange": True,

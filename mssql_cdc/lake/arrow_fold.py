@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mssql_cdc.lake.delta_schema import cast_values
 from mssql_cdc.lake.fold import FoldPlan
-from mssql_cdc.schema.arrow import TEXT_MAP, TEXTS
+from mssql_cdc.schema.arrow import PAIRS, TEXT_MAP, TEXTS
 
 WINDOW_COLUMNS = ("_key", "_pos", "_batch", "_schema", "op", "after", "_unavailable", "_exact")
 """The columns of the change log that a fold needs."""
@@ -199,7 +199,7 @@ def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbe
     names = folded.plan.uncertain
     after = pc.struct_field(folded.window.column("_exact"), "after")
     sources = [folded.last[which], *(known[which] for known in folded.known)]
-    filled = _flags(pc.fill_null(pc.greater(pc.list_value_length(pc.cast(after, _PAIRS)), 0), False))
+    filled = _flags(pc.fill_null(pc.greater(pc.list_value_length(pc.cast(after, PAIRS)), 0), False))
     some = np.zeros(len(which), dtype=bool)
     for rows in sources:
         some |= (rows != NOWHERE) & filled[rows]
@@ -219,9 +219,6 @@ def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbe
                 pairs[name] = own[name]
         found[number] = list(pairs.items()) or None
     return pa.array(found, TEXT_MAP)
-
-
-_PAIRS = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]))
 
 
 def _pairs(maps: pa.Array | None, row: Any) -> Mapping[str, str]:

@@ -7,29 +7,36 @@ count. What only Spark can write goes to `lake/merge.py`. Progress is the txn ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
+from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
-from mssql_cdc.lake.apply_task import MOST_BYTES, MOST_ROWS, Applied, ApplyTask, apply_task
+from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_structure import change_structure, structure_change
-from mssql_cdc.lake.current_table import Vectors, new_table, with_features
+from mssql_cdc.lake.current_table import Vectors, new_table, stats_columns, with_features
+from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.merge import merge
 from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
-from mssql_cdc.lake.read import BatchSlice, Window, window, written_window
+from mssql_cdc.lake.read import BatchSlice
+from mssql_cdc.lake.shares import shares, too_large
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create, current_log
+from mssql_cdc.lake.table_layout import layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import VECTORS, TableLog
+from mssql_cdc.lake.window import Window, window, written_window
+from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.tasks import run_here, run_tasks, side_by_side
+from mssql_cdc.spark.session import parallelism
+from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +73,7 @@ class CurrentRequest:
     versions: Sequence[TableSchema]
     up_to: int
     vectors: Vectors = "auto"
+    layout: DataLayout = AS_IT_COMES
 
 
 @dataclass(slots=True)
@@ -139,6 +147,7 @@ class _Planned:
     protocol: dict[str, Any] | None
     metadata: dict[str, Any] | None
     replaces: bool
+    domains: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def table_id(self) -> str:
@@ -146,7 +155,7 @@ class _Planned:
 
     @property
     def work(self) -> int:
-        return self.task.window.size + sum(file.size for file in self.task.live) // 8
+        return _work(self.task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,57 +249,82 @@ class CurrentTables:
         applied = applied_batch(log, newest)
         if applied >= request.up_to:
             return CurrentResult(log.version, applied, 0)
-        because = log.writable()
+        layout = layout_of(request.layout, newest, arrow_of(log.schema_json))
+        stats = stats_columns(arrow_of(log.schema_json), layout)
+        change = layout_change(log, layout, stats)
+        because = log.writable() or unwritable_layout(log)
         if because:
             return Handed(request, because)
         section = self._logs.section(home.changes, BatchSlice(applied, request.up_to), self._storage)
         replaces = not applied and bool(log.files)
-        if not section.paths and not replaces:
+        if not section.files and not replaces:
             return CurrentResult(log.version, applied, 0)
-        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
-            return Handed(request, f"{section.most_rows} rows at once")
-        target = _target(home, log.schema_json, log.properties, self._storage)
-        vectors = True if log.has_vectors else False if request.vectors == "false" else None
         live = () if replaces else tuple(log.files.values())
-        task = ApplyTask(section, target, tuple(same_key(request.versions)), live, vectors)
-        metadata = None
+        because = too_large(section, live)
+        if because:
+            return Handed(request, because)
+        metadata, protocol, domains = None, None, ()
         if log.properties.get(STRUCTURE) != str(newest.version):
             configuration = {**log.properties, STRUCTURE: str(newest.version)}
             metadata = {**log.metadata, "configuration": configuration}
-        return _Planned(request, task, log, None, metadata, replaces)
+        if change:
+            metadata = with_layout(metadata or log.metadata, layout, stats)
+            protocol = with_features(log.protocol, (), layout.features)
+            domains = (layout.domain(log.schema_json),) if layout.cluster_by or log.cluster_by else ()
+        target = _target(home, log.schema_json, (metadata or log.metadata)["configuration"], self._storage)
+        vectors = True if log.has_vectors else False if request.vectors == "false" else None
+        task = ApplyTask(
+            section,
+            target,
+            tuple(same_key(request.versions)),
+            live,
+            vectors,
+            partition_by=layout.partition_by if change else log.partition_by,
+            rewrites=change is not None and change.rewrites,
+        )
+        return _Planned(request, task, log, protocol, metadata, replaces, domains)
 
-    def _plan_new(self, request: CurrentRequest) -> _Planned | Handed:
+    def _plan_new(self, request: CurrentRequest) -> _Planned:
         home, newest = request.home, request.versions[-1]
-        protocol, metadata = new_table(home, newest, request.vectors)
+        layout = layout_of(request.layout, newest, current_schema(newest))
+        protocol, metadata = new_table(home, newest, request.vectors, layout)
         section = self._logs.section(home.changes, BatchSlice(0, request.up_to), self._storage)
-        if section.most_rows > MOST_ROWS or section.size > MOST_BYTES:
-            change = Change("CREATE TABLE", protocol=protocol, metadata=metadata)
-            facts = self._facts(request, 0)
-            self._logs.keep(create(home.current, change, facts=facts, storage=self._storage))
-            return Handed(request, f"{section.most_rows} rows at once")
         target = _target(home, metadata["schemaString"], metadata["configuration"], self._storage)
-        task = ApplyTask(section, target, tuple(same_key(request.versions)))
-        return _Planned(request, task, None, protocol, metadata, replaces=False)
+        task = ApplyTask(section, target, tuple(same_key(request.versions)), partition_by=layout.partition_by)
+        domains = (layout.domain(metadata["schemaString"]),) if layout.cluster_by else ()
+        return _Planned(request, task, None, protocol, metadata, replaces=False, domains=domains)
 
     def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:
         if not planned:
             return {}
-        order = sorted(planned, key=lambda number: -planned[number].work)
-        tasks = [planned[number].task for number in order]
-        if sum(plan.work for plan in planned.values()) <= _LITTLE:
-            found = run_here(tasks, apply_task)
-        else:
-            session = self._session()
-            # A partition costs Spark more than a small table.
-            found = run_tasks(session, tasks, apply_task, most=session.sparkContext.defaultParallelism)
+        work = sum(plan.work for plan in planned.values())
+        cores = 1 if work <= _LITTLE else parallelism(self._session())
         outcomes: dict[int, CurrentResult | MssqlCdcError | Handed] = {}
-        for number, result in zip(order, found, strict=True):
-            plan = planned[number]
-            if result.error is not None:
+        shared: list[tuple[int, ApplyTask]] = []
+        for number, plan in planned.items():
+            try:
+                shared += [(number, share) for share in shares(plan.task, cores=cores)]
+            except StorageError as error:
                 self._logs.forget(plan.request.home.changes)
-                outcomes[number] = result.error
+                outcomes[number] = error
+        shared.sort(key=lambda one: -_work(one[1]))
+        tasks = [share for _, share in shared]
+        # A partition costs Spark more than a small table.
+        if work <= _LITTLE:
+            results = run_here(tasks, apply_task)
+        else:
+            results = run_tasks(self._session(), tasks, apply_task, most=cores)
+        found: dict[int, list[TaskResult]] = {}
+        for (number, _), result in zip(shared, results, strict=True):
+            found.setdefault(number, []).append(result)
+        for number, parts in found.items():
+            plan = planned[number]
+            error = next((part.error for part in parts if part.error is not None), None)
+            if error is not None:
+                self._logs.forget(plan.request.home.changes)
+                outcomes[number] = error
                 continue
-            applied = Applied.from_value(result.unwrap())
+            applied = Applied.together([Applied.from_value(part.unwrap()) for part in parts])
             if applied.too_large:
                 outcomes[number] = Handed(plan.request, applied.too_large)
                 continue
@@ -306,17 +340,23 @@ class CurrentTables:
         facts = self._facts(request, applied.rows)
         uri, up_to = request.home.current, request.up_to
         if log is None:
-            change = Change("CREATE TABLE AS SELECT", applied.adds, protocol=plan.protocol, metadata=plan.metadata)
+            change = Change(
+                "CREATE TABLE AS SELECT",
+                applied.adds,
+                protocol=plan.protocol,
+                metadata=plan.metadata,
+                domains=plan.domains,
+            )
             made = create(uri, change, app_id=app_id, batch=up_to, facts=facts, storage=self._storage)
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, applied.rows)
         if not applied.rows and not plan.replaces:
             return CurrentResult(log.version, log.txn(app_id), 0)
-        protocol, metadata = None, plan.metadata
+        protocol, metadata = plan.protocol, plan.metadata
         if applied.vectors and not log.has_vectors:
             metadata = metadata or dict(log.metadata)
             metadata["configuration"] = {**(metadata["configuration"] or {}), VECTORS: "true"}
-            protocol = with_features(log.protocol, ["deletionVectors"])
+            protocol = with_features(protocol or log.protocol, ["deletionVectors"])
         removed = list(log.files.values()) if plan.replaces else [log.files[identity] for identity in applied.removed]
         change = Change(
             "WRITE" if plan.replaces else "MERGE",
@@ -325,7 +365,8 @@ class CurrentTables:
             protocol,
             metadata,
             {"mode": "Overwrite"} if plan.replaces else {},
-            only=plan.replaces,
+            only=plan.replaces or plan.task.rewrites,
+            domains=plan.domains,
         )
         made = commit(log, change, app_id=app_id, batch=up_to, facts=facts)
         self._logs.keep(made)
@@ -374,6 +415,7 @@ def apply(
     up_to: int,
     run_id: str = "",
     vectors: Vectors = "auto",
+    layout: DataLayout = AS_IT_COMES,
     storage: Storage = LOCAL,
 ) -> CurrentResult:
     """Bring one current table forward (`CurrentTables.apply_all`).
@@ -385,6 +427,7 @@ def apply(
         up_to: the largest `_batch` to apply.
         run_id: goes into the commit's userMetadata.
         vectors: whether the table may, must or must not have deletion vectors.
+        layout: how its files are laid out.
         storage: how to reach the folder.
 
     Raises:
@@ -392,7 +435,7 @@ def apply(
         SchemaError: the table has no key, or cannot take the newest structure.
     """
     tables = CurrentTables(lambda: session, storage=storage, run_id=run_id)
-    (result,) = tables.apply_all([CurrentRequest(home, versions, up_to, vectors)])
+    (result,) = tables.apply_all([CurrentRequest(home, versions, up_to, vectors, layout)])
     if isinstance(result, MssqlCdcError):
         raise result
     return result
@@ -411,6 +454,11 @@ def progress(table: DeltaTable, newest: TableSchema) -> int:
 def progress_id(table_id: object, newest: TableSchema) -> str:
     """The name of a current table's progress among its txns."""
     return f"{table_id}:{newest.key_id}"
+
+
+def _work(task: ApplyTask) -> int:
+    """About how many bytes a task reads."""
+    return task.window.size + sum(file.size for file in task.live) // 8
 
 
 def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -16,8 +16,9 @@ from deltalake import Schema
 
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, PHYSICAL_NAME, RENAMED, STATS, STRUCTURE
+from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, PHYSICAL_NAME, RENAMED, STRUCTURE
 from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
+from mssql_cdc.lake.table_layout import PLAIN, TableLayout, check_clusterable, with_layout
 from mssql_cdc.lake.table_log import VECTORS
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
@@ -45,20 +46,25 @@ _IMPLIED = {
 """The features that the writer versions before 7 imply."""
 
 
-def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[dict[str, Any], dict[str, Any]]:
+def new_table(
+    home: TableHome, newest: TableSchema, vectors: Vectors, layout: TableLayout = PLAIN
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The protocol and the metadata of a current table that is created.
 
     Args:
         home: its owner.
         newest: the source table's structure.
         vectors: "true" for deletion vectors from the start.
+        layout: how its files are laid out.
+
+    Raises:
+        SchemaError: the table cannot be laid out like that.
     """
     schema = current_schema(newest)
     names = current_names(newest)
     configuration = {
         OWNER: f"{home.app_id}:current",
         STRUCTURE: str(newest.version),
-        STATS: ",".join(f"`{name}`" for name in stats_columns(schema)),
         CHECKPOINTS: str(CHECKPOINT_INTERVAL),
         LOG_RETENTION: "interval 7 days",
     }
@@ -86,12 +92,22 @@ def new_table(home: TableHome, newest: TableSchema, vectors: Vectors) -> tuple[d
         "configuration": configuration,
         "createdTime": int(time.time() * 1000),
     }
-    return with_features({"minReaderVersion": 1, "minWriterVersion": 2}, features), metadata
+    check_clusterable(layout, stats_columns(schema, layout))
+    protocol = with_features({"minReaderVersion": 1, "minWriterVersion": 2}, features, layout.features)
+    return protocol, with_layout(metadata, layout, stats_columns(schema, layout))
 
 
-def with_features(protocol: Mapping[str, Any], features: list[str]) -> dict[str, Any]:
-    """The protocol with these reader features too; the same when there are none."""
-    if not features:
+def with_features(
+    protocol: Mapping[str, Any], features: Sequence[str], writer_features: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The protocol with more features; the same when there are none.
+
+    Args:
+        protocol: the protocol so far.
+        features: features that readers and writers must know.
+        writer_features: features that concern writers only.
+    """
+    if not features and not writer_features:
         return dict(protocol)
     reader: set[str] = set(protocol.get("readerFeatures") or ())
     writer: set[str] = set(protocol.get("writerFeatures") or ())
@@ -101,17 +117,26 @@ def with_features(protocol: Mapping[str, Any], features: list[str]) -> dict[str,
         }
     if protocol["minReaderVersion"] == 2:
         reader.add("columnMapping")
+    wanted = {"minWriterVersion": 7, "writerFeatures": sorted(writer | set(features) | set(writer_features))}
+    if not reader and not features:
+        return {"minReaderVersion": protocol["minReaderVersion"], **wanted}
     return {
         "minReaderVersion": 3,
-        "minWriterVersion": 7,
         "readerFeatures": sorted(reader | set(features)),
-        "writerFeatures": sorted(writer | set(features)),
+        **wanted,
     }
 
 
-def stats_columns(schema: pa.Schema) -> list[str]:
-    """The columns with statistics: the first of the source's that Delta takes, then ours."""
-    source = [column.name for column in schema if column.name not in OWN_STATS and _has_stats(column)]
+def stats_columns(schema: pa.Schema, layout: TableLayout = PLAIN) -> list[str]:
+    """The columns with statistics: what it is clustered by, the first of the source's that Delta takes, then ours.
+
+    Args:
+        schema: the table's columns.
+        layout: how its files are laid out; a column that it is partitioned by is in no file.
+    """
+    apart = {*OWN_STATS, *layout.partition_by}
+    source = [column.name for column in schema if column.name not in apart and _has_stats(column)]
+    source.sort(key=lambda name: name not in layout.cluster_by)
     return [*source[:_STATS_COLUMNS], *OWN_STATS]
 
 

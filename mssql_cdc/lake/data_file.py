@@ -5,7 +5,7 @@ Rows are numbered as deletion vectors number them. Names and types are the table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap64
 
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.partitions import column_of
 from mssql_cdc.lake.read import lift
 from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import read_vector
@@ -48,6 +49,12 @@ class DataFile:
         """Rows that are not deleted."""
         return self.rows - (self.file.vector.cardinality if self.file.vector else 0)
 
+    @cached_property
+    def partition(self) -> dict[str, str | None]:
+        """The values of the partition that the file belongs to, by the names that files have; None: NULL."""
+        found: dict[str, str | None] = self.file.action.get("partitionValues") or {}
+        return {name: value or None for name, value in found.items()}
+
     def column(self, name: str) -> pa.ChunkedArray:
         """One column of all rows."""
         return self._read(range(self._parquet.num_row_groups), [name]).column(name)
@@ -63,14 +70,19 @@ class DataFile:
             parts.append(self._read([group], columns).take(pa.array(inside)))
         return pa.concat_tables(parts) if parts else self._logical(columns).empty_table()
 
-    def remaining(self, deleted: BitMap64) -> pa.Table:
-        """All columns of the rows that are not among `deleted`."""
-        found = self._read(range(self._parquet.num_row_groups), arrow_of(self._schema_json).names)
-        if not deleted:
-            return found
-        stays = np.ones(found.num_rows, dtype=bool)
-        stays[np.asarray(deleted.to_array(), dtype=np.int64)] = False
-        return found.filter(pa.array(stays))
+    def remaining(self, deleted: BitMap64) -> Iterator[pa.Table]:
+        """All columns of the rows that are not among `deleted`, one row group after another."""
+        gone, start = np.asarray(deleted.to_array(), dtype=np.int64), 0
+        for group in range(self._parquet.num_row_groups):
+            found = self._read([group], arrow_of(self._schema_json).names)
+            inside = gone[(gone >= start) & (gone < start + found.num_rows)] - start
+            start += found.num_rows
+            if len(inside):
+                stays = np.ones(found.num_rows, dtype=bool)
+                stays[inside] = False
+                found = found.filter(pa.array(stays))
+            if found.num_rows:
+                yield found
 
     def close(self) -> None:
         """Close the file if it was opened."""
@@ -88,12 +100,23 @@ class DataFile:
         return pa.schema([all_columns.field(name) for name in columns])
 
     def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        logical = self._logical(columns)
+        wanted = self._logical(columns)
+        stored = file_schema(self._schema_json, wanted).names
+        constant = {name: self.partition[at] for name, at in zip(columns, stored, strict=True) if at in self.partition}
+        logical = pa.schema([field for field in wanted if field.name not in constant])
+        count = sum(self._parquet.metadata.row_group(group).num_rows for group in groups)
+        read = self._read_stored(groups, logical, count)
+        arrays = [
+            column_of(constant[field.name], count, field.type) if field.name in constant else read.column(field.name)
+            for field in wanted
+        ]
+        return pa.table(arrays, schema=wanted)
+
+    def _read_stored(self, groups: Sequence[int], logical: pa.Schema, count: int) -> pa.Table:
         physical = file_schema(self._schema_json, logical)
         present = set(self._parquet.schema_arrow.names)
         names = [name for name in physical.names if name in present]
         if not names:  # Columns that are newer than the file: pyarrow would forget how many rows it has.
-            count = sum(self._parquet.metadata.row_group(group).num_rows for group in groups)
             return pa.table([pa.nulls(count, field.type) for field in logical], schema=logical)
         found = self._parquet.read_row_groups(list(groups), columns=names, use_threads=False)
         batches = [lift(batch, physical, logical) for batch in found.to_batches()]

@@ -21,6 +21,7 @@ from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
 from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
 from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
+from mssql_cdc.lake.spark_sql import quoted, spark_identifier, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,16 +90,6 @@ def evolve(
     if committer == "deltalake" and moved:
         raise _fenced(state)
     return fresh
-
-
-def spark_identifier(uri: str) -> str:
-    """The table of a path, as SQL names it."""
-    return f"delta.{quoted(uri)}"
-
-
-def quoted(name: str) -> str:
-    """A quoted identifier for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _compare(found: pa.StructType, wanted: pa.StructType, path: Path) -> Iterator[tuple[bool, Path, pa.DataType]]:
@@ -170,10 +161,10 @@ def _alter(session: SparkSession, state: TableState, change: SchemaChange, *, ma
     if properties:
         run_sql(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
     if change.added:
-        columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}" for path, kind in change.added)
+        columns = ", ".join(f"{_dotted(path)} {sql_type(kind)}" for path, kind in change.added)
         run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({columns})")
     for path, kind in change.widened:
-        run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+        run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {sql_type(kind)}")
 
 
 def _facts(state: TableState) -> dict[str, object]:
@@ -191,9 +182,3 @@ def _fenced(state: TableState, error: Exception | None = None) -> FencedError:
 
 def _dotted(path: Path) -> str:
     return ".".join(quoted(name) for name in path)
-
-
-def _ddl(kind: pa.DataType) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()

@@ -47,7 +47,8 @@ class DataFile:
 class FileTarget:
     """Where files go: the table's URI and its Delta schema text; picklable, holds no secret.
 
-    Without `schema_json` (a table that does not exist yet) files have the schema of their batches.
+    Without `schema_json` (a table that does not exist yet) files have the schema of their batches. `folder` is one in
+    the table's folder, for files of a partition.
     """
 
     uri: str
@@ -56,6 +57,7 @@ class FileTarget:
     storage: Storage = LOCAL
     file_bytes: int = FILE_BYTES
     row_group_rows: int = ROW_GROUP_ROWS
+    folder: str = ""
 
 
 def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
@@ -82,8 +84,10 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     system = file_system(target.uri, target.storage)
     schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
     stored = dict(zip(batch.schema.names, schema.names, strict=True))
+    if target.folder:
+        system.create_dir(target.folder)
     while batch is not None:
-        path = f"part-{uuid.uuid4()}.zstd.parquet"
+        path = f"{target.folder}{'/' if target.folder else ''}part-{uuid.uuid4()}.zstd.parquet"
         statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
         with system.open_output_stream(path) as sink:
             with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, store_schema=False) as writer:

@@ -122,8 +122,9 @@ def remove_unused(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> i
 
 
 def _listed(system: pa_fs.FileSystem) -> Iterator[tuple[str, datetime]]:
-    for found in system.get_file_info(pa_fs.FileSelector(FOLDER, allow_not_found=True)):
-        if found.mtime is not None:
+    # Others name folders after partitions.
+    for found in system.get_file_info(pa_fs.FileSelector(FOLDER, allow_not_found=True, recursive=True)):
+        if found.mtime is not None and found.type == pa_fs.FileType.File:
             yield found.path, found.mtime.astimezone(UTC)
 
 

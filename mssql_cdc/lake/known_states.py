@@ -6,6 +6,7 @@ one did is seen in its log, without reading it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -14,10 +15,13 @@ from deltalake import DeltaTable
 
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import commit_path
+from mssql_cdc.schema import TableSchema
 
 T = TypeVar("T")
+_KEPT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class KnownTables:
         if known is not None and known.is_newest():
             return cast("T", known.value)
         self._known.pop(uri, None)
-        if not DeltaTable.is_deltatable(uri, storage.resolved()):
+        if not exists(uri, storage):
             return load()
         version = DeltaTable(uri, storage_options=storage.resolved()).version()
         value = load()
@@ -107,3 +111,43 @@ class KnownStates:
     def keep(self, state: TableState) -> None:
         """Remember the state after a commit."""
         self._known.keep(state.uri, state.delta_version, state, state.storage)
+
+
+@dataclass(slots=True)
+class CaughtUp:
+    """The current tables that had every row up to a `_batch` when their logs were read last.
+
+    Nothing takes rows away but a user who removes or replaces a table, which is noticed after `_KEPT_SECONDS`.
+    """
+
+    _known: dict[str, _Reached] = field(default_factory=dict[str, "_Reached"])
+
+    def holds(self, uri: str, newest: TableSchema, up_to: int) -> bool:
+        """Whether the table is known to have every row.
+
+        Args:
+            uri: The table's folder.
+            newest: The newest structure of its rows.
+            up_to: The last `_batch` that it must have.
+        """
+        known = self._known.get(uri)
+        return known is not None and (
+            known.up_to >= up_to and known.newest == newest and time.monotonic() < known.until
+        )
+
+    def keep(self, uri: str, newest: TableSchema, up_to: int) -> None:
+        """Remember that the table has every row.
+
+        Args:
+            uri: The table's folder.
+            newest: The newest structure of its rows.
+            up_to: The last `_batch` that it has.
+        """
+        self._known[uri] = _Reached(newest, up_to, time.monotonic() + _KEPT_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    newest: TableSchema
+    up_to: int
+    until: float

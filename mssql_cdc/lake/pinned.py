@@ -6,7 +6,7 @@ DataFusion reads it in this process and applies deletion vectors. It cannot open
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,9 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.current import progress
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.partitions import with_empty_texts
 from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session
 
@@ -45,6 +47,7 @@ class PinnedTable:
     columns: frozenset[str]
     _table: DeltaTable = field(repr=False, compare=False)
     _spark: Callable[[], SparkSession] = field(repr=False, compare=False)
+    _names: Mapping[str, str] = field(repr=False, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -65,7 +68,7 @@ class PinnedTable:
         # DataFusion answers with views of texts and bytes, which few of Arrow's functions take.
         wanted = self.schema
         for batch in self._with_spark() if self.is_widened else self._with_data_fusion():
-            yield batch.select(wanted.names).cast(wanted)
+            yield with_empty_texts(batch.select(wanted.names).cast(wanted), self._names)
 
     def _with_data_fusion(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -101,4 +104,4 @@ def pin_current(
     batch = progress(table, newest)
     rows = pc.sum(pa.table(table.get_add_actions(flatten=True)).column("num_records")).as_py() or 0
     columns = frozenset(field.name for field in table.schema().fields)
-    return PinnedTable(home.current, table.version(), batch, rows, columns, table, spark)
+    return PinnedTable(home.current, table.version(), batch, rows, columns, table, spark, current_names(newest))

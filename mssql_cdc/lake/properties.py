@@ -3,6 +3,7 @@
 OWNER = "mssql_cdc.owner"
 STRUCTURE = "mssql_cdc.schema"
 RENAMED = "mssql_cdc.renamed"
+LAYOUT = "mssql_cdc.layout"
 WIDENING = "delta.enableTypeWidening"
 MAPPING = "delta.columnMapping.mode"
 MAPPING_ID = "delta.columnMapping.id"

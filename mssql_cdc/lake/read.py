@@ -19,8 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
-from mssql_cdc.lake.files import DataFile
-from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def scan(
     physical = files.stored(logical)
     for path in files.paths:
         with files.system.open_input_file(path) as source:
-            for batch in _file(pq.ParquetFile(source), physical, logical, batches):
+            for batch in file_rows(pq.ParquetFile(source), physical, logical, batches):
                 inside = batch if commits is None else _inside(batch, commits)
                 if inside.num_rows:
                     yield inside if columns is None else inside.select(list(columns))
@@ -114,91 +113,16 @@ def open_files(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The files of a change log that hold a slice of it, readable on a worker; picklable, holds no secret.
-
-    `most_rows` and `size` bound the slice: all rows and bytes of the files. `certain`: it is known to have rows.
-    """
-
-    uri: str
-    paths: tuple[str, ...]
-    schema_json: str
-    batches: BatchSlice
-    most_rows: int
-    size: int
-    storage: Storage
-    certain: bool = False
-
-    def has_rows(self) -> bool:
-        """Whether the slice has rows; compacted files have to be read to tell."""
-        return self.certain or next(self.rows(["_batch"]), None) is not None
-
-    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """These columns of the slice's rows, oldest commit first."""
-        all_columns = arrow_of(self.schema_json)
-        logical = pa.schema([all_columns.field(name) for name in dict.fromkeys([*columns, "_batch"])])
-        physical = file_schema(self.schema_json, logical)
-        system = file_system(self.uri, self.storage)
-        for path in self.paths:
-            with system.open_input_file(path) as source:
-                for batch in _file(pq.ParquetFile(source), physical, logical, self.batches):
-                    yield batch.select(list(columns))
-
-
-def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
-    """Find the files of a slice of a change log.
-
-    Args:
-        uri: The folder of the change log.
-        batches: The slice.
-        storage: How to reach the folder.
-    """
-    table = DeltaTable(uri, storage_options=storage.resolved())
-    actions = pa.table(table.get_add_actions(flatten=True))
-    names = actions.schema.names
-    certain = False
-    if "min._batch" in names and "max._batch" in names:
-        early = pc.less_equal(actions.column("min._batch"), batches.up_to)
-        late = pc.greater(actions.column("max._batch"), batches.after)
-        actions = actions.filter(pc.fill_null(pc.and_(early, late), True))
-        actions = actions.sort_by("min._batch")
-        begun = pc.greater(actions.column("min._batch"), batches.after)
-        ended = pc.less_equal(actions.column("max._batch"), batches.up_to)
-        certain = bool(pc.any(pc.or_(begun, ended)).as_py())
-    return Window(
-        uri,
-        tuple(actions.column("path").to_pylist()),
-        table.schema().to_json(),
-        batches,
-        pc.sum(actions.column("num_records")).as_py() or 0,
-        pc.sum(actions.column("size_bytes")).as_py() or 0,
-        storage,
-        certain,
-    )
-
-
-def written_window(
-    uri: str, schema_json: str, batches: BatchSlice, files: Sequence[DataFile], storage: Storage
-) -> Window:
-    """The window over files that this process has committed itself: the log need not be read.
-
-    Args:
-        uri: The table's folder.
-        schema_json: The table's schema after the newest of these commits.
-        batches: The slice that the files hold.
-        files: The files in the order of their commits.
-        storage: How to reach the folder.
-    """
-    rows, size = sum(file.rows for file in files), sum(file.size for file in files)
-    return Window(
-        uri, tuple(file.path for file in files), schema_json, batches, rows, size, storage, certain=bool(files)
-    )
-
-
 def exists(uri: str, storage: Storage = LOCAL) -> bool:
-    """Whether there is a Delta table."""
-    return DeltaTable.is_deltatable(uri, storage.resolved())
+    """Whether there is a Delta table.
+
+    Raises:
+        StorageError: the store cannot be asked.
+    """
+    try:
+        return DeltaTable.is_deltatable(uri, storage.resolved())
+    except OSError as error:
+        raise unreachable(uri, error) from error
 
 
 def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBatch]:
@@ -271,12 +195,25 @@ def _inside(batch: pa.RecordBatch, commits: Commits) -> pa.RecordBatch:
     return batch.filter(pc.and_(pc.greater_equal(at, first), pc.less(at, end)))
 
 
-def _file(
-    file: pq.ParquetFile, physical: pa.Schema, logical: pa.Schema, batches: BatchSlice | None
+def file_rows(
+    file: pq.ParquetFile,
+    physical: pa.Schema,
+    logical: pa.Schema,
+    batches: BatchSlice | None,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one file, with the table's names and types.
+
+    Args:
+        file: The file.
+        physical: The schema of the table's files, in the order of `logical`.
+        logical: The columns to read, by the table's names; with `_batch` if `batches` is given.
+        batches: Only rows of these commits.
+        groups: Only these row groups; None: all.
+    """
     present = set(file.schema_arrow.names)
     names = [name for name in physical.names if name in present]
-    for group in range(file.num_row_groups):
+    for group in range(file.num_row_groups) if groups is None else groups:
         for found in file.read_row_group(group, columns=names, use_threads=False).to_batches():
             batch = lift(found, physical, logical)
             if batches is not None:

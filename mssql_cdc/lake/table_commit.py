@@ -29,8 +29,8 @@ Action = Mapping[str, Any]
 class Change:
     """What a commit does to a table: `adds` are actions, `removed` are files of the version that was planned from.
 
-    `protocol` and `metadata` replace those of the table. With `only` the table may hold no other file than the removed
-    ones when the commit is made: for a commit that replaces all rows.
+    `protocol`, `metadata` and `domains` (actions) replace those of the table. With `only` the table may hold no other
+    file than the removed ones when the commit is made: for a commit that replaces all rows.
     """
 
     operation: str
@@ -40,6 +40,7 @@ class Change:
     metadata: Mapping[str, Any] | None = None
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
     only: bool = False
+    domains: Sequence[Action] = ()
 
 
 def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Mapping[str, Any]) -> TableLog:
@@ -180,6 +181,7 @@ def _entries(
         found.append({"metaData": change.metadata})
     if app_id is not None:
         found.append({"txn": {"appId": app_id, "version": batch, "lastUpdated": stamp}})
+    found += [dict(action) for action in change.domains]
     found += [file.remove(now) for file in change.removed]
     return [*found, *(dict(action) for action in change.adds)]
 

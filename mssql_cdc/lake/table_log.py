@@ -24,6 +24,8 @@ from mssql_cdc.lake.vectors import Vector
 
 LOG = "_delta_log"
 VECTORS = "delta.enableDeletionVectors"
+CLUSTERING = "delta.clustering"
+"""The domain that names the columns that a table is clustered by."""
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}}))?\.parquet")
 _NEWER_CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.[0-9a-f-]{{36}}\.(?:json|parquet)")
@@ -85,6 +87,16 @@ class LiveFile:
     def facts(self) -> dict[str, Any]:
         """The parsed statistics; empty when the writer left none."""
         return json.loads(self.stats) if self.stats else {}
+
+    @property
+    def rows(self) -> int:
+        """All rows by the statistics, those that are deleted too."""
+        return self.facts.get("numRecords", 0)
+
+    @property
+    def left(self) -> int:
+        """Rows that are not deleted, by the statistics."""
+        return self.rows - (self.vector.cardinality if self.vector else 0)
 
     def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
         """The `add` action of the same file with another vector.
@@ -162,10 +174,18 @@ class TableLog:
     @property
     def rows(self) -> int:
         """Rows in live files by their statistics, those that vectors delete left out."""
-        return sum(
-            file.facts.get("numRecords", 0) - (file.vector.cardinality if file.vector else 0)
-            for file in self.files.values()
-        )
+        return sum(file.left for file in self.files.values())
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns that the table is partitioned by."""
+        return tuple(self.metadata.get("partitionColumns") or ())
+
+    @property
+    def cluster_by(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the columns, as files name them, that the table is clustered by."""
+        found = json.loads(self.domains.get(CLUSTERING) or "{}").get("clusteringColumns") or ()
+        return tuple(tuple(path) for path in found)
 
     def txn(self, app_id: str) -> int:
         """The newest version that this application committed; 0 when there is none."""
@@ -188,10 +208,6 @@ class TableLog:
                 return f"the table {text}"
         if any(name.startswith("delta.constraints.") for name in self.properties):
             return "the table has constraints"
-        if self.metadata.get("partitionColumns"):
-            return "the table is partitioned"
-        if json.loads(self.domains.get("delta.clustering") or "{}").get("clusteringColumns"):
-            return "the table is clustered"
         for column in json.loads(self.schema_json)["fields"]:
             for name, text in _COLUMN_FACTS.items():
                 if name in column["metadata"]:
@@ -394,4 +410,6 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {name: inner for name, inner in cast("dict[str, Any]", value).items() if inner is not None}
-    return {name: dict(inner) if name in _MAPS else _plain(inner) for name, inner in found.items()}
+    # A domain's configuration is a text.
+    maps = {name for name in _MAPS & found.keys() if not isinstance(found[name], str)}
+    return {name: dict(inner) if name in maps else _plain(inner) for name, inner in found.items()}

@@ -305,7 +305,9 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
         name: fields[name] if shape.shares_texts and name in fields else texts(column, convert)
         for name, column, convert in shape.key_fields
     }
-    missing = {name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable}
+    missing: dict[str, pa.Array] = {
+        name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable
+    }
     return _Side(present, fields, keys, missing)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mssql_cdc.capture.notices import layout_notices
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.source.protocol import Source, SourceSession
@@ -62,6 +63,8 @@ def preflight(
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
         problem = session.stalled()
+    for line in layout_notices(connector, found.name, [table.table_id for table in found.tables]):
+        warn(line)
     if problem is not None:
         warn(f"{found.name}: {problem}")
     return found

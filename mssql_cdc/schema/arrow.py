@@ -14,6 +14,8 @@ from mssql_cdc.schema.tables import Column, TableSchema
 INSTANT = pa.timestamp("us", tz="UTC")
 TEXTS = pa.list_(pa.field("element", pa.string()))
 TEXT_MAP = pa.map_(pa.string(), pa.string())
+PAIRS = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]))
+"""A text map as the list of its entries, which Arrow has more functions for."""
 EXACT = pa.struct([pa.field("before", TEXT_MAP), pa.field("after", TEXT_MAP)])
 SOURCE_BLOCK = pa.struct(
     [

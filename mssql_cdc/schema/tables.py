@@ -27,7 +27,7 @@ class TableId:
     @property
     def text(self) -> str:
         """`catalog.schema.name` as Debezium writes it; a key of the `tables` map in `_offsets`."""
-        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+        return f"{self.schema}.{self.name}" if self.catalog is None else f"{self.catalog}.{self.schema}.{self.name}"
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -105,11 +105,16 @@ class TableSchema:
         return tuple(self.column(name) for name in self.key_columns)
 
     @property
+    def key_definition(self) -> tuple[tuple[str, SqlServerType], ...]:
+        """The name and the whole type of each key column, in key order (rule B15)."""
+        return tuple((column.name, column.type) for column in self.keys)
+
+    @property
     def key_fingerprint(self) -> str | None:
-        """Changes with the key's definition, the whole type of each column (rule B15); None: no key."""
+        """The text of `key_definition`; None: no key."""
         if not self.key_columns:
             return None
-        definition = [(column.name, asdict(column.type)) for column in self.keys]
+        definition = [(name, asdict(kind)) for name, kind in self.key_definition]
         return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
 
     @property

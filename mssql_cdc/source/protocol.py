@@ -149,6 +149,10 @@ class SourceSession(Protocol):
         """The oldest position that each capture instance still holds, by the instance's name."""
         ...
 
+    def catalog_minima(self) -> Mapping[str, Lsn | None]:
+        """The same at the time of `tables()`, which must have been called before."""
+        ...
+
     def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
         """The minimum, if there is one (A9); raises SourceError otherwise."""
         ...

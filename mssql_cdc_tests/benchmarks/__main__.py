@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from mssql_cdc_tests.benchmarks.current import folds
+from mssql_cdc_tests.benchmarks.current import folds, large
 from mssql_cdc_tests.benchmarks.measure import Figure
 from mssql_cdc_tests.benchmarks.records import rendering
 from mssql_cdc_tests.benchmarks.server import sandbox
@@ -18,7 +18,7 @@ from mssql_cdc_tests.benchmarks.start import memory, start
 from mssql_cdc_tests.benchmarks.stream import changes, snapshots
 from mssql_cdc_tests.benchmarks.ticks import CASES, Case, ticks
 
-PARTS = ("sandbox", "current", "start", "ticks", "changes", "snapshots", "records", "memory")
+PARTS = ("sandbox", "current", "large", "start", "ticks", "changes", "snapshots", "records", "memory")
 SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
@@ -51,7 +51,9 @@ def main() -> None:
 def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) -> Iterator[Figure]:
     if "current" in parts:
         yield from folds(folder / "current")
-    if not set(parts) - {"current", "sandbox"}:
+    if "large" in parts:
+        yield from large(folder / "large", rows=options.rows)
+    if not set(parts) - {"current", "large", "sandbox"}:
         return
     with sandbox(folder) as server:
         if "start" in parts:

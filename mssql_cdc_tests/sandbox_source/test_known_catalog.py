@@ -10,6 +10,7 @@ import pytest
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver import catalog
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_tables
+from mssql_cdc.source.sqlserver.positions import minima
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 CHANGES = {
@@ -86,3 +87,34 @@ def test_tables_are_read_again_after_a_while(shop: Shop) -> None:
         assert known_tables(known, shop) == [{}]
     assert again.called
     assert first != [{}]
+
+
+def test_minima_are_asked_again_only_when_an_instance_has_changed(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'x')")
+    shop.scan()
+    known = KnownCatalog()
+    known_tables(known, shop)
+    first = known.minima(shop.control)
+
+    known_tables(known, shop)
+    with patch.object(catalog, "minima", side_effect=AssertionError("asked again")):
+        assert known.minima(shop.control) == first
+
+    shop.run("INSERT dbo.t VALUES (2, N'x')")
+    kept = shop.scan()
+    shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{kept.raw.hex()}, 5000")
+    known_tables(known, shop)
+    assert known.minima(shop.control) == {**first, "dbo_t": kept} == minima(shop.control)
+
+
+def test_a_minimum_that_is_not_there_yet_is_asked_for_again(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
+    known = KnownCatalog()
+    known_tables(known, shop)
+    with patch.object(catalog, "minima", return_value={"dbo_t": None}):
+        assert known.minima(shop.control) == {"dbo_t": None}
+
+    shop.scan()
+    known_tables(known, shop)
+    assert known.minima(shop.control) == minima(shop.control) != {"dbo_t": None}

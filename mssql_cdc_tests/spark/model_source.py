@@ -284,6 +284,9 @@ class ModelSession:
         held |= {f"new_{t.name}": max(t.minimum, t.second) for t in self.source.tables.values() if t.second}
         return {name: lsn(minimum) for name, minimum in held.items()}
 
+    def catalog_minima(self) -> dict[str, Lsn | None]:
+        return self.minima()
+
     def captured(self) -> Lsn | None:
         return lsn(self.source.captured)
 

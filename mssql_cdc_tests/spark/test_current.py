@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError, SchemaError
-from mssql_cdc.lake import current
+from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.current_table import Vectors
-from mssql_cdc.lake.evolution import evolve, spark_identifier
+from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit
+from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, column, excluding, home_in, lsn, orders
 from mssql_cdc_tests.spark.conftest import rows_of
@@ -343,15 +344,29 @@ def test_current_table_with_a_feature_of_sparks_is_merged_and_says_why(spark: Sp
     assert {k: r["name"] for k, r in rows_of(spark, home.current).items()} == {"1:1": "b", "1:2": "a"}
 
 
-def test_current_section_that_is_too_large_for_a_worker_is_merged(
+def test_current_first_rows_of_a_large_table_are_written_in_shares(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home, schema = home_in(tmp_path), orders()
+    first = [Change(1, "c", after=row(n), sequence=n) for n in range(1, 21)]
+    state = append(change_log(home, schema), schema, *first)
+    monkeypatch.setattr(shares, "MOST_ROWS", 5)
+    monkeypatch.setattr(current, "_LITTLE", 0)
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
+    assert set(rows_of(spark, home.current)) == {f"{len(str(n))}:{n}" for n in range(1, 21)}
+    assert len(spark.read.format("delta").load(home.current).inputFiles()) == 4
+
+
+def test_current_more_changes_of_a_filled_table_than_tasks_can_hold_are_merged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, *(Change(1, "c", after=row(n), sequence=n) for n in (1, 2)))
-    monkeypatch.setattr(current, "MOST_ROWS", 1)
-    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    monkeypatch.setattr(shares, "MOST_SECTION_ROWS", 1)
+    assert current.apply(spark, home, [schema], up_to=state.batch).because is None
     state = append(state, schema, Change(2, "d", row(1)), Change(2, "c", after=row(3), sequence=2))
-    assert current.apply(spark, home, [schema], up_to=state.batch).because == "2 rows at once"
+    because = current.apply(spark, home, [schema], up_to=state.batch).because
+    assert because == "2 changes of a table that has rows"
     assert set(rows_of(spark, home.current)) == {"1:2", "1:3"}
 
 

@@ -81,7 +81,7 @@ def test_fold_gives_what_merge_gives_for_any_change_log(
 ):
     ours = home_in(tmp_path_factory.mktemp("lake"))
     # The same change log, another current table.
-    oracle = _Twin(ours.folder, ours.app_id)
+    oracle = Twin(ours.folder, ours.app_id)
     versions = three_versions()[:1]
     state, at = change_log(ours, versions[0]), 0
     for section in range(sections):
@@ -94,12 +94,15 @@ def test_fold_gives_what_merge_gives_for_any_change_log(
         state = append(state, written, *found)
         current.apply(spark, ours, versions, up_to=state.batch, vectors=vectors)
         _merge(spark, oracle, versions, state.batch)
-        assert _rows(ours) == _rows(oracle)
+        assert table_rows(ours) == table_rows(oracle)
 
 
-class _Twin(TableHome):
+class Twin(TableHome):
+    """The same change log with another current table."""
+
     @property
     def current(self) -> str:
+        """URI of the oracle's table."""
         return f"{self.folder}/oracle"
 
 
@@ -117,7 +120,8 @@ def _merge(spark: SparkSession, home: TableHome, versions: list[TableSchema], up
     merge(spark, home, versions, log, app_id=app_id, up_to=up_to, because="it is the oracle")
 
 
-def _rows(home: TableHome) -> dict[str, dict[str, Any]]:
+def table_rows(home: TableHome) -> dict[str, dict[str, Any]]:
+    """All rows by their keys."""
     found: dict[str, dict[str, Any]] = {}
     for batch in query(home.current, "SELECT * FROM t"):
         for row in batch.to_pylist():

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mssql_cdc_tests.storm.machine import storm
+from mssql_cdc_tests.storm.machine import Storm, storm
 from mssql_cdc_tests.storm.model import ModelWorld
-from mssql_cdc_tests.storm.mutants import MUTANTS
+from mssql_cdc_tests.storm.mutants import MUTANTS, WHOLE_MUTANTS
 from mssql_cdc_tests.storm.worlds import World
 
-MOST_FOR_A_MUTANT = 2_000
+MOST_FOR_A_MUTANT = {"model": 2_000, "whole": 60}
 SIZES = {"model": (20_000, 1_000, 20), "whole": (300, 20, 10)}
 """Schedules in all and in one run, and the steps of a schedule, by world."""
 
@@ -42,13 +42,20 @@ def main() -> None:
     total, size, steps = options.schedules or defaults[0], options.run or defaults[1], options.steps or defaults[2]
     seed = options.seed if options.seed is not None else random.randrange(10**6)
     if options.mutants:
-        sys.exit(_mutants(options.schedules or MOST_FOR_A_MUTANT, steps, options.seed or 0, options.part))
+        sys.exit(_mutants(options.world, options.schedules, steps, options.seed or 0, options.part))
     failed = []
-    with _world(options.world) as make:
+    with _world(options.world) as (make, machine):
         for number, done in enumerate(range(0, total, size)):
             wanted, begun = min(size, total - done), time.monotonic()
             try:
-                storm(make, schedules=wanted, steps=steps, seed=seed + number, shrink=options.shrink)
+                storm(
+                    make,
+                    machine=machine,
+                    schedules=wanted,
+                    steps=steps,
+                    seed=seed + number,
+                    shrink=options.shrink,
+                )
             except Exception:  # noqa: BLE001 (the next run goes on)
                 traceback.print_exc()
                 failed.append(seed + number)
@@ -59,42 +66,45 @@ def main() -> None:
     sys.exit(bool(failed))
 
 
-def _mutants(most: int, steps: int, seed: int, part: str) -> int:
+def _mutants(world: str, schedules: int | None, steps: int, seed: int, part: str) -> int:
     """Print a line of a table per defect; return how many were not found."""
+    most = schedules or MOST_FOR_A_MUTANT[world]
     missed = 0
     mine, parts = (int(number) for number in part.split("/"))
-    for mutant in MUTANTS[mine - 1 :: parts]:
-        numbers, begun, found = itertools.count(), time.monotonic(), ""
-        with mutant.planted():
-            try:
-                storm(ModelWorld, schedules=most, steps=steps, seed=seed, numbers=numbers)
-            except Exception as error:  # noqa: BLE001 (whatever the defect breaks)
-                found = f"{type(error).__name__}: {error}".partition("\n")[0]
-        # A schedule that fails is played once more.
-        played = next(numbers) - bool(found)
-        missed += not found
-        _say(
-            f"| {mutant.rule} | {mutant.what} | {played if found else f'not in {played}'} | {found[:90]} |"
-            f" {time.monotonic() - begun:.0f} s |"
-        )
+    with _world(world) as (make, machine):
+        for mutant in (MUTANTS if world == "model" else WHOLE_MUTANTS)[mine - 1 :: parts]:
+            numbers, begun, found = itertools.count(), time.monotonic(), ""
+            with mutant.planted():
+                try:
+                    storm(make, machine=machine, schedules=most, steps=steps, seed=seed, numbers=numbers)
+                except Exception as error:  # noqa: BLE001 (whatever the defect breaks)
+                    found = f"{type(error).__name__}: {error}".partition("\n")[0]
+            # A schedule that fails is played once more.
+            played = next(numbers) - bool(found)
+            missed += not found
+            _say(
+                f"| {mutant.rule} | {mutant.what} | {played if found else f'not in {played}'} | {found[:90]} |"
+                f" {time.monotonic() - begun:.0f} s |"
+            )
     return missed
 
 
 @contextmanager
-def _world(name: str) -> Iterator[Callable[[Path], World]]:
+def _world(name: str) -> Iterator[tuple[Callable[[Path], World], type[Storm]]]:
     if name == "model":
-        yield ModelWorld
+        yield ModelWorld, Storm
         return
     from mssql_sandbox.process import sandbox_process
 
     from mssql_cdc.spark.session import SparkSettings, start_session
     from mssql_cdc_tests.storm.whole import WholeWorld
+    from mssql_cdc_tests.storm.whole_machine import WholeStorm
 
     numbers = itertools.count(1)
     with tempfile.TemporaryDirectory() as folder, sandbox_process(Path(folder)) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own startup warns about unclosed sockets.
         spark = start_session(SparkSettings.from_environment(confs={"spark.sql.shuffle.partitions": "1"}))
-        yield lambda path: WholeWorld(server, spark, path, f"storm{next(numbers)}")
+        yield (lambda path: WholeWorld(server, spark, path, f"storm{next(numbers)}")), WholeStorm
         spark.stop()
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pyarrow as pa
-
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
-from mssql_cdc.lake.read import exists, query, scan
+from mssql_cdc.lake.read import exists, scan
 from mssql_cdc.lake.steps import Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
@@ -50,6 +49,7 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "database.names": "shop",
         "topic.prefix": "server1",
         "delta.warehouse": str(folder),
+        "retriable.restart.connector.wait.ms": "1",  # A wait means that nothing is left to do.
     }
     return connector_from_mapping("storm", {**given, **properties})
 
@@ -104,22 +104,18 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
     """The rows of a table's change log in the order of their positions."""
-    table = TableId(database.catalog, "dbo", name)
-    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
-    uri = database.layout.home(table, folder=entry.folder if entry else None).changes
+    uri = home_of(database, name).changes
     if not exists(uri, database.storage):
         return []
-    return _rows(scan(uri, storage=database.storage))
+    rows = [row for batch in scan(uri, storage=database.storage) for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: row["_pos"])
 
 
-def current_rows(database: Database, name: str) -> Counter[tuple[int, str]]:
-    """The rows of a current table."""
+def home_of(database: Database, name: str) -> TableHome:
+    """The folders of a table."""
     table = TableId(database.catalog, "dbo", name)
     entry = load_offsets(database.layout, database.storage).entries.get(table.text)
-    uri = database.layout.home(table, folder=entry.folder if entry else None).current
-    if not exists(uri, database.storage):
-        return Counter()
-    return Counter((row["id"], row["name"]) for row in _rows(query(uri, "SELECT * FROM t", database.storage)))
+    return database.layout.home(table, folder=entry.folder if entry else None)
 
 
 def is_known(database: Database, name: str) -> bool:
@@ -195,9 +191,7 @@ def missing_events(
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:
     """A user runs RESTORE on a change log: it is as it was so many versions before. Whether there were as many."""
-    table = TableId(database.catalog, "dbo", name)
-    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
-    home = database.layout.home(table, folder=entry.folder if entry else None)
+    home = home_of(database, name)
     state = load_state(home.changes, owner=home.app_id, storage=database.storage)
     if state is None or state.delta_version < back:
         return False
@@ -214,8 +208,3 @@ def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
                 return str(facts.number), ""
             return str(facts.number), snapshot_position_text(row.epoch, Lsn.parse(facts.sweep.low), number=facts.number)
     return None, ""
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    return sorted(rows, key=lambda row: row["_pos"])

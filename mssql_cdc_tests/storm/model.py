@@ -29,6 +29,7 @@ class ModelWorld:
     """A world without a server and without Spark."""
 
     merges = False
+    keyed = KEYED
     writes = WRITES
 
     def __init__(self, folder: Path) -> None:
@@ -51,6 +52,9 @@ class ModelWorld:
 
     def scan(self, most: int) -> None:
         self.server.scan(most)
+
+    def beat(self) -> None:
+        """The model shows its scans."""
 
     def restart(self) -> None:
         self.server.restart()

@@ -192,16 +192,18 @@ class ModelServer(ModelSource):
         self._session, self.sessions, self._seen = 0, [], None
 
     def clean_up(self, kept: int) -> None:
-        """The cleanup job: only the newest `kept` captured transactions stay."""
+        """The cleanup job: only the newest `kept` captured transactions stay.
+
+        Its low-water mark is a row of the mapping: with 0, the newest one, below which a dummy row leaves nothing.
+        """
         done = sorted(at for at, tran in self.mapping.items() if tran)
         if len(done) <= kept:
             return
-        below = done[-kept] if kept else self.captured + 1
+        below = done[-kept] if kept else max(self.mapping)
         instances = [instance for table in self.tables.values() for instance in table.instances]
         for instance in instances:
             instance.start = max(instance.start, below)
-        lowest = min(below, max(self.mapping))
-        self.mapping = {at: tran for at, tran in self.mapping.items() if at >= lowest}
+        self.mapping = {at: tran for at, tran in self.mapping.items() if at >= below}
 
     def back_up(self) -> None:
         """A full backup."""
@@ -306,6 +308,9 @@ class ModelServerSession(ModelSession):
     def minima(self) -> dict[str, Lsn | None]:
         held = (one for table in self.source.tables.values() for one in table.instances)
         return {one.name: lsn(one.start) if one.seen else None for one in held}
+
+    def catalog_minima(self) -> dict[str, Lsn | None]:
+        return self.minima()
 
     def captured(self) -> Lsn | None:
         newest = self._newest(to=None)

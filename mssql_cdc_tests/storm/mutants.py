@@ -240,4 +240,35 @@ MUTANTS = (
         "if minimum is None or not table_plan.locked or run.done[table]:",
     ),
 )  # fmt: skip
-"""The defects that the model can show. docs/correctness.md lists the others with the tests that find them."""
+"""The defects that the model can show."""
+
+WHOLE_MUTANTS = (
+    Mutant(
+        "3, 4", "rows are read by a structure that the change table no longer has",
+        "source.sqlserver.structure:Structure.require_columns",
+        "self._require_column(column, found.get(column.name))", "pass",
+    ),
+    Mutant(
+        "5", "a changed key is not noticed",
+        "plan.planner:_snapshot", "m.rekeyed and follows", "False",
+    ),
+    Mutant(
+        "6", "a structure that comes back is the former version",
+        "lake.history:SchemaHistory.match", "known = self.newest(schema.table_id)",
+        "found = self.versions.get(schema.table_id.text, ())\n"
+        "    known = next((one for one in found if one.same_structure(schema)), None)",
+    ),
+    Mutant(
+        "14", "the type of a key column does not count",
+        "schema.tables:TableSchema.key_definition", "(column.name, column.type)", "(column.name, self.columns[0].type)",
+    ),
+    Mutant(
+        "D24", "large values that were not captured are NULL",
+        "lake.arrow_fold:_is_known", '~deletes & ~_mentions(window.column("_unavailable"), name)', "~deletes",
+    ),
+    Mutant(
+        "C19", "rows that were deleted while capture was off are not swept",
+        "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "False",
+    ),
+)  # fmt: skip
+"""Those that take types, keys and current tables to show. docs/correctness.md lists the rest with their tests."""

@@ -9,7 +9,7 @@ import pytest
 from mssql_cdc_tests.storm import test_schedules as fixed
 from mssql_cdc_tests.storm.machine import Storm, storm
 from mssql_cdc_tests.storm.model import ModelWorld
-from mssql_cdc_tests.storm.mutants import MUTANTS, Mutant
+from mssql_cdc_tests.storm.mutants import MUTANTS, WHOLE_MUTANTS, Mutant
 
 _SOON = [mutant for mutant in MUTANTS if mutant.what in {"any other instance continues", "gaps are not recorded"}]
 _FOUND_BY: dict[str, Callable[[Storm], None]] = {
@@ -53,7 +53,7 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.rule}: {mutant.what}")
+@pytest.mark.parametrize("mutant", MUTANTS + WHOLE_MUTANTS, ids=lambda mutant: f"{mutant.rule}: {mutant.what}")
 def test_mutant_fits_the_product(mutant: Mutant):
     with mutant.planted():
         pass

@@ -9,6 +9,7 @@ from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc_tests.storm.machine import storm
 from mssql_cdc_tests.storm.whole import WholeWorld
+from mssql_cdc_tests.storm.whole_machine import WholeStorm
 
 
 @pytest.mark.spark
@@ -16,4 +17,10 @@ from mssql_cdc_tests.storm.whole import WholeWorld
 def test_lake_is_the_source_after_any_schedule_of_the_whole(spark, tmp_path):
     numbers = itertools.count(1)
     with sandbox_process(tmp_path) as server:
-        storm(lambda folder: WholeWorld(server, spark, folder, f"storm{next(numbers)}"), schedules=2, steps=10, seed=0)
+        storm(
+            lambda folder: WholeWorld(server, spark, folder, f"storm{next(numbers)}"),
+            machine=WholeStorm,
+            schedules=2,
+            steps=10,
+            seed=0,
+        )

@@ -1,6 +1,7 @@
 """The storm as a whole: the sandbox as the server, ODBC drivers, Spark, current tables and all.
 
-The capture job is stopped; the schedule scans the log itself, so that it decides how far capture lags behind.
+The capture job is stopped; the schedule scans the log itself, so that it decides how far capture lags behind. Beside
+`id` and `name`, its tables have columns whose types and keys change, and large values (`whole_machine.py`).
 """
 
 from __future__ import annotations
@@ -22,46 +23,68 @@ from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
 from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change, Interruption
 
+SIGNALS = "signals"
+"""The captured table of signals. Its rows also show a secondary that capture has passed what was written before."""
+
 
 class WholeWorld:
     """A database of its own on the sandbox."""
 
     merges = True
+    keyed = KEYED
     writes: tuple[str, ...] = (*WRITES, "mssql_cdc.lake.current.commit", "mssql_cdc.follow.sweeps.append_offsets")
 
     def __init__(self, server: SandboxProcess, spark: Any, folder: Path, name: str) -> None:
-        self.name = name
-        connector = connector_for(
-            folder,
-            **{
-                "database.hostname": server.host,
-                "database.port": str(server.port),
-                "database.user": server.user,
-                "database.password": server.password,
-                "database.names": name,
-                "database.encrypt": "false",
-                "driver.encrypt": "false",
-                "delta.current.interval": "0",
-            },
-        )
-        self._connection = connector.connection
-        self.interruption = Interruption(open_source(connector))
-        self.database = Database.of(connector, name, spark=lambda: spark, source=cast("Source", self.interruption))
+        self.name, self.spark, self.folder = name, spark, folder
+        self._properties = {
+            "database.hostname": server.host,
+            "database.port": str(server.port),
+            "database.user": server.user,
+            "database.password": server.password,
+            "database.names": name,
+            "database.encrypt": "false",
+            "driver.encrypt": "false",
+            "delta.current.interval": "0",
+            "signal.data.collection": f"{name}.dbo.{SIGNALS}",
+        }
+        self.replica = False
+        self._connect()
+        self._writer = self.connector.connection
         self._made = 0
         self._instances: dict[str, list[str]] = {table: [] for table in TABLES}
         self._backup: dict[str, list[str]] = {}
 
+    def _connect(self, **more: str) -> None:
+        self.connector = connector_for(self.folder, **self._properties, **more)
+        self.interruption = Interruption(open_source(self.connector))
+        self.database = Database.of(
+            self.connector, self.name, spark=lambda: self.spark, source=cast("Source", self.interruption)
+        )
+
+    def read_a_secondary(self) -> None:
+        """From now on, the connector reads a secondary, which shows no scans and needs a key in every table."""
+        self.replica, self.keyed = True, TABLES
+        self._connect(**{"driver.applicationIntent": "ReadOnly"})
+        for table in set(TABLES) - set(KEYED):
+            self.drop_and_create(table)
+        self.run("EXEC sandbox.replica_lag @seconds = 0")
+        self.back_up()
+
     @contextmanager
     def open(self) -> Iterator[None]:
-        with control(self._connection, "master") as master:
+        with control(self._writer, "master") as master:
             master.execute(f"CREATE DATABASE {self.name}", doing="preparing a storm")
-        self._run("EXEC sys.sp_cdc_enable_db")
+        self.run("EXEC sys.sp_cdc_enable_db")
+        self.run(f"CREATE TABLE dbo.{SIGNALS} (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048) NULL)")
+        self.run(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{SIGNALS}', @role_name = NULL"
+        )
         for table in TABLES:
             self._create(table)
-        self._run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
+        self.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
         self.back_up()
         yield
-        with contextlib.suppress(MssqlCdcError), control(self._connection, "master") as master:
+        with contextlib.suppress(MssqlCdcError), control(self._writer, "master") as master:
             master.execute(f"DROP DATABASE {self.name}", doing="ending a storm")
 
     def change(self, *changes: Change) -> None:
@@ -72,12 +95,12 @@ class WholeWorld:
             else:
                 statements.append(
                     f"UPDATE dbo.{table} SET name = N'{name}' WHERE id = {key}; "
-                    f"IF @@ROWCOUNT = 0 INSERT dbo.{table} (id, name) VALUES ({key}, N'{name}')"
+                    f"IF @@ROWCOUNT = 0 INSERT dbo.{table} (id, part, name) VALUES ({key}, 0, N'{name}')"
                 )
-        self._run("; ".join([*statements, "COMMIT"]))
+        self.run("; ".join([*statements, "COMMIT"]))
 
     def move(self, name: str, key: int, to: int) -> None:
-        self._run(
+        self.run(
             f"IF NOT EXISTS (SELECT 1 FROM dbo.{name} WHERE id = {to}) UPDATE dbo.{name} SET id = {to} WHERE id = {key}"
         )
 
@@ -85,7 +108,11 @@ class WholeWorld:
         """The sandbox scans in one go."""
 
     def scan(self, most: int) -> None:
-        self._run(f"EXEC sys.sp_cdc_scan @maxtrans = {most}, @maxscans = 1")
+        self.run(f"EXEC sys.sp_cdc_scan @maxtrans = {most}, @maxscans = 1")
+
+    def beat(self) -> None:
+        if self.replica:
+            self.signal("log", "{}")
 
     def restart(self) -> None:
         """The sandbox has no restart of one database: the same scans stay visible."""
@@ -96,8 +123,8 @@ class WholeWorld:
         self._made += 1
         instance = f"{name}_{self._made}"
         if more:
-            self._run(f"ALTER TABLE dbo.{name} ADD extra_{self._made} int NULL")
-        self._run(
+            self.run(f"ALTER TABLE dbo.{name} ADD extra_{self._made} int NULL")
+        self.run(
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{name}', @role_name = NULL, "
             f"@capture_instance = N'{instance}'"
         )
@@ -110,7 +137,7 @@ class WholeWorld:
             (self._instances[name][:1], self._instances[name][1:]) if oldest_only else (self._instances[name], [])
         )
         for instance in gone:
-            self._run(
+            self.run(
                 f"EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'{name}', "
                 f"@capture_instance = N'{instance}'"
             )
@@ -120,7 +147,7 @@ class WholeWorld:
 
     def drop_and_create(self, name: str) -> None:
         self.disable(name)
-        self._run(f"DROP TABLE dbo.{name}")
+        self.run(f"DROP TABLE dbo.{name}")
         self._create(name)
 
     def clean_up(self, kept: int) -> None:
@@ -130,32 +157,73 @@ class WholeWorld:
         )
         for instances in self._instances.values():
             for instance in instances:
-                self._run(
+                self.run(
                     f"DECLARE @mark binary(10) = {mark}; IF @mark > sys.fn_cdc_get_min_lsn(N'{instance}') "
                     f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'{instance}', @low_water_mark = @mark"
                 )
 
     def back_up(self) -> None:
         self._backup = {table: list(names) for table, names in self._instances.items()}
-        self._run("EXEC sandbox.restore_point @point = N'storm'")
+        self.run("EXEC sandbox.restore_point @point = N'storm'")
 
     def restore(self) -> None:
-        self._run("EXEC sandbox.restore_database @point = N'storm', @keep_cdc = 1")
+        self.run("EXEC sandbox.restore_database @point = N'storm', @keep_cdc = 1")
         self._instances = {table: list(names) for table, names in self._backup.items()}
 
     def rows(self, name: str) -> Counter[tuple[int, str]]:
-        with control(self._connection, self.name) as session:
-            found = session.rows(f"SELECT id, name FROM dbo.{name}", doing="reading the source")
-        return Counter((int(key), str(value)) for key, value in found)
+        return Counter((int(key), str(value)) for key, value in self.asked(f"SELECT id, name FROM dbo.{name}"))
 
     def captured_events(self, name: str) -> None:
         """Cleanup takes what was captured."""
 
-    def _create(self, table: str) -> None:
-        key = " PRIMARY KEY" if table in KEYED else ""
-        self._run(f"CREATE TABLE dbo.{table} (id int NOT NULL{key}, name nvarchar(50) NULL)")
-        self.enable(table)
+    def fail_over(self) -> None:
+        """Another server takes over without loss: it does not know the former one's scans."""
+        self.run("EXEC sandbox.failover @with_jobs = 1")
+        self.freeze_the_secondary(False)
 
-    def _run(self, statement: str) -> None:
-        with control(self._connection, self.name) as session:
+    def freeze_the_secondary(self, frozen: bool) -> None:  # noqa: FBT001 (a state)
+        """The secondary, if the connector reads one, stops or goes on following the primary."""
+        if self.replica:
+            self.run("EXEC sandbox.replica_freeze" if frozen else "EXEC sandbox.replica_lag @seconds = 0")
+
+    def signal(self, kind: str, data: str) -> None:
+        """A row in the table of signals."""
+        self._made += 1
+        self.run(f"INSERT dbo.{SIGNALS} VALUES ('s{self._made}', '{kind}', '{data}')")
+
+    def columns(self, name: str) -> dict[str, str]:
+        """Names and types of a source table's columns, in order."""
+        return dict(
+            self.asked(
+                "SELECT c.name, TYPE_NAME(c.user_type_id) FROM sys.columns AS c "
+                f"WHERE c.object_id = OBJECT_ID(N'dbo.{name}') ORDER BY c.column_id"
+            )
+        )
+
+    def captured_columns(self, name: str) -> set[str]:
+        """The columns in the table's newest capture instance."""
+        newest = self._instances[name][-1]
+        return {
+            row[0]
+            for row in self.asked(
+                f"SELECT column_name FROM cdc.captured_columns WHERE object_id = OBJECT_ID(N'cdc.{newest}_CT')"
+            )
+        }
+
+    def asked(self, statement: str) -> list[tuple[Any, ...]]:
+        """What the primary answers."""
+        with control(self._writer, self.name) as session:
+            return [tuple(row) for row in session.rows(statement, doing="reading the source")]
+
+    def run(self, statement: str) -> None:
+        """Run a statement on the primary."""
+        with control(self._writer, self.name) as session:
             session.execute(statement, doing="playing the application")
+
+    def _create(self, table: str) -> None:
+        key = f", CONSTRAINT pk_{table} PRIMARY KEY (id)" if table in self.keyed else ""
+        self.run(
+            f"CREATE TABLE dbo.{table} (id int NOT NULL, part int NOT NULL, name nvarchar(50) NULL, "
+            f"size smallint NULL, doc nvarchar(max) NULL{key})"
+        )
+        self.enable(table)

@@ -23,6 +23,7 @@ class World(Protocol):
 
     database: Database
     merges: bool
+    keyed: tuple[str, ...]
     writes: tuple[str, ...]
     interruption: Interruption
 
@@ -40,6 +41,10 @@ class World(Protocol):
 
     def scan(self, most: int) -> None:
         """One scan of the capture job over at most so many transactions."""
+        ...
+
+    def beat(self) -> None:
+        """A transaction that no table of the schedule sees, where one is needed to show how far capture has come."""
         ...
 
     def restart(self) -> None:

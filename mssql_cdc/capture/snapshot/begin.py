@@ -59,13 +59,14 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     plan, fresh, failed = _plan(database, session, survey, wanted)
     offsets = _give_up(database, survey, failed, wanted.epoch)
     chosen = {t.table: survey.tables[t.table] for t in plan.tables if t.table in wanted.tables}
+    # Before the status: a table that disappears while it has one is looked for under the object id of its version.
+    structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
+    schemas, _ = versioned(database, structures, survey.history)
     begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         offsets = _write_status(database, plan, begins, offsets, wanted.epoch, session.mark())
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
-    structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
-    schemas, _ = versioned(database, structures, survey.history)
     states: dict[TableId, TableState] = {}
     for table, member in list(chosen.items()):
         try:
@@ -137,30 +138,32 @@ def _plan(
     """The snapshot's plan, whether it was made now, and the tables that could not be planned.
 
     All chunks are planned once and kept, so that a chunk's number means the same after a restart. Only a table whose
-    key has changed since is planned anew, under further numbers: its bounds are of another key.
+    key has changed since is planned anew, under further numbers: its bounds are of another key. A snapshot that was
+    planned and never began keeps its id, and may want other tables by then.
     """
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
     found = [row for row in store.rows() if row["id"] == wanted.id]
     known = plan_of_text(found[-1]["plan"]) if found else None
-    failed: dict[TableId, MssqlCdcError] = {}
+    tables = [
+        _table_plan(database, session, survey, wanted, one.table, first=max(one.numbers) + 1)
+        if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
+        else one
+        for one in (known.tables if known is not None else ())
+    ]
+    planned, failed = {one.table for one in tables}, dict[TableId, MssqlCdcError]()
+    for table in survey.tables:
+        if table not in wanted.tables or table in planned:
+            continue
+        try:
+            tables.append(_table_plan(database, session, survey, wanted, table))
+        except MssqlCdcError as error:
+            if error.retriable or isinstance(error, DataLostError):
+                raise
+            failed[table] = error
     if known is None:
-        tables: list[TablePlan] = []
-        for table in [table for table in survey.tables if table in wanted.tables]:
-            try:
-                tables.append(_table_plan(database, session, survey, wanted, table))
-            except MssqlCdcError as error:
-                if error.retriable or isinstance(error, DataLostError):
-                    raise
-                failed[table] = error
         plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(tables), wanted.signal)
     else:
-        tables = [
-            _table_plan(database, session, survey, wanted, one.table, first=max(one.numbers) + 1)
-            if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
-            else one
-            for one in known.tables
-        ]
         plan = replace(known, tables=tuple(tables))
     if plan != known and plan.tables:
         store.append(state, [{"id": wanted.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})

@@ -18,6 +18,7 @@ from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.positions import minima
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 _COMMAND_ID = "__$command_id"
@@ -71,6 +72,7 @@ class KnownCatalog:
     _seen: Sequence[tuple[Any, ...]] = ()
     _tables: Sequence[CapturedTable] = ()
     _problems: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
+    _minima: Mapping[str, Lsn | None] | None = None
     _until: float = 0.0
 
     def tables(self, control: Control, filters: Filters, problems: dict[TableId, str]) -> list[CapturedTable]:
@@ -85,12 +87,25 @@ class KnownCatalog:
         seen = [tuple(row) for row in (*_capture_instances(control), *indexes)]
         if seen != self._seen or time.monotonic() > self._until:
             found: dict[TableId, str] = {}
-            self._until = 0.0  # In case that reading fails.
+            self._until, self._minima = 0.0, None  # In case that reading fails.
             self._tables = captured_tables(control, filters, problems=found)
             self._seen, self._problems = seen, found
             self._until = time.monotonic() + _KEPT_SECONDS
         problems |= self._problems
         return list(self._tables)
+
+    def minima(self, control: Control) -> Mapping[str, Lsn | None]:
+        """The instances' minimum LSN as of `tables`.
+
+        It is the `start_lsn` of `cdc.change_tables`, which `tables` compares, as soon as capture has reached it; until
+        then, and where permissions are missing, there is none, and it is asked for again.
+        """
+        if self._minima is None:
+            found = minima(control)
+            if not all(found.values()):
+                return found
+            self._minima = found
+        return self._minima
 
 
 def _capture_instances(control: Control) -> list[Any]:

@@ -83,12 +83,27 @@ def find_driver(connection: Connection) -> str:
 
 @contextmanager
 def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
+    """Open a connection that ends with the block.
+
+    Args:
+        connection: server, login, driver settings and time-outs.
+        catalog: the database.
+        autocommit: False opens a transaction, which is rolled back at the end of the block.
+    """
+    opened = open_control(connection, catalog, autocommit=autocommit)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def open_control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Control:
     """A connection for metadata, control statements and rows that must be fetched one by one.
 
     Args:
         connection: server, login, driver settings and time-outs.
         catalog: the database.
-        autocommit: False opens a transaction, which is rolled back when the block ends.
+        autocommit: False opens a transaction, which is rolled back when the connection is closed.
 
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
@@ -102,20 +117,23 @@ def control(connection: Connection, catalog: str, *, autocommit: bool = True) ->
     try:
         raw.timeout = -(-connection.query_timeout_ms // 1000)
         prepare(opened, connection)
-        yield opened
-    finally:
+    except BaseException:
         opened.close()
+        raise
+    return opened
 
 
 class Control:
     """A pyodbc connection whose errors are the project's (`classify`).
 
-    `doing` of every method completes "while …" in the text of an error.
+    `doing` of every method completes "while …" in the text of an error. `altered`: a statement of a user may have
+    changed the session's settings, so nothing else may use it.
     """
 
     def __init__(self, raw: pyodbc.Connection, connection: Connection, catalog: str) -> None:
         self.raw = raw
         self.catalog = catalog
+        self.altered = False
         self._connection = connection
 
     def rows(self, sql: str, *parameters: Any, doing: str) -> list[Any]:

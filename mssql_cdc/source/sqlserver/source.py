@@ -18,6 +18,7 @@ from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, dat
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
@@ -36,15 +37,17 @@ from mssql_cdc.source.values import (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector; `known` are the catalogs of its databases as they were read last."""
+    """The server of a connector; `known` and `kept` hold the catalog and the connection of each database."""
 
     connector: Connector
     known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
+    kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
-        """A session on one database (autocommit; every statement is separate)."""
-        with control(self.connector.connection, catalog) as opened:
+        """A session on one database (autocommit; every statement is separate), over a kept connection (`kept`)."""
+        kept = self.kept.setdefault(catalog, KeptControl())
+        with kept.session(self.connector.connection, catalog) as opened:
             yield SqlServerSession(opened, self.connector, self.known.setdefault(catalog, KnownCatalog()))
 
     @contextmanager
@@ -201,6 +204,10 @@ class SqlServerSession:
         """The smallest LSN that each instance still holds (`positions`)."""
         return positions.minima(self.control)
 
+    def catalog_minima(self) -> Mapping[str, Lsn | None]:
+        """The same as of `tables()`, not asked again while the catalog stays the same (`catalog`)."""
+        return self.known.minima(self.control)
+
     def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
         """The minimum, which NULL and zero are not (`positions`, rule A9)."""
         return positions.require_minimum(instance, minimum)
@@ -291,6 +298,7 @@ class SqlServerSession:
 
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Run a user-defined statement; errors name its purpose."""
+        self.control.altered = True
         self.control.execute(statement, doing=doing)
 
 

@@ -19,6 +19,7 @@ from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lsn import cut_text, snapshot_position_text
 from mssql_cdc.schema import current_schema
+from mssql_cdc.schema.arrow import current_names
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, lsn, neutral, orders
 
 SCHEMA = orders()
@@ -69,7 +70,7 @@ def ended(home: TableHome, shown: dict[int, str], story: Story = STORY, *, batch
     def no_spark() -> Any:
         raise AssertionError("the table needs no Spark")
 
-    pinned = PinnedTable(home.current, 0, batch, len(shown), columns, table, no_spark)
+    pinned = PinnedTable(home.current, 0, batch, len(shown), columns, table, no_spark, current_names(SCHEMA))
     found = check_log(home.changes, pinned, story, LOCAL)
     return [line.removeprefix("change log: ") for line in found]
 

@@ -34,12 +34,14 @@ from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.follow import current, signals
+from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
+from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
@@ -107,6 +109,8 @@ SAMPLES: dict[str, str] = {
     "guardrail.collections.limit.action": "fail",
     "delta.key.secret": "pepper",
     "heartbeat.action.query": "UPDATE dbo.beat SET n = n + 1",
+    "delta.current.<table>.partition.by": "ID",
+    "delta.current.<table>.cluster.by": "price,at",
     "dagster.range.max.rows": "10",
     "guardrail.collections.max": "1",
     "errors.max.retries": "2",
@@ -121,6 +125,8 @@ FAMILIES: dict[str, str] = {
     "database.*": "database.applicationName",
     "odbc.*": "odbc.PacketSize",
     "delta.storage.*": "delta.storage.AWS_REGION",
+    "delta.current.<table>.partition.by": "delta.current.dbo.things.partition.by",
+    "delta.current.<table>.cluster.by": "delta.current.dbo.things.cluster.by",
     "spark.*": "spark.executor.cores",
     "schema.history.internal.*": "schema.history.internal.producer.acks",
 }
@@ -350,6 +356,12 @@ def read_from(module: ModuleType, expression: str) -> Callable[[Connector], Any]
     return observe
 
 
+def laid_out(connector: Connector) -> Any:
+    """The layout of a current table, by its own columns."""
+    assert "connector.delta.layout_of" in inspect.getsource(current)
+    return layout_of(connector.delta.layout_of("shop", "dbo", "things"), THINGS, current_schema(THINGS))
+
+
 RECORDS = object()
 """The records differ."""
 
@@ -407,6 +419,8 @@ OBSERVED: Mapping[str, Any] = {
     "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
     "delta.current.interval": read_in(current_tables, "connector.delta.current_interval_s"),
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
+    "delta.current.<table>.partition.by": laid_out,
+    "delta.current.<table>.cluster.by": laid_out,
     "dagster.range.max.rows": bound,
     "dagster.max.attempts": limits,
     "dagster.window": lambda c: Setup.of(c, "shop", ()).windows,

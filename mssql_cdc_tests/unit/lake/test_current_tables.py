@@ -343,7 +343,6 @@ def test_a_gap_in_the_log_is_an_error(tmp_path: Path):
         ({"configuration": {"delta.enableRowTracking": "true"}}, "row tracking"),
         ({"configuration": {"delta.enableInCommitTimestamps": "true"}}, "in-commit timestamps"),
         ({"configuration": {"delta.constraints.positive": "id > 0"}}, "constraints"),
-        ({"partitionColumns": ["name"]}, "partitioned"),
         ({"schemaString": '{"fields":[{"name":"id","metadata":{"delta.generationExpression":"1"}}]}'}, "generation"),
     ],
 )
@@ -363,10 +362,6 @@ def test_a_table_with_features_that_only_spark_writes_says_so(tmp_path: Path, ac
     [
         ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"]}}, "new"),
         ({"protocol": {"minReaderVersion": 4, "minWriterVersion": 8}}, "newer protocol"),
-        (
-            {"domainMetadata": {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}'}},
-            "clust",
-        ),
         ({"add": {"path": "s3://elsewhere/x.parquet", "size": 1, "dataChange": True}}, "shallow clone"),
     ],
 )

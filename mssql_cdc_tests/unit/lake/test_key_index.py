@@ -87,7 +87,7 @@ def test_keys_that_share_half_of_their_hash_are_told_apart(
 
 
 def test_folds_with_an_index_give_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mssql_cdc.lake.apply_task.INDEXED_ROWS", 100)
+    monkeypatch.setattr("mssql_cdc.lake.look_up.INDEXED_ROWS", 100)
     home = home_in(tmp_path)
     model: dict[int, tuple[str, None]] = dict.fromkeys(range(500), ("a", None))
     new = [Change(1, "c", after={"id": n, "name": "a"}, sequence=n + 1) for n in model]

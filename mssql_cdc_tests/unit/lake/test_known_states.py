@@ -10,13 +10,15 @@ from deltalake import DeltaTable
 
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.events import to_change_log
+from mssql_cdc.lake import known_states
 from mssql_cdc.lake.current import CurrentLogs
 from mssql_cdc.lake.files import write_files
-from mssql_cdc.lake.known_states import KnownStates, KnownTables
+from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, commit
-from mssql_cdc.lake.read import BatchSlice, window
+from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.storage import LOCAL
+from mssql_cdc.lake.window import window
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, lsn, neutral, orders
 
 SCHEMA = orders()
@@ -162,6 +164,19 @@ def test_a_section_of_compacted_files_tells_whether_it_has_rows(tmp_path: Path):
     state = insert(state, 4)
     DeltaTable(home.changes).optimize.compact()
     inside = window(home.changes, BatchSlice(2, 3))
-    assert inside.paths
+    assert inside.files
     assert not inside.has_rows()
     assert window(home.changes, BatchSlice(2, 4)).has_rows()
+
+
+def test_a_current_table_that_has_every_row_is_not_looked_at_again_for_a_minute(monkeypatch: pytest.MonkeyPatch):
+    known, widened = CaughtUp(), orders(version=2)
+    known.keep("t", SCHEMA, 5)
+    assert known.holds("t", SCHEMA, 4)
+    assert known.holds("t", SCHEMA, 5)
+    assert not known.holds("t", SCHEMA, 6), "it has new rows"
+    assert not known.holds("t", widened, 5), "its structure is another one"
+    assert not known.holds("u", SCHEMA, 5)
+    later = known_states.time.monotonic() + 61
+    monkeypatch.setattr(known_states.time, "monotonic", lambda: later)
+    assert not known.holds("t", SCHEMA, 5)

@@ -21,7 +21,7 @@ from mssql_sandbox.exec.parameterisation import Parameteriser
 from mssql_sandbox.exec.routine import Frame, Routine
 from mssql_sandbox.exec.statements.bulk import bulk_load
 from mssql_sandbox.exec.text_rules import check_flow
-from mssql_sandbox.tsql.parser import LONG_TEXT, parse
+from mssql_sandbox.tsql.parser import LONGEST_TEXT, parse
 from mssql_sandbox.tsql.statements import VariableDeclaration
 
 _ROUTINES = 512
@@ -133,7 +133,7 @@ class Session(DrivenSession):
         statements = parse(text, quoted_identifier=self.options.quoted_identifier)
         check_flow(statements, returns_values=False)
         routine = Routine(self, statements, parameters)
-        if len(text) <= LONG_TEXT:
+        if len(text) <= LONGEST_TEXT:
             self._keep_routine(full, routine)
         return routine
 

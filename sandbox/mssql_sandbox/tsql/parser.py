@@ -11,7 +11,9 @@ from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.creation import CreationParser
 
 LONG_TEXT = 16_384
-"""Batches with more characters are not cached."""
+"""Of batches with more characters only a few are cached."""
+LONGEST_TEXT = 131_072
+"""Batches with more characters carry data and are not cached."""
 
 
 class Parser(CreationParser):
@@ -185,13 +187,16 @@ _SOFT = frozenset({"THROW", "ENABLE", "DISABLE"})
 
 
 def parse(text: str, *, quoted_identifier: bool = True) -> tuple[st.Statement, ...]:
-    """Statements of a batch, cached by text unless it is long: long texts carry data and are rarely repeated.
+    """Statements of a batch, cached by text; long texts mostly carry data, and few of them are repeated.
 
     Raises:
         SqlError: level 15, with the line, for anything that is not T-SQL known to this server; 191 for what is
             nested too deeply.
     """
-    parse_text = _parsed if len(text) <= LONG_TEXT else _parsed.__wrapped__
+    if len(text) <= LONG_TEXT:
+        parse_text = _parsed
+    else:
+        parse_text = _parsed_long if len(text) <= LONGEST_TEXT else _parsed.__wrapped__
     try:
         return parse_text(text, quoted_identifier=quoted_identifier)
     except RecursionError:
@@ -201,6 +206,9 @@ def parse(text: str, *, quoted_identifier: bool = True) -> tuple[st.Statement, .
 @lru_cache(maxsize=2048)
 def _parsed(text: str, *, quoted_identifier: bool) -> tuple[st.Statement, ...]:
     return Parser(text, quoted_identifier=quoted_identifier).batch()
+
+
+_parsed_long = lru_cache(maxsize=16)(_parsed.__wrapped__)
 
 
 def parse_rows(text: str) -> ast.Values:

@@ -1,0 +1,255 @@
+"""Windows over a change log: the files that hold a slice of it, readable on a worker, whole or by ranges of keys.
+
+What is done with the rows is in `lake/apply_task.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.files import DataFile
+from mssql_cdc.lake.read import BatchSlice, file_rows
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+
+_END = "\U0010ffff"
+_SAMPLED_FILES = 16
+_SAMPLED_GROUPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys from `low` up to and without `high`, as their bytes sort; None: no bound."""
+
+    low: str | None = None
+    high: str | None = None
+
+    @classmethod
+    def of(cls, smallest: str | None, largest: str | None) -> KeyRange:
+        """The range of all keys between these two, both included."""
+        return cls(smallest, None if largest is None else f"{largest}\0")
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it has every key."""
+        return self.low is None and self.high is None
+
+    def may_hold(self, smallest: str | None, largest: str | None) -> bool:
+        """Whether it has a key between these two, both included; None: not known."""
+        below = self.low is not None and largest is not None and largest < self.low
+        above = self.high is not None and smallest is not None and smallest >= self.high
+        return not below and not above
+
+    def inside(self, keys: pa.Array) -> pa.Array:
+        """Which of the keys it has."""
+        found = pa.repeat(pa.scalar(value=True), len(keys))
+        if self.low is not None:
+            found = pc.greater_equal(keys, self.low)
+        if self.high is not None:
+            found = pc.and_(found, pc.less(keys, self.high))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFile:
+    """A file of a change log; its bounds of `_key`, and its smallest `_pos`, are None when they are not known."""
+
+    path: str
+    rows: int
+    size: int
+    smallest: str | None = None
+    largest: str | None = None
+    first: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The files of a change log that hold a slice of it, of all keys or of a range; picklable, holds no secret.
+
+    `certain`: it is known to have rows.
+    """
+
+    uri: str
+    files: tuple[WindowFile, ...]
+    schema_json: str
+    batches: BatchSlice
+    storage: Storage
+    certain: bool = False
+    keys: KeyRange = KeyRange()
+
+    @property
+    def most_rows(self) -> int:
+        """At least the number of its rows: that of all rows in its files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def first_position(self) -> str | None:
+        """A `_pos` that no row's precedes; None: not known."""
+        found = [file.first for file in self.files]
+        return None if None in found else min((one for one in found if one is not None), default=None)
+
+    def within(self, keys: KeyRange) -> Window:
+        """The rows with these keys."""
+        files = tuple(file for file in self.files if keys.may_hold(file.smallest, file.largest))
+        return replace(self, files=files, keys=keys, certain=self.certain and keys.is_all)
+
+    def has_rows(self) -> bool:
+        """Whether the slice has rows; compacted files have to be read to tell."""
+        return self.certain or next(self.rows(["_batch"]), None) is not None
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows, oldest commit first."""
+        all_columns, needed = arrow_of(self.schema_json), ["_batch", *([] if self.keys.is_all else ["_key"])]
+        logical = pa.schema([all_columns.field(name) for name in dict.fromkeys([*columns, *needed])])
+        physical = file_schema(self.schema_json, logical)
+        system = file_system(self.uri, self.storage)
+        for file in self.files:
+            with system.open_input_file(file.path) as source:
+                parquet = pq.ParquetFile(source)
+                groups = None if self.keys.is_all else self._groups(parquet)
+                for batch in file_rows(parquet, physical, logical, self.batches, groups):
+                    found = batch if self.keys.is_all else batch.filter(self.keys.inside(batch.column("_key")))
+                    if found.num_rows:
+                        yield found.select(list(columns))
+
+    def ranges(self, rows: int) -> list[KeyRange]:
+        """Ranges that have all keys between them, each with about so many rows.
+
+        Where files have keys of their own, as those of a snapshot, a range has whole files: no file is read twice.
+
+        Raises:
+            StorageError: a file cannot be read.
+        """
+        cuts: list[str] = []
+        held = 0
+        for files in _overlapping(self.files):
+            count = sum(file.rows for file in files)
+            low = files[0].smallest
+            if held and held + count > rows and low is not None:
+                cuts.append(low)
+                held = 0
+            inner = self._sampled_cuts(files, -(-count // rows)) if count > rows else []
+            cuts += inner
+            held = held + count if not inner else count // (len(inner) + 1)
+        return [KeyRange(low, high) for low, high in pairwise([None, *sorted(set(cuts)), None])]
+
+    def _groups(self, parquet: pq.ParquetFile) -> list[int]:
+        """The row groups that may hold keys of the range."""
+        stored, found = self._stored_key(), list[int]()
+        for group in range(parquet.num_row_groups):
+            columns = parquet.metadata.row_group(group)
+            numbers = [n for n in range(columns.num_columns) if columns.column(n).path_in_schema == stored]
+            facts = columns.column(numbers[0]).statistics if numbers else None
+            ends = (facts.min, facts.max) if facts is not None and facts.has_min_max else (None, None)
+            if self.keys.may_hold(*ends):
+                found.append(group)
+        return found
+
+    def _sampled_cuts(self, files: Sequence[WindowFile], parts: int) -> list[str]:
+        """Keys that divide the rows of these files into so many parts of about the same size."""
+        system, stored = file_system(self.uri, self.storage), self._stored_key()
+        sampled: list[pa.ChunkedArray] = []
+        step = -(-len(files) // _SAMPLED_FILES)
+        try:
+            for file in files[::step]:
+                with system.open_input_file(file.path) as source:
+                    parquet = pq.ParquetFile(source)
+                    groups = range(parquet.num_row_groups)[:: -(-parquet.num_row_groups // _SAMPLED_GROUPS)]
+                    sampled.append(parquet.read_row_groups(list(groups), columns=[stored]).column(0))
+        except (OSError, pa.ArrowException) as error:
+            kind = type(error).__name__
+            raise StorageError(f"{self.uri}: a file of the change log cannot be read ({kind})") from error
+        chunks = [chunk for column in sampled for chunk in column.chunks]
+        keys = pa.concat_arrays([chunk.drop_null() for chunk in chunks])
+        thinned = keys.take(pa.array(range(0, len(keys), 1 + len(keys) // (1000 * parts))))
+        ordered = thinned.take(pc.sort_indices(thinned))
+        places = [len(ordered) * part // parts for part in range(1, parts)]
+        return [ordered[place].as_py() for place in places] if len(ordered) else []
+
+    def _stored_key(self) -> str:
+        logical = pa.schema([arrow_of(self.schema_json).field("_key")])
+        return file_schema(self.schema_json, logical).field(0).name
+
+
+def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
+    """Find the files of a slice of a change log.
+
+    Args:
+        uri: The folder of the change log.
+        batches: The slice.
+        storage: How to reach the folder.
+    """
+    table = DeltaTable(uri, storage_options=storage.resolved())
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = actions.schema.names
+    certain = False
+    if "min._batch" in names and "max._batch" in names:
+        early = pc.less_equal(actions.column("min._batch"), batches.up_to)
+        late = pc.greater(actions.column("max._batch"), batches.after)
+        actions = actions.filter(pc.fill_null(pc.and_(early, late), True))
+        actions = actions.sort_by("min._batch")
+        begun = pc.greater(actions.column("min._batch"), batches.after)
+        ended = pc.less_equal(actions.column("max._batch"), batches.up_to)
+        certain = bool(pc.any(pc.or_(begun, ended)).as_py())
+    wanted = ("path", "num_records", "size_bytes", "min._key", "max._key", "min._pos")
+    files = tuple(
+        WindowFile(
+            row["path"],
+            row.get("num_records") or 0,
+            row["size_bytes"],
+            row.get("min._key"),
+            row.get("max._key"),
+            row.get("min._pos"),
+        )
+        for row in actions.select([name for name in wanted if name in names]).to_pylist()
+    )
+    return Window(uri, files, table.schema().to_json(), batches, storage, certain)
+
+
+def written_window(
+    uri: str, schema_json: str, batches: BatchSlice, files: Sequence[DataFile], storage: Storage
+) -> Window:
+    """The window over files that this process has committed itself: the log need not be read.
+
+    Args:
+        uri: The table's folder.
+        schema_json: The table's schema after the newest of these commits.
+        batches: The slice that the files hold.
+        files: The files in the order of their commits.
+        storage: How to reach the folder.
+    """
+    return Window(uri, tuple(map(_as_window_file, files)), schema_json, batches, storage, certain=bool(files))
+
+
+def _as_window_file(file: DataFile) -> WindowFile:
+    facts = json.loads(file.stats)
+    low, high = facts["minValues"], facts["maxValues"]
+    return WindowFile(file.path, file.rows, file.size, low.get("_key"), high.get("_key"), low.get("_pos"))
+
+
+def _overlapping(files: Iterable[WindowFile]) -> list[list[WindowFile]]:
+    """The files in the order of their keys, those together whose keys overlap."""
+    found: list[list[WindowFile]] = []
+    reach = ""
+    for file in sorted(files, key=lambda file: file.smallest or ""):
+        unknown = file.smallest is None or file.largest is None
+        if found and (unknown or file.smallest is None or file.smallest <= reach):
+            found[-1].append(file)
+        else:
+            found.append([file])
+        reach = _END if unknown else max(reach, file.largest or _END)
+    return found

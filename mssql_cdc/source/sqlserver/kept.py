@@ -1,0 +1,74 @@
+"""Keeps one control connection of a database between sessions.
+
+A run asks every `poll.interval.ms`, and connecting, with TLS and a login, costs the server more than most questions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+
+from mssql_cdc.config import Connection
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.source.sqlserver.connect import Control, open_control
+
+KEPT_SECONDS = 60.0
+"""After this time a new connection is made: the name of the server may lead to another replica by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    control: Control
+    until: float
+
+
+@dataclass(slots=True)
+class KeptControl:
+    """The idle connection of one database, if there is one. A session that finds none opens its own."""
+
+    _idle: _Idle | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def session(self, connection: Connection, catalog: str) -> Generator[Control]:
+        """A connection that is kept if the block succeeds, and closed if it fails.
+
+        Args:
+            connection: How to connect.
+            catalog: The database, the same in every call.
+
+        Raises:
+            SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
+        """
+        taken = self._take() or _Idle(open_control(connection, catalog), time.monotonic() + KEPT_SECONDS)
+        try:
+            yield taken.control
+        except BaseException:
+            taken.control.close()
+            raise
+        self._put(taken)
+
+    def _take(self) -> _Idle | None:
+        """The idle connection if it still works."""
+        with self._lock:
+            found, self._idle = self._idle, None
+        if found is None:
+            return None
+        try:
+            if time.monotonic() < found.until:
+                found.control.value("SELECT 1", doing="using a connection again")
+                return found
+        except MssqlCdcError:
+            pass  # The server has closed it, or is gone; a new connection tells which.
+        found.control.close()
+        return None
+
+    def _put(self, taken: _Idle) -> None:
+        with self._lock:
+            if self._idle is None and not taken.control.altered:
+                self._idle = taken
+                return
+        taken.control.close()

@@ -1,0 +1,215 @@
+"""What only the whole can play: types, keys, large values, other replicas, signals, users' commands, records.
+
+The rules of `machine.py` belong to it, too. At every quiet point the current tables also equal the source in each
+column that capture delivers, and the records are complete and ordered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.maintenance import optimize
+from mssql_cdc.lake.read import exists
+from mssql_cdc.records.open_output import open_output
+from mssql_cdc.records.write import write_records
+from mssql_cdc_tests.storm.lake import change_log, home_of
+from mssql_cdc_tests.storm.machine import KEYS, NAMES, PLACES, Storm
+from mssql_cdc_tests.storm.whole import WholeWorld
+from mssql_cdc_tests.storm.worlds import TABLES
+
+KEPT = ("id", "part", "name", "size", "doc")
+"""The columns that every table has all the time."""
+WIDER = {"smallint": ("int", 2**31 - 1), "int": ("bigint", 2**63 - 1)}
+TEXTS = st.sampled_from((None, "", "é" * 5_000, "x" * 9_000))
+DDL = st.sampled_from(("longer", "wider", "nullable", "default", "drop", "another type"))
+"""`drop` takes the newest column that was added; `another type` brings its name back with another type."""
+
+
+class WholeStorm(Storm):
+    """One schedule in the whole world."""
+
+    world: WholeWorld
+
+    def __init__(self, make: Callable[[Path], WholeWorld]) -> None:
+        super().__init__(make)
+        self.written = 0
+
+    @initialize(secondary=st.sampled_from((False, False, True)))
+    def choose_the_replica(self, secondary: bool) -> None:  # noqa: FBT001 (drawn)
+        if secondary:
+            self.world.read_a_secondary()
+            self.database = self.world.database
+            self.follower = self._follower()
+
+    # -- the source -------------------------------------------------------------------------------------------
+
+    @rule(name=NAMES, key=KEYS, text=TEXTS, with_name=st.booleans())
+    def large_value(self, name: str, key: int, text: str | None, with_name: bool) -> None:  # noqa: FBT001 (drawn)
+        value = "NULL" if text is None else f"N'{text}'"
+        more = ", name = N'large'" if with_name else ""
+        self.world.run(f"UPDATE dbo.{name} SET doc = {value}{more} WHERE id = {key}")
+
+    @rule(name=NAMES, key=KEYS)
+    def value_without_its_large_one(self, name: str, key: int) -> None:
+        """The change table does not hold the large value of such a row."""
+        self.world.run(f"UPDATE dbo.{name} SET size = 1 - ISNULL(size, 0) WHERE id = {key} AND ISNULL(size, 0) < 2")
+
+    @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS)
+    def structure_changes(self, name: str, kind: str, fresh: bool, key: int) -> None:  # noqa: FBT001 (drawn)
+        for statement in self._ddl(name, kind, key):
+            self.world.run(statement)
+        if fresh:
+            self.world.disable(name, oldest_only=True)
+            self.world.enable(name)
+
+    @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS, at=PLACES)
+    def step_while_the_structure_changes(self, name: str, kind: str, fresh: bool, key: int, at: int) -> None:  # noqa: FBT001
+        self._interrupted_step(lambda: self.structure_changes(name, kind, fresh, key), at)
+
+    def _ddl(self, name: str, kind: str, key: int) -> list[str]:
+        columns = self.world.columns(name)
+        added = [column for column in columns if column not in KEPT and column.startswith("c")]
+        if kind == "longer":
+            ((length,),) = self.world.asked(f"SELECT COL_LENGTH(N'dbo.{name}', N'name') / 2")
+            longer = int(length) + 50
+            return [
+                f"ALTER TABLE dbo.{name} ALTER COLUMN name nvarchar({longer}) NULL",
+                f"UPDATE dbo.{name} SET name = REPLICATE(N'ü', {longer}) WHERE id = {key}",
+            ]
+        if kind == "wider":
+            if columns["size"] not in WIDER:
+                return []
+            wider, largest = WIDER[columns["size"]]
+            return [
+                f"ALTER TABLE dbo.{name} ALTER COLUMN size {wider} NULL",
+                f"UPDATE dbo.{name} SET size = {largest} WHERE id = {key}",
+            ]
+        if kind == "nullable":
+            return [f"ALTER TABLE dbo.{name} ADD c{len(added)} int NULL"]
+        if kind == "default":
+            column = f"c{len(added)}"
+            return [f"ALTER TABLE dbo.{name} ADD {column} int NOT NULL CONSTRAINT df_{name}_{column} DEFAULT 7"]
+        if not added:
+            return []
+        column = added[-1]
+        drops = [
+            f"ALTER TABLE dbo.{name} DROP CONSTRAINT IF EXISTS df_{name}_{column}",
+            f"ALTER TABLE dbo.{name} DROP COLUMN {column}",
+        ]
+        other = "varchar(20)" if columns[column] == "int" else "int"
+        return drops if kind == "drop" else [*drops, f"ALTER TABLE dbo.{name} ADD {column} {other} NULL"]
+
+    @rule(name=NAMES, key=KEYS)
+    def other_part(self, name: str, key: int) -> None:
+        """Changes the key where `part` belongs to it."""
+        self.world.run(f"UPDATE dbo.{name} SET part = part + 1 WHERE id = {key}")
+
+    @rule(name=NAMES, columns=st.sampled_from(("id", "id, part", "part, id")), wider=st.booleans())
+    def another_key(self, name: str, columns: str, wider: bool) -> None:  # noqa: FBT001 (drawn)
+        """Other columns, or the same ones of which `part` has another type."""
+        if name not in self.world.keyed:
+            return
+        self.world.disable(name)
+        self.world.run(f"ALTER TABLE dbo.{name} DROP CONSTRAINT pk_{name}")
+        if wider:
+            self.world.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part bigint NOT NULL")
+        self.world.run(f"ALTER TABLE dbo.{name} ADD CONSTRAINT pk_{name} PRIMARY KEY ({columns})")
+        self.world.enable(name)
+
+    @rule()
+    def fail_over(self) -> None:
+        self.world.fail_over()
+
+    @rule(on=st.booleans())
+    def secondary_lags(self, on: bool) -> None:  # noqa: FBT001 (drawn)
+        self.world.freeze_the_secondary(on)
+
+    @rule(name=NAMES)
+    def signal_for_a_snapshot(self, name: str) -> None:
+        data = {"type": "blocking", "data-collections": [f"{self.world.name}.dbo.{name}"]}
+        self.world.signal("execute-snapshot", json.dumps(data))
+
+    # -- users ------------------------------------------------------------------------------------------------
+
+    @rule(name=NAMES, current=st.booleans())
+    def user_optimizes(self, name: str, current: bool) -> None:  # noqa: FBT001 (drawn)
+        if (uri := self._table(name, current=current)) is not None:
+            optimize(self.world.spark, uri)
+
+    @rule(name=NAMES, current=st.booleans())
+    def user_vacuums(self, name: str, current: bool) -> None:  # noqa: FBT001 (drawn)
+        if (uri := self._table(name, current=current)) is not None:
+            session = self.world.spark.newSession()
+            session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+            session.sql(f"VACUUM delta.`{uri}` RETAIN 0 HOURS")
+
+    @rule()
+    def records_are_written(self) -> None:
+        self._write_records()
+
+    # -- what has to hold -------------------------------------------------------------------------------------
+
+    def come_to_rest(self) -> None:
+        self.world.freeze_the_secondary(False)
+        super().come_to_rest()
+        self._write_records()
+        self._check_records()
+
+    def _same(self, name: str) -> None:
+        super()._same(name)
+        if name not in self.world.keyed:
+            return
+        captured = self.world.captured_columns(name) if name not in self.world.dark() else set(KEPT)
+        columns = [column for column in self.world.columns(name) if column in captured]
+        source = {row[0]: row for row in self.world.asked(f"SELECT {', '.join(columns)} FROM dbo.{name}")}
+        uri = self._table(name, current=True)
+        lake = self.world.spark.read.format("delta").load(uri).collect() if uri is not None else []
+        found = {row["id"]: row.asDict() for row in lake}
+        assert len(found) == len(lake), f"the current table of {name} holds a row twice"
+        assert found.keys() == source.keys(), f"the current table of {name} differs"
+        for key, values in source.items():
+            row, wanted = found[key], dict(zip(columns, values, strict=True))
+            known = [column for column in columns if column not in (row["_unavailable"] or ())]
+            differing = {c: (row.get(c, "no column"), wanted[c]) for c in known if row.get(c, "no column") != wanted[c]}
+            assert not differing, f"the current table of {name} differs in row {key}: {str(differing)[:300]}"
+
+    def _write_records(self) -> None:
+        with contextlib.suppress(MssqlCdcError), open_output(str(self._records), self.world.connector) as output:
+            try:
+                self.written += write_records(self.world.connector, output=output)
+            finally:
+                output.keep()
+
+    @property
+    def _records(self) -> Path:
+        return self.folder / "records.jsonl"
+
+    def _check_records(self) -> None:
+        """Each change of a change log is one record, in the log's order."""
+        told: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for line in self._records.read_text(encoding="utf-8").splitlines() if self._records.exists() else ():
+            value = json.loads(line)["value"]
+            if isinstance(value, dict) and value.get("op") in {*"cud"}:
+                source = value["source"]
+                told[source["table"]].append((value["op"], source["commit_lsn"], source["change_lsn"]))
+        for name in sorted(set(TABLES) - self.tampered):
+            log = [
+                (row["op"], row["source"]["commit_lsn"], row["source"]["change_lsn"])
+                for row in change_log(self.database, name)
+                if row["_snapshot"] is None
+            ]
+            assert told[name] == log, f"the records of {name} differ from its change log: {Counter(log)}"
+
+    def _table(self, name: str, *, current: bool) -> str | None:
+        home = home_of(self.database, name)
+        uri = home.current if current else home.changes
+        return uri if exists(uri, self.database.storage) else None
