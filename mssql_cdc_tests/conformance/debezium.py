@@ -249,12 +249,17 @@ class DebeziumEngine:
         }
 
     def _converters(self) -> dict[str, str]:
-        """Values as they are, unless the properties say how the converter writes them; headers never have schemas."""
-        schemas = {"header.converter.schemas.enable": "false"}
+        """Values as they are, unless the properties say how the converter writes them.
+
+        Headers never have schemas; the keys in them look like keys.
+        """
+        nulls = self.properties.get("key.converter.replace.null.with.default", "true")
+        schemas = {"header.converter.schemas.enable": "false", "header.converter.replace.null.with.default": nulls}
         if any(name.startswith(("key.converter.", "value.converter.")) for name in self.properties):
             return schemas
         # Otherwise, a NULL in a column with a default is printed as the default.
-        return schemas | {"converter.replace.null.with.default": "false", "converter.schemas.enable": "false"}
+        plain = {"replace.null.with.default": "false", "schemas.enable": "false"}
+        return {f"{one}{name}": value for one in ("converter.", "header.converter.") for name, value in plain.items()}
 
     def _take(self, records: Any) -> Iterable[int]:
         """Keep the records of a batch; return the places of those whose offsets count: the last of each partition."""
