@@ -6,6 +6,7 @@ There is one converter per column: Arrow array and exact texts in, JSON texts ou
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
@@ -73,7 +74,11 @@ def default_text(column: Column, settings: RecordSettings, form: JsonForm = PLAI
         form: How Kafka Connect's converter writes them.
     """
     convert, literal = _convert(column.type, settings, form), literal_default(column)
-    return None if convert is None or literal is None else _text_of(column, convert, literal)
+    if convert is None or literal is None:
+        return None
+    if isinstance(literal[0], Decimal) and settings.decimal_handling == "string":
+        return json_text(f"{literal[0]:f}")  # Its own digits, not those of the column.
+    return _text_of(column, convert, literal)
 
 
 def _text_of(column: Column, convert: Convert, literal: Literal) -> str:

@@ -23,6 +23,8 @@ _TIME = r"(\d{1,2}:\d{2}(?::\d{2})?)(?:\.(\d{1,7}))?"
 _ZONE = r"([+-]\d{2}:\d{2})"
 _RANGES = {"tinyint": (-(2**15), 2**15), "smallint": (-(2**15), 2**15), "int": (-(2**31), 2**31)}
 """Java's types; Debezium reads the default of a tinyint as a short."""
+_TICKS = {"smalldatetime": 1, "datetime": 60 * 300}
+"""How many values a minute has."""
 
 
 def literal_default(column: Column) -> Literal | None:
@@ -125,12 +127,21 @@ def _moment(column: Column, text: str) -> Literal | None:
     digits = (found[3] or "").ljust(7, "0")
     local = datetime.fromisoformat(f"{found[1]}T{_padded(found[2] or '00:00')}")
     at = local + timedelta(microseconds=int(digits[:6]))
+    if column.type.name in _TICKS:
+        return _rounded(at, _TICKS[column.type.name]), None
     seventh, shown = digits[6], f"{local.isoformat(sep=' ')}.{digits}"
     if column.type.kind is Kind.TIMESTAMP:
         return at, shown if seventh != "0" else None
     zone = found[4] or "+00:00"
     exact = f"{shown} {zone}" if seventh != "0" or zone != "+00:00" else None
     return datetime.fromisoformat(f"{at.isoformat()}{zone}").astimezone(UTC), exact
+
+
+def _rounded(at: datetime, ticks: int) -> datetime:
+    """Round to ticks of a minute, then to milliseconds, as the server does."""
+    start = at.replace(second=0, microsecond=0)
+    count = (at - start) / timedelta(minutes=1) * ticks
+    return start + timedelta(milliseconds=round(int(count + 0.5) * 60_000 / ticks))
 
 
 def _padded(time: str) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
@@ -276,7 +276,7 @@ class _Side:
     present: pa.Array
     fields: dict[str, Texts]
     keys: dict[str, Texts]
-    missing: dict[str, pa.Array]
+    missing: Mapping[str, pa.Array]
 
     def image(self) -> Texts:
         texts = objects(list(self.fields.items()), len(self.present))

@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -20,7 +20,7 @@ from rich.table import Table
 from mssql_cdc_tests.conformance.bench import Bench
 from mssql_cdc_tests.conformance.courses import COURSES
 from mssql_cdc_tests.conformance.courses.generated import generated
-from mssql_cdc_tests.conformance.judge import results
+from mssql_cdc_tests.conformance.judge import results_of
 from mssql_cdc_tests.conformance.workload import Course, Result
 
 
@@ -55,22 +55,25 @@ def program(
             for workload in course.workloads():
                 click.echo(f"{workload.name}\t{workload.script.group}\t{workload.script.restates}")
         return
-    found = run(courses, keep)
+    began, found = time.monotonic(), list[Result]()
+    for results in run(courses, keep):
+        show_differences(results)
+        found += results
+        if output is not None:
+            rows = [{"workload": one.workload, "group": one.group, "verdict": one.verdict} for one in found]
+            output.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    click.echo(f"{len(found)} workloads in {time.monotonic() - began:.0f} s", err=True)
     show(found)
-    if output is not None:
-        rows = [{"workload": one.workload, "group": one.group, "verdict": one.verdict} for one in found]
-        output.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     sys.exit(any(one.verdict == "different" for one in found))
 
 
-def run(courses: Sequence[Course], keep: Path | None) -> list[Result]:
-    """Run courses one after another at one server, in one JVM for each version and one Spark session.
+def run(courses: Sequence[Course], keep: Path | None) -> Iterator[list[Result]]:
+    """Run courses one after another at one server, in one JVM for each version and one Spark session; yield verdicts.
 
     Args:
         courses: The courses.
         keep: A folder for state, records and logs; None: a temporary one.
     """
-    began, found = time.monotonic(), list[Result]()
     with tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,11 +83,7 @@ def run(courses: Sequence[Course], keep: Path | None) -> list[Result]:
             Bench(server, folder, say=lambda line: click.echo(line, err=True)) as bench,
         ):
             for course in courses:
-                own = list(results(course, bench.run(course)))
-                show_differences(own)
-                found += own
-    click.echo(f"{len(found)} workloads in {time.monotonic() - began:.0f} s", err=True)
-    return found
+                yield list(results_of(course, bench.run(course)))
 
 
 def show_differences(found: Sequence[Result]) -> None:

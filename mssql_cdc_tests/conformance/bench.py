@@ -35,12 +35,13 @@ class Stream:
         """Return the records of a script's tables, and those of their transactions."""
         mine = {f"{database}.{table}" for table in script.tables}
         topics: dict[str, str] = {}
-        commits: dict[str, str] = {}
+        commits: dict[tuple[str, str], str] = {}
         for record in self.records:
             if (table := table_of(record)) is not None and "source" in (payload(record["value"]) or {}):
                 topics.setdefault(record["topic"], table)
-                commits.setdefault(payload(record["value"])["source"]["commit_lsn"], table)
-        return [record for record in self.records if _owner(record, topics, commits) in mine]
+                commits.setdefault((_database(record), payload(record["value"])["source"]["commit_lsn"]), table)
+        here = (record for record in self.records if _database(record) == database)
+        return [record for record in here if _owner(record, topics, commits) in mine]
 
     def places(self) -> list[tuple[Any, ...]]:
         """Return where each change stands: the order of all tables' records, without those that end the stream."""
@@ -66,10 +67,14 @@ def table_of(record: Mapping[str, Any]) -> str | None:
     return f"{source['db']}.{source['schema']}.{source['table']}"
 
 
-def _owner(record: Mapping[str, Any], topics: Mapping[str, str], commits: Mapping[str, str]) -> str | None:
+def _database(record: Mapping[str, Any]) -> str:
+    return record["sourcePartition"]["database"]
+
+
+def _owner(record: Mapping[str, Any], topics: Mapping[str, str], commits: Mapping[tuple[str, str], str]) -> str | None:
     value = payload(record["value"])
     if isinstance(value, dict) and "status" in value and "event_count" in value:
-        return commits.get(value["id"])
+        return commits.get((_database(record), value["id"]))
     return table_of(record) if value is not None else topics.get(record["topic"])
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -81,13 +81,12 @@ class Record:
 class _Batches:
     """Java's `ChangeConsumer`, implemented in Python: one call per batch."""
 
-    def __init__(self, on_batch: Callable[[Any], None]) -> None:
+    def __init__(self, on_batch: Callable[[Any], Iterable[int]]) -> None:
         self._on_batch = on_batch
 
     def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802 (Java's name)
-        self._on_batch(records)
-        if len(records):
-            committer.markProcessed(records[len(records) - 1])
+        for place in self._on_batch(records):
+            committer.markProcessed(records.get(place))
         committer.markBatchFinished()
 
     def supportsTombstoneEvents(self) -> bool:  # noqa: N802 (Java's name)
@@ -250,20 +249,28 @@ class DebeziumEngine:
         }
 
     def _converters(self) -> dict[str, str]:
-        """Values as they are, unless the properties say how the converter writes them; headers never have schemas."""
-        schemas = {"header.converter.schemas.enable": "false"}
+        """Values as they are, unless the properties say how the converter writes them.
+
+        Headers never have schemas; the keys in them look like keys.
+        """
+        nulls = self.properties.get("key.converter.replace.null.with.default", "true")
+        schemas = {"header.converter.schemas.enable": "false", "header.converter.replace.null.with.default": nulls}
         if any(name.startswith(("key.converter.", "value.converter.")) for name in self.properties):
             return schemas
         # Otherwise, a NULL in a column with a default is printed as the default.
-        return schemas | {"converter.replace.null.with.default": "false", "converter.schemas.enable": "false"}
+        plain = {"replace.null.with.default": "false", "schemas.enable": "false"}
+        return {f"{one}{name}": value for one in ("converter.", "header.converter.") for name, value in plain.items()}
 
-    def _take(self, records: Any) -> None:
-        self.count += len(records)
+    def _take(self, records: Any) -> Iterable[int]:
+        """Keep the records of a batch; return the places of those whose offsets count: the last of each partition."""
+        count = len(records)
+        self.count += count
         if not self.keep_records:
-            return
+            return [count - 1] if count else []
+        last: dict[str, int] = {}
         # Each call crosses to the JVM, and the end of an iterator is a costly exception: few calls, and no iterators.
         as_json = self.machine.as_json
-        for place in range(len(records)):
+        for place in range(count):
             event = records.get(place)
             source = event.sourceRecord()
             self.records.append(
@@ -277,6 +284,8 @@ class DebeziumEngine:
                     source_offset=as_json(source.sourceOffset()),
                 )
             )
+            last[self.records[-1].source_partition.get("database", "")] = place
+        return last.values()
 
     def wait_until(self, condition: Callable[[list[Record]], bool], *, timeout: float = 60.0) -> list[Record]:
         """Wait until the records satisfy the condition; raise an error with the engine's log if it stops first."""

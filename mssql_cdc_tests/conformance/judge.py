@@ -10,7 +10,7 @@ from mssql_cdc_tests.conformance.differences import DIFFERENCES
 from mssql_cdc_tests.conformance.workload import Course, Result, Workload
 
 
-def results(course: Course, seen: Seen) -> Iterator[Result]:
+def results_of(course: Course, seen: Seen) -> Iterator[Result]:
     """Yield the verdict on each workload of a course, and on the order of each reading's whole stream."""
     for workload in course.workloads():
         yield judged(workload, seen)

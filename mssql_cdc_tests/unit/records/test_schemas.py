@@ -64,6 +64,8 @@ def test_a_record_has_the_schemas_of_key_and_value(tmp_path: Path):
         ({"type_name": "date"}, "('2019-02-03')", "17930"),
         ({"type_name": "date"}, "('03.02.2019')", None),
         ({"type_name": "datetime2", "scale": 3}, "('2019-01-01')", "1546300800000"),
+        ({"type_name": "smalldatetime"}, "('2019-01-01 12:34:56')", "1546346100000"),
+        ({"type_name": "datetime"}, "('2019-01-01 12:34:56.125')", "1546346096127"),
         ({"type_name": "datetimeoffset", "scale": 3}, "('2019-01-01 00:00:00.1234567 +02:00')",
          '"2019-01-01T00:00:00.1234567+02:00"'),
         ({"type_name": "uniqueidentifier"}, "('01234567-89ab-cdef-0123-456789abcdef')", None),
@@ -73,6 +75,13 @@ def test_a_default_is_shown_as_debezium_reads_it(kind: dict[str, Any], default: 
     type_name = kind.pop("type_name")
     one = column("c", type_name, default_text=default, **kind)
     assert default_text(one, connector_with({}).records, JsonForm()) == shown
+
+
+@pytest.mark.parametrize(("mode", "shown"), [("precise", '"CcQ="'), ("double", "2.5"), ("string", '"2.5"')])
+def test_the_default_of_a_decimal_has_its_own_digits_as_a_text(mode: str, shown: str):
+    one = column("c", "decimal", precision=9, scale=3, default_text="((2.5))")
+    settings = connector_with({"decimal.handling.mode": mode}).records
+    assert default_text(one, settings, JsonForm()) == shown
 
 
 def test_a_column_of_an_alias_type_shows_no_default():
