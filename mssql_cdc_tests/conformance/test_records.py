@@ -43,7 +43,7 @@ def fast(bench: Bench) -> Seen:
     return bench.run(FAST)
 
 
-@pytest.mark.feature("EVT-01", "EVT-06", "EVT-20", "FLT-11", "TOP-08", "TYP-03")
+@pytest.mark.feature("EVT-01", "EVT-06", "TYP-03")
 @pytest.mark.parametrize("workload", FAST.workloads(), ids=lambda one: f"{one.script.name}-{one.reading.name}")
 def test_a_workload_shows_no_difference_that_is_not_listed(workload: Workload, fast: Seen):
     assert judged(workload, fast).differences == ()

@@ -64,7 +64,6 @@ class Script:
         readings: the readings under which it is judged; empty: all of its course.
         expected: ids of the deliberate differences that it shows, by reading; `*` stands for every reading.
         database: its database, where the course has several.
-        marks: ids of `docs/features.md` that it shows.
     """
 
     name: str
