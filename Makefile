@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test storm storm-mutants certify coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -37,6 +37,9 @@ $(ORACLE): $(STAMP)
 
 test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+
+conformance: $(ORACLE)  ## compare all workloads with the real Debezium 3.3.1 (ARGS="--json FILE --course stream", or --list)
+	@$(PYTHON) -m mssql_cdc_tests.conformance $(ARGS)
 
 # Each run of schedules prints its seed, which repeats it; --shrink looks for the shortest schedule that fails.
 storm: $(ORACLE)  ## random schedules of source and connector (ARGS="--world whole --schedules 300 --seed 7")

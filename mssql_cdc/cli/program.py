@@ -13,6 +13,7 @@ from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.spark_server import spark_server
 from mssql_cdc.cli.status import status
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.run.interrupts import Interrupts, noted_interrupts
@@ -23,7 +24,7 @@ INTERRUPTED = 130
 
 @click.group(
     name=NAME,
-    commands=(check_config, discover, run, status, check, records, acknowledge, maintain, prepare),
+    commands=(check_config, discover, run, status, check, records, acknowledge, maintain, prepare, spark_server),
     context_settings={"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog=epilog(
         "mssql-cdc discover --config connectors/shop.json",

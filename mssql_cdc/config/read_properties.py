@@ -20,6 +20,7 @@ from mssql_cdc.config.report import NO_MEANING, Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
 
+_REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
 
@@ -49,6 +50,10 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
         report.notice(
             "snapshot.isolation.mode", "read_uncommitted becomes read_committed: uncommitted rows may be rolled back"
         )
+    names = [name for name, _ in connector.spark.conf]
+    for name in names if _REMOTE in names else ():
+        if name != _REMOTE:
+            report.notice(name, f"no effect with {_REMOTE}: the server has options of its own")
     return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 
 

@@ -14,7 +14,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import FencedError
-from mssql_cdc.follow.slow_merges import SlowMerges
+from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
@@ -91,7 +91,7 @@ class Work:
 
         A `lasting` run reads ranges while Spark merges; a run of one range waits for that.
         """
-        return Follower(self.database, snapshots=False, ready=True, slow=SlowMerges() if lasting else None)
+        return Follower(self.database, snapshots=False, ready=True, slow=SlowWork() if lasting else None)
 
     def unloaded(self, seen: Survey) -> list[TableId]:
         """Return the captured tables that the loaded table list does not contain."""

@@ -10,7 +10,7 @@ from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
-from mssql_cdc.follow.slow_merges import SlowMerges
+from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
@@ -36,7 +36,7 @@ def merge_due(
     offsets: Offsets,
     history: SchemaHistory,
     *,
-    slow: SlowMerges | None = None,
+    slow: SlowWork | None = None,
 ) -> Merged:
     """Merge the current tables that are behind and whose `delta.current.interval` has passed.
 
@@ -59,7 +59,7 @@ def merge_now(
     history: SchemaHistory,
     *,
     only: Collection[TableId] | None = None,
-    slow: SlowMerges | None = None,
+    slow: SlowWork | None = None,
 ) -> Merged:
     """Merge the current tables that are behind, due or not.
 
@@ -101,7 +101,7 @@ def _merge_all(
     tables: Mapping[TableId, LakeTable],
     history: SchemaHistory,
     wanted: Mapping[TableId, int],
-    slow: SlowMerges | None,
+    slow: SlowWork | None,
 ) -> Merged:
     done: dict[TableId, CurrentResult] = {}
     errors: dict[TableId, MssqlCdcError] = {}
@@ -112,7 +112,7 @@ def _merge_all(
     results = current.apply_all(requests) if slow is None else current.apply_without_merge(requests)
     for table, result in zip(wanted, results, strict=True):
         if isinstance(result, Handed) and slow is not None:
-            slow.begin(table, partial(_merge_slowly, database, table, result))
+            slow.begin(table, CurrentResult, partial(_merge_slowly, database, table, result))
         elif isinstance(result, CurrentResult):
             _log(database, table, result)
             done[table] = result

@@ -7,21 +7,28 @@ read nor changed since: they no longer exist at the source. Each gets a syntheti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.current import merge_table
+from mssql_cdc.follow.slow_work import SlowWork
+from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.log import commit, load_state
+from mssql_cdc.lake.log import TableState, commit, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, Swept, rows_swept
-from mssql_cdc.lake.sweep import Sweep, sweep_files
+from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +47,135 @@ class Due:
         return f"sweep:{self.number}"
 
 
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """The offsets after the sweeps, and the tables whose sweep failed and will be repeated."""
+
+    offsets: Offsets
+    errors: Mapping[TableId, MssqlCdcError]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The deletes of a sweep: in files, for rows of structure `version`, and not yet part of the change log."""
+
+    due: Due
+    version: int
+    files: Sequence[DataFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A sweep whose deletes are in the current table."""
+
+    due: Due
+
+
 def sweep_due(
-    database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets, history: SchemaHistory
-) -> Offsets:
-    """Run the due sweeps, merge the rows that they wrote, and return the offsets afterwards.
+    database: Database,
+    tables: Mapping[TableId, LakeTable],
+    offsets: Offsets,
+    history: SchemaHistory,
+    *,
+    slow: SlowWork | None = None,
+) -> Sweeps:
+    """Run the due sweeps, and merge the deletes that they wrote.
+
+    A sweep takes three steps, each of which a later run repeats or continues: find the rows, commit their deletes, and
+    apply these to the current table. The commit belongs to the thread that reads the ranges, since it would let a range
+    of the same table fail; `slow` does the other two.
 
     Args:
         database: The database.
         tables: The captured tables.
         offsets: How far each of them has come.
         history: The structures of their rows.
+        slow: Does what takes long; by default, this call waits for it.
     """
+    errors: dict[TableId, MssqlCdcError] = {}
+    work = _Work(database, history, slow)
+    if slow is not None:
+        work.found, failed = slow.take(Found)
+        work.applied, more = slow.take(Applied)
+        errors |= failed | more
+        for table in errors:
+            slow.rest(table)
     for due in due_sweeps(tables, offsets):
-        table = tables[due.table]
-        schema = history.newest(due.table)
+        table = due.table
+        if slow is not None and (table in slow.tables or slow.waits(table, Found) or slow.rests(table)):
+            continue
+        try:
+            offsets = work.advance(tables[due.table], due, offsets)
+        except FencedError:
+            continue  # Another run has written to the table: the next step begins from there.
+        except MssqlCdcError as error:
+            errors[due.table] = error
+            if slow is not None:
+                slow.rest(due.table)
+    return Sweeps(offsets, errors)
+
+
+@dataclass
+class _Work:
+    """Takes sweeps as far as they come now. `found` and `applied` are the results of the steps that took long."""
+
+    database: Database
+    history: SchemaHistory
+    slow: SlowWork | None
+    found: Mapping[TableId, Found] = field(default_factory=dict[TableId, Found])
+    applied: Mapping[TableId, Applied] = field(default_factory=dict[TableId, Applied])
+
+    def advance(self, table: LakeTable, due: Due, offsets: Offsets) -> Offsets:
+        """Take one sweep further, and return the offsets afterwards."""
+        database, schema = self.database, self.history.newest(due.table)
         state = load_state(table.home.changes, owner=table.home.app_id, writer=SNAPSHOT, storage=database.storage)
         if state is None or schema is None or not schema.key_columns:
-            continue
+            return offsets
         entry = offsets.entry(due.table.text)
-        if entry is None or not history.is_filled(schema, entry.filled):
-            continue  # The key has another definition since: the next snapshot replaces the table.
-        if (state.own or {}).get("sweep") == due.mark:
-            # Committed by a run that ended before it could continue.
-            merge_table(database, table, history, state.own_batch)
-            offsets = _note(database, offsets, due)
-            continue
-        if behind_cut(database, [table], offsets, history):
-            continue  # Rows that the snapshot read are not merged yet, so they would look deleted.
-        sweep = Sweep(due.number, due.epoch, due.low, due.at)
-        files = sweep_files(database.spark(), table.home, schema, state, sweep)
+        if entry is None or not self.history.is_filled(schema, entry.filled):
+            return offsets  # The key has another definition since: the next snapshot replaces the table.
+        if (state.own or {}).get("sweep") != due.mark:
+            if behind_cut(database, [table], offsets, self.history):
+                return offsets  # Rows that the snapshot read are not merged yet, so they would look deleted.
+            found = self.found.get(due.table)
+            if found is None or (found.due, found.version) != (due, schema.version):
+                found = self._long(due, Found, partial(_find, database, table, schema, state, due))
+            if found is None:
+                return offsets
+            state = self._commit(state, found)
+        # Perhaps committed by a run that ended before it could continue.
+        applied = self.applied.get(due.table)
+        if applied is None or applied.due != due:
+            # The deletes belong to no range, so no cut would include them.
+            applied = self._long(due, Applied, partial(_apply, database, table, self.history, state.own_batch, due))
+        return offsets if applied is None else _note(database, offsets, due)
+
+    def _long(self, due: Due, kind: type[T], action: Callable[[], T]) -> T | None:
+        """The result of work that takes long; None if it has only begun."""
+        if self.slow is None:
+            return action()
+        self.slow.begin(due.table, kind, action, writes=kind is Applied)
+        return None
+
+    def _commit(self, state: TableState, found: Found) -> TableState:
+        due, database = found.due, self.database
         facts = {"kind": "sweep", "sweep": due.mark, "epoch": due.epoch, "run_id": database.run_id}
-        after = commit(state, files, facts, spark=database.spark)
-        count = sum(file.rows for file in files)
+        after = commit(state, stamped(found.files, state), facts, spark=database.spark)
+        count = sum(file.rows for file in found.files)
         if count:
             database.log(f"{due.table}: {count} rows from before the snapshot no longer exist at the source")
-            # The deletes belong to no range, so no cut would include them.
-            merge_table(database, table, history, after.batch)
-        offsets = _note(database, offsets, due)
-    return offsets
+        return after
+
+
+def _find(database: Database, table: LakeTable, schema: TableSchema, state: TableState, due: Due) -> Found:
+    sweep = Sweep(due.number, due.epoch, due.low, due.at)
+    return Found(due, schema.version, stale_files(database.spark(), table.home, schema, state, sweep))
+
+
+def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: int, due: Due) -> Applied:
+    # With logs of its own, since the thread that captures changes the others.
+    merge_table(database.apart(), table, history, up_to)
+    return Applied(due)
 
 
 def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterator[Due]:

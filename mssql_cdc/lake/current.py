@@ -35,6 +35,7 @@ from mssql_cdc.lake.table_log import VECTORS, TableLog
 from mssql_cdc.lake.window import Window, window, written_window
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import parallelism
 from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ class CurrentTables:
         if not planned:
             return {}
         work = sum(plan.work for plan in planned.values())
-        cores = 1 if work <= _LITTLE else self._session().sparkContext.defaultParallelism
+        cores = 1 if work <= _LITTLE else parallelism(self._session())
         outcomes: dict[int, CurrentResult | MssqlCdcError | Handed] = {}
         shared: list[tuple[int, ApplyTask]] = []
         for number, plan in planned.items():

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.current_table import column_comments
-from mssql_cdc.lake.evolution import SchemaChange, evolve, quoted, schema_change, spark_identifier
+from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.properties import STRUCTURE
+from mssql_cdc.lake.spark_sql import quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema.arrow import current_names, current_schema

@@ -22,6 +22,7 @@ from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
 from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
 from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
+from mssql_cdc.lake.spark_sql import quoted, spark_identifier, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,16 +94,6 @@ def evolve(
     if committer == "deltalake" and moved:
         raise _fenced(state)
     return fresh
-
-
-def spark_identifier(uri: str) -> str:
-    """The table of a path, as SQL names it."""
-    return f"delta.{quoted(uri)}"
-
-
-def quoted(name: str) -> str:
-    """A quoted identifier for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _compare(found: pa.StructType, wanted: pa.StructType, path: Path) -> Iterator[tuple[bool, Path, pa.DataType]]:
@@ -178,10 +169,12 @@ def _alter(
     if properties:
         run_sql(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
     if change.added:
-        columns = ", ".join(f"{_dotted(path)} {_ddl(kind)}{_comment(path, comments)}" for path, kind in change.added)
+        columns = ", ".join(
+            f"{_dotted(path)} {sql_type(kind)}{_comment(path, comments)}" for path, kind in change.added
+        )
         run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({columns})")
     for path, kind in change.widened:
-        run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {_ddl(kind)}")
+        run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {sql_type(kind)}")
         if comment := _comment(path, comments):  # It names the type.
             run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)}{comment}")
 
@@ -210,9 +203,3 @@ def _fenced(state: TableState, error: Exception | None = None) -> FencedError:
 
 def _dotted(path: Path) -> str:
     return ".".join(quoted(name) for name in path)
-
-
-def _ddl(kind: pa.DataType) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()

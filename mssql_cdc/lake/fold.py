@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from mssql_cdc.lake.evolution import quoted
+from mssql_cdc.lake.spark_sql import literal, quoted
 from mssql_cdc.schema.arrow import current_names, current_schema
 from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.spark.session import run_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 
@@ -102,52 +103,47 @@ def plan_fold(
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
     """Fold to one row per key: `k, pos, batch, del, inc, img, exact`, and `p<i>` for each partial column number i.
 
+    The log must belong to a private session, where it becomes the view `section`.
+
     `img` is the last row's image, `exact` its `_exact.after`; `p<i>` is a struct (pos, value, exact) of the column's
     last known value; `inc` is the start of the row's incarnation, NULL if it is before the section.
     """
-    from pyspark.sql import functions as sf
-
-    partial = [
-        sf.expr(
-            f"max_by(struct(_pos AS pos, after.{quoted(name)} AS value, _exact.after[{_text(name)}] AS exact), _pos)"
+    columns = [
+        "_key AS k",
+        "max(_pos) AS pos",
+        "max(_batch) AS batch",
+        "max_by(op, _pos) = 'd' AS del",
+        "max(_pos) FILTER (WHERE op IN ('c', 'r', 'd')) AS inc",
+        "max_by(after, _pos) AS img",
+        "max_by(_exact.after, _pos) AS exact",
+        *(
+            f"max_by(struct(_pos AS pos, after.{quoted(name)} AS value, _exact.after[{literal(name)}] AS exact), _pos)"
             f" FILTER (WHERE {_known(name, plan.lacking.get(name, ()))}) AS p{number}"
-        )
-        for number, name in enumerate(plan.uncertain)
+            for number, name in enumerate(plan.uncertain)
+        ),
     ]
-    return log.groupBy(sf.col("_key").alias("k")).agg(
-        sf.expr("max(_pos) AS pos"),
-        sf.expr("max(_batch) AS batch"),
-        sf.expr("max_by(op, _pos) = 'd' AS del"),
-        sf.expr("max(_pos) FILTER (WHERE op IN ('c', 'r', 'd')) AS inc"),
-        sf.expr("max_by(after, _pos) AS img"),
-        sf.expr("max_by(_exact.after, _pos) AS exact"),
-        *partial,
-    )
-
-
-def insert_values(plan: FoldPlan) -> dict[str, str | Column]:
-    """Map each quoted current-table column to an expression over `s`, for a key missing from the current table."""
-    return _as_columns(insert_expressions(plan))
+    log.createOrReplaceTempView("section")
+    return run_sql(log.sparkSession, f"SELECT {', '.join(columns)} FROM section GROUP BY _key")
 
 
 def insert_expressions(plan: FoldPlan) -> dict[str, str]:
-    """Return the same expressions as texts, by plain column names."""
+    """Map each current-table column to an expression over `s`, for a key missing from the current table."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
         values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
-    unknown = [f"IF({_has(n)}, NULL, {_text(name)})" for n, name in enumerate(plan.uncertain)]
+    unknown = [f"IF({_has(n)}, NULL, {literal(name)})" for n, name in enumerate(plan.uncertain)]
     exact = [f"IF({_has(n)}, {_exact(plan, n)}, NULL)" for n in range(len(plan.uncertain))]
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
-def update_values(plan: FoldPlan) -> dict[str, str | Column]:
+def update_expressions(plan: FoldPlan) -> dict[str, str]:
     """Return the expressions for an existing key: values unknown in the row's incarnation keep `t`'s value."""
     values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
     values |= dict.fromkeys(plan.retired, "NULL")
     exact: list[str] = []
     unknown: list[str] = []
     for number, name in enumerate(plan.uncertain):
-        has, text = _has(number), _text(name)
+        has, text = _has(number), literal(name)
         target = f"t.{quoted(plan.names[name])}"
         # A row that was re-created within the section inherits nothing from its predecessor.
         values[plan.names[name]] = (
@@ -156,7 +152,7 @@ def update_values(plan: FoldPlan) -> dict[str, str | Column]:
         exact.append(f"CASE WHEN {has} THEN {_exact(plan, number)} WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
         stays = f"s.inc IS NOT NULL OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
         unknown.append(f"CASE WHEN {has} THEN NULL WHEN {stays} THEN {text} END")
-    return _as_columns({**values, **_own(plan, exact=exact, unknown=unknown)})
+    return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
 def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
@@ -164,12 +160,13 @@ def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dic
     last = f"coalesce(s.exact, {_EMPTY_MAP})"
     for name in (name for name in plan.whole if name in plan.texts_of_partitions):
         # Delta has no partition of the empty text: it means NULL.
-        lost = f"s.img.{quoted(name)} = '' AND NOT map_contains_key({last}, {_text(name)})"
-        last = f"map_concat({last}, IF({lost}, map({_text(name)}, ''), {_EMPTY_MAP}))"
+        lost = f"s.img.{quoted(name)} = '' AND NOT map_contains_key({last}, {literal(name)})"
+        last = f"map_concat({last}, IF({lost}, map({literal(name)}, ''), {_EMPTY_MAP}))"
     if plan.uncertain:
-        names = ", ".join(_text(name) for name in plan.uncertain)
+        names = ", ".join(literal(name) for name in plan.uncertain)
         pairs = ", ".join(
-            f"struct({_text(name)} AS key, {value} AS value)" for name, value in zip(plan.uncertain, exact, strict=True)
+            f"struct({literal(name)} AS key, {value} AS value)"
+            for name, value in zip(plan.uncertain, exact, strict=True)
         )
         folded = f"map_from_entries(filter(array({pairs}), e -> e.value IS NOT NULL))"
         sidecar = f"map_concat(map_filter({last}, (c, v) -> NOT c IN ({names})), {folded})"
@@ -199,18 +196,7 @@ def _has(number: int) -> str:
 
 
 def _known(name: str, lacking: Sequence[int]) -> str:
-    known = f"op <> 'd' AND NOT array_contains(coalesce(_unavailable, array()), {_text(name)})"
+    known = f"op <> 'd' AND NOT array_contains(coalesce(_unavailable, array()), {literal(name)})"
     if lacking:
         known += f" AND NOT _schema IN ({', '.join(map(str, lacking))})"
     return known
-
-
-def _text(value: str) -> str:
-    """A string literal of Spark SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _as_columns(expressions: Mapping[str, str]) -> dict[str, str | Column]:
-    from pyspark.sql import functions as sf
-
-    return {quoted(name): sf.expr(expression) for name, expression in expressions.items()}

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import commit_path
 from mssql_cdc.schema import TableSchema
@@ -56,7 +57,7 @@ class KnownTables:
         if known is not None and known.is_newest():
             return cast("T", known.value)
         self._known.pop(uri, None)
-        if not DeltaTable.is_deltatable(uri, storage.resolved()):
+        if not exists(uri, storage):
             return load()
         version = DeltaTable(uri, storage_options=storage.resolved()).version()
         value = load()
@@ -135,7 +136,13 @@ class CaughtUp:
         )
 
     def keep(self, uri: str, newest: TableSchema, up_to: int) -> None:
-        """Remember that the table has every row (`holds`)."""
+        """Remember that the table has every row.
+
+        Args:
+            uri: The table's folder.
+            newest: The newest structure of its rows.
+            up_to: The last `_batch` that it has.
+        """
         self._known[uri] = _Reached(newest, up_to, time.monotonic() + _KEPT_SECONDS)
 
 

@@ -21,6 +21,7 @@ from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def create_table(
     wanted = {**properties, OWNER: owner}
     if stats_columns:
         wanted[STATS] = ",".join(stats_columns)
-    if DeltaTable.is_deltatable(uri, storage.resolved()):
+    if exists(uri, storage):
         return
     if needs_mapping(schema):
         if spark is None:

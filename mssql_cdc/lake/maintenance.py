@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from mssql_cdc.errors import FencedError
-from mssql_cdc.lake.evolution import spark_identifier
 from mssql_cdc.lake.spark_log import conflicts_fenced
+from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible

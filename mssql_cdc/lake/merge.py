@@ -16,16 +16,16 @@ from deltalake import DeltaTable
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.evolution import quoted
-from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, insert_values, plan_fold, same_key, update_values
+from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, plan_fold, same_key, update_expressions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.spark_log import conflicts_fenced, txn_confs
+from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema.tables import TableSchema
-from mssql_cdc.spark.session import private_session
+from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible
 
 if TYPE_CHECKING:
@@ -138,25 +138,18 @@ def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
 
 
 def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
-    from delta.tables import DeltaTable as SparkDeltaTable
-    from pyspark.sql import functions as sf
-
+    updates = ", ".join(f"t.{quoted(name)} = {value}" for name, value in update_expressions(plan).items())
+    inserts = insert_expressions(plan)
     # Literals let Delta skip files; every `_key` of the stretch lies between its first and last.
-    same = (
-        (sf.col("t._key") == sf.col("s.k"))
-        & (sf.col("t._key") >= sf.lit(stretch.first_key))
-        & (sf.col("t._key") <= sf.lit(stretch.last_key))
-    )
-    newer = sf.col("s.pos") > sf.col("t._pos")
-    (
-        SparkDeltaTable.forPath(private, uri)
-        .alias("t")
-        .merge(folded.alias("s"), same)
-        .whenMatchedDelete(newer & sf.col("s.del"))
-        .whenMatchedUpdate(newer, set=update_values(plan))
-        .whenNotMatchedInsert(~sf.col("s.del"), values=insert_values(plan))
-        .execute()
-    )
+    statement = f"""
+        MERGE INTO {spark_identifier(uri)} AS t USING changes AS s
+        ON t._key = s.k AND t._key BETWEEN {literal(stretch.first_key or "")} AND {literal(stretch.last_key or "")}
+        WHEN MATCHED AND s.pos > t._pos AND s.del THEN DELETE
+        WHEN MATCHED AND s.pos > t._pos THEN UPDATE SET {updates}
+        WHEN NOT MATCHED AND NOT s.del THEN
+            INSERT ({", ".join(map(quoted, inserts))}) VALUES ({", ".join(inserts.values())})"""
+    folded.createOrReplaceTempView("changes")  # The session is private.
+    run_sql(private, statement).collect()
 
 
 def _read_back(home: TableHome, app_id: str, facts: dict[str, Any], storage: Storage) -> Merged:

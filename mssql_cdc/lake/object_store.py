@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, UnknownConfigurati
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.storage import LOCAL, Storage, local_path
+from mssql_cdc.lake.storage import LOCAL, Storage, local_path, unreachable
 
 _CLIENT_OPTIONS = {
     "allow_http",
@@ -81,7 +81,7 @@ def _failures(uri: str) -> Generator[None]:
         said = str(error).partition("\n")[0]
         raise StorageError(f"delta.storage has an option that the store of {uri} does not know: {said}") from error
     except (BaseError, OSError) as error:
-        raise StorageError(f"{uri} cannot be reached: {str(error).partition(chr(10))[0]}") from error
+        raise unreachable(uri, error) from error
 
 
 def _store(uri: str, storage: Storage) -> ObjectStore:

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
-from mssql_cdc.lake.storage import LOCAL, Storage, file_system
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,15 @@ def open_files(
 
 
 def exists(uri: str, storage: Storage = LOCAL) -> bool:
-    """Whether there is a Delta table."""
-    return DeltaTable.is_deltatable(uri, storage.resolved())
+    """Whether there is a Delta table.
+
+    Raises:
+        StorageError: the store cannot be asked.
+    """
+    try:
+        return DeltaTable.is_deltatable(uri, storage.resolved())
+    except OSError as error:
+        raise unreachable(uri, error) from error
 
 
 def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBatch]:

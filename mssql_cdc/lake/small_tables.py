@@ -18,7 +18,7 @@ from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
-from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.read import exists, read_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
 
@@ -71,7 +71,7 @@ class SmallTable:
 
     def table(self) -> pa.Table:
         """All rows, oldest commit first, in one chunk; none when the table does not exist."""
-        if not DeltaTable.is_deltatable(self.uri, self.storage.resolved()):
+        if not exists(self.uri, self.storage):
             return self.schema.empty_table()
         found = read_table(self.uri, columns=self.schema.names, storage=self.storage).combine_chunks()
         return found.take(pc.sort_indices(found.column("_batch"))) if found.num_rows else found

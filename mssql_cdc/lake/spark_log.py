@@ -16,7 +16,8 @@ import pyarrow as pa
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.properties import TIMESTAMP_NTZ
-from mssql_cdc.spark.session import private_session
+from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
+from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible
 
 if TYPE_CHECKING:
@@ -66,16 +67,15 @@ def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, proper
         schema: The columns.
         properties: The table properties.
     """
-    from delta.tables import DeltaTable
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    builder = DeltaTable.createIfNotExists(session).location(uri)
-    builder = builder.addColumns(from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    columns = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in schema)
     # Spark never adds this feature to an existing table automatically, and a datetime column may be added later.
-    for name, value in {**properties, TIMESTAMP_NTZ: "supported"}.items():
-        builder = builder.property(name, value)
+    wanted = {**properties, TIMESTAMP_NTZ: "supported"}
+    listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in wanted.items())
     with conflicts_fenced(uri):
-        builder.execute()
+        run_sql(
+            session,
+            f"CREATE TABLE IF NOT EXISTS {spark_identifier(uri)} ({columns}) USING delta TBLPROPERTIES ({listed})",
+        )
 
 
 def commit_with_spark(

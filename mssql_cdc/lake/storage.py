@@ -5,6 +5,7 @@ Secrets stay references until they are used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ class Storage:
 
 
 LOCAL = Storage()
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def storage_warning(uri: str) -> str | None:
@@ -60,6 +62,14 @@ def unwritable(uri: str, error: OSError) -> StorageError:
     return StorageError(
         f"{uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of the folder, "
         "and run again"
+    )
+
+
+def unreachable(uri: str, error: Exception) -> StorageError:
+    """The error for a store that does not answer, or refuses the login."""
+    said = _COLORS.sub("", str(error)).partition("\n")[0].strip()
+    return StorageError(
+        f"{uri} cannot be reached: {said}. Check delta.warehouse and the object store's options, delta.storage.*"
     )
 
 

@@ -7,20 +7,22 @@ snapshot may sweep (a filtered one must not).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from mssql_cdc.events import check_batch
 from mssql_cdc.lake.delta_schema import cast_values, file_schema
-from mssql_cdc.lake.files import DataFile, write_files
+from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.partitions import with_empty_texts
+from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema.arrow import change_log_schema, current_names
 from mssql_cdc.schema.tables import TableSchema
@@ -52,21 +54,25 @@ class Sweep:
         return snapshot_position_text(self.epoch, self.low, number=self.number, chunk=_SWEEP_CHUNK, row=row)
 
 
-def sweep_files(
+def stale_files(
     session: SparkSession, home: TableHome, table_schema: TableSchema, state: TableState, sweep: Sweep
 ) -> list[DataFile]:
-    """Write the synthetic deletes for one commit made from `state`; none when there is nothing to sweep.
+    """Write the synthetic deletes beside the change log; `stamped` makes them files of a commit.
 
-    The current table must have reached the snapshot's last commit.
+    The current table must have reached the snapshot's last commit. What changes in it meanwhile is newer than the
+    deletes, which therefore do not harm it.
 
     Args:
         session: The Spark session.
         home: The table's folders.
         table_schema: The table's structure.
-        state: The state of the change log, which the files are written for.
+        state: The state of the change log.
         sweep: Which rows to delete.
+
+    Returns:
+        The files; none when there is nothing to sweep.
     """
-    target, number = state.target, state.batch + 1
+    target, number = FileTarget(home.changes, storage=state.storage), state.batch + 1
     # Use the table's types: a column may have been narrowed at the source since the rows were stored.
     schema = file_schema(state.schema_json, change_log_schema(table_schema), physical=False)
 
@@ -81,6 +87,28 @@ def sweep_files(
         stale = table.where(table["_pos"] < sweep.bound).coalesce(1)
         found = interruptible(session, lambda: stale.mapInArrow(write, "file string").collect())
     return [DataFile.from_json(row["file"]) for row in found]
+
+
+def stamped(files: Sequence[DataFile], state: TableState) -> list[DataFile]:
+    """Write the deletes once more, as files of the next commit from `state`: ranges may have committed since.
+
+    Args:
+        files: What `stale_files` wrote; remains as garbage for VACUUM.
+        state: The newest state of the change log.
+    """
+    return write_files(_renumbered(files, state), state.target)
+
+
+def _renumbered(files: Sequence[DataFile], state: TableState) -> Iterator[pa.RecordBatch]:
+    system = file_system(state.uri, state.storage)
+    for file in files:
+        with system.open_input_file(file.path) as source:
+            rows = pq.ParquetFile(source)
+            for group in range(rows.num_row_groups):
+                for batch in rows.read_row_group(group, use_threads=False).to_batches():
+                    place = batch.schema.get_field_index("_batch")
+                    number = pa.repeat(pa.scalar(state.batch + 1, pa.int64()), batch.num_rows)
+                    yield batch.set_column(place, batch.schema.field(place), number)
 
 
 def sweep_rows(

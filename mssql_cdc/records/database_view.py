@@ -20,7 +20,7 @@ from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.heartbeats import Beat, beats
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.rows import Shapes, TableShape
-from mssql_cdc.records.schema_changes import Announcement, Version, announcements
+from mssql_cdc.records.schema_changes import Announcement, Version, announcements, with_first_defaults
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.snapshots import Block, find_snapshots
 from mssql_cdc.records.state import StreamState
@@ -150,7 +150,9 @@ def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
     rows = small_table(layout, "schema_history", storage).rows()
     by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
     return {
-        own[-1].table_id: [Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in own]
+        own[-1].table_id: [
+            Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in with_first_defaults(own)
+        ]
         for own in load_history(layout, storage).versions.values()
     }
 

@@ -28,7 +28,7 @@ _RANGES = {"tinyint": (-(2**15), 2**15), "smallint": (-(2**15), 2**15), "int": (
 def literal_default(column: Column) -> Literal | None:
     """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if it shows none."""
     text = column.default_text
-    if text is None or column.identity:
+    if text is None or column.identity or column.alias is not None:
         return None
     try:
         return _literal(column, text)
@@ -66,8 +66,7 @@ def stored(column: Column, literal: Literal) -> tuple[pa.Array, pa.Array | None]
     value, exact = literal
     if isinstance(value, Decimal):
         value = value.quantize(Decimal(1).scaleb(-(column.type.jdbc_scale or 0)), rounding=ROUND_HALF_EVEN)
-    values = pa.array([value], column.type.arrow)
-    return values, None if column.type.loss == "never" else pa.array([exact], pa.string())
+    return pa.array([value], column.type.arrow), None if exact is None else pa.array([exact], pa.string())
 
 
 def _literal(column: Column, text: str) -> Literal | None:
@@ -104,7 +103,10 @@ def _integer(type_name: str, text: str) -> int | None:
 
 
 def _moment(column: Column, text: str) -> Literal | None:
-    """Read a date or time in ISO's notation; Debezium lets the server parse it, which knows more notations."""
+    """Read a date or time in ISO's notation, with all digits, whatever the column keeps.
+
+    Debezium lets the server parse it, which knows more notations.
+    """
     match column.type.kind:
         case Kind.DATE:
             found = re.fullmatch(_DATE, text)
@@ -113,8 +115,7 @@ def _moment(column: Column, text: str) -> Literal | None:
             found = re.fullmatch(_TIME, text)
             if found is None:
                 return None
-            digits = (found[2] or "").ljust(7, "0")[: column.type.fraction_digits]
-            return f"{_padded(found[1])}{'.' if digits else ''}{digits}", None
+            return f"{_padded(found[1])}.{(found[2] or '').ljust(7, '0')}", None
         case Kind.INSTANT:
             found = re.fullmatch(f"{_DATE}(?:[ T]{_TIME})?(?: ?{_ZONE})?", text)
         case _:
@@ -124,8 +125,7 @@ def _moment(column: Column, text: str) -> Literal | None:
     digits = (found[3] or "").ljust(7, "0")
     local = datetime.fromisoformat(f"{found[1]}T{_padded(found[2] or '00:00')}")
     at = local + timedelta(microseconds=int(digits[:6]))
-    seventh = digits[6] if column.type.fraction_digits == 7 else "0"
-    shown = f"{local.isoformat(sep=' ')}.{digits[: column.type.fraction_digits]}".rstrip(".")
+    seventh, shown = digits[6], f"{local.isoformat(sep=' ')}.{digits}"
     if column.type.kind is Kind.TIMESTAMP:
         return at, shown if seventh != "0" else None
     zone = found[4] or "+00:00"

@@ -23,7 +23,7 @@ from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.record_batch import Part, Record, batch_of
 from mssql_cdc.records.rows import Changes
 from mssql_cdc.records.schemas import TRANSACTION_KEY, TRANSACTION_VALUE, Schema
-from mssql_cdc.records.transactions import NO_TRANSACTION, Orders, Transaction
+from mssql_cdc.records.transactions import Orders, Transaction
 
 Numbers = np.ndarray[Any, Any]
 VERSION = "3.3.1.Final"
@@ -297,7 +297,7 @@ class EnvelopeTexts:
         begin = joined(
             '{"status":"BEGIN","id":"', ids, '","event_count":null,"data_collections":null,"ts_ms":', ms, "}"
         )
-        offset = joined(positions, '"transaction_id":"', ids, '"}')
+        offset = joined(positions, ',"transaction_id":"', ids, '"}')
         found = [(numbered.place * SLOTS + _BEGIN, self._boundary(topic, ids, begin, offset, changes))]
         old, totals, collections = (column.take(pa.array(segments[events] - 1)) for column in orders.ends)
         ended = old.is_valid()
@@ -362,14 +362,14 @@ class EnvelopeTexts:
     def _positions(self, changes: Changes, serial: Numbers) -> Texts:
         return joined(
             '{"commit_lsn":', _lsn(changes.commit_lsn), ',"change_lsn":', _lsn(changes.change_lsn),
-            ',"event_serial_no":', _shown(serial), ",",
+            ',"event_serial_no":', _shown(serial),
         )  # fmt: skip
 
     def _offset(self, changes: Changes, numbered: Numbered, events: Numbers | None, is_read: Numbers) -> Texts:
         """The streaming offsets; the serial number of a row of an incremental snapshot is 0."""
         positions = self._positions(changes, np.where(is_read, 0, numbered.serial))
         if numbered.orders is None or events is None or numbered.before is None:
-            return joined(positions, f"{NO_TRANSACTION}}}")
+            return joined(positions, "}")
         return joined(positions, numbered.orders.offsets(np.where(events >= 0, events + 1, numbered.before)), "}")
 
     def _blocks(self, numbered: Numbered, events: Numbers | None) -> Texts | str:
@@ -418,6 +418,7 @@ def _taken(changes: Changes, rows: Numbers) -> Changes:
         changes.after.take(where),
         None if changes.key_before is None else changes.key_before.take(where),
         None if changes.key_after is None else changes.key_after.take(where),
+        None if changes.same_key is None else changes.same_key.take(where),
     )
 
 

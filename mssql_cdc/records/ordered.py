@@ -134,7 +134,7 @@ class Ordered:
         if events is not None and envelopes.newest is not None:
             # The envelopes have counted all events already, those behind the mark, too.
             count = int(events.before[row]) if row < len(events.before) else len(events.orders.begins)
-            transaction = json.loads(f"{{{events.orders.offsets(np.array([count]))[0].as_py()}}}")
+            transaction = json.loads(f"{{{events.orders.offsets(np.array([count]))[0].as_py()[1:]}}}")
             for record in records:
                 record["sourceOffset"] = offset_of(envelopes.newest, transaction)
         return np.full(len(records), row * SLOTS - 1), batch_of_records(records, mark.position)

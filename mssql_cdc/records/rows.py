@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -141,7 +142,7 @@ class Changes:
     """Consecutive changes of one schema version of a table: their facts, and the JSON texts of images and keys.
 
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
-    has none.
+    has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
     """
 
     shape: TableShape
@@ -155,6 +156,7 @@ class Changes:
     after: Texts
     key_before: Texts | None
     key_after: Texts | None
+    same_key: pa.Array | None
 
     def __len__(self) -> int:
         return len(self.pos)
@@ -166,9 +168,9 @@ class Changes:
     @property
     def moved(self) -> Numbers:
         """Which changes are updates that change the record's key."""
-        if self.key_before is None:
+        if self.same_key is None:
             return np.zeros(len(self), bool)
-        differ = bools(pc.not_equal(self.key_before, self.key_after))
+        differ = ~bools(self.same_key)
         return differ & self.is_op("u") & bools(pc.not_equal(self.before, "null"))
 
 
@@ -263,6 +265,7 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
         repeated("null", count) if after_side is None else after_side.image(),
         _key(before_side, shape, count),
         _key(after_side, shape, count),
+        _same_key(before_side, after_side, shape),
     )
 
 
@@ -273,6 +276,7 @@ class _Side:
     present: pa.Array
     fields: dict[str, Texts]
     keys: dict[str, Texts]
+    missing: dict[str, pa.Array]
 
     def image(self) -> Texts:
         texts = objects(list(self.fields.items()), len(self.present))
@@ -287,25 +291,38 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
         return None
     exact = batch.column("_exact").field(side)
 
-    def texts(column: Column, convert: Convert) -> Texts:
+    def values(column: Column) -> tuple[pa.Array, pa.Array | None]:
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
-            return convert(batch.column("key").field(column.name), None)
-        known = map_value(exact, column.name) if column.type.loss != "never" else None
-        return convert(image.field(where), known)
+            return batch.column("key").field(column.name), None
+        return image.field(where), map_value(exact, column.name) if column.type.loss != "never" else None
+
+    def texts(column: Column, convert: Convert) -> Texts:
+        return convert(*values(column))
 
     fields = {name: texts(column, convert) for name, column, convert in shape.fields}
     keys = {
         name: fields[name] if shape.shares_texts and name in fields else texts(column, convert)
         for name, column, convert in shape.key_fields
     }
-    return _Side(present, fields, keys)
+    missing: dict[str, pa.Array] = {
+        name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable
+    }
+    return _Side(present, fields, keys, missing)
 
 
 def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
     if not shape.key_fields:
         return None
     return repeated("null", count) if side is None else objects(list(side.keys.items()), count)
+
+
+def _same_key(before: _Side | None, after: _Side | None, shape: TableShape) -> pa.Array | None:
+    if before is None or after is None or not shape.key_fields:
+        return None
+    same = [pc.equal(before.keys[name], after.keys[name]) for name in before.keys]
+    same += [pc.equal(before.missing[name], after.missing[name]) for name in before.missing]
+    return reduce(pc.and_, same)
 
 
 def _hide_untouched(before: _Side, after: _Side | None, rows: _Rows, shape: TableShape) -> None:

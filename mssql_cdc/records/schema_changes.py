@@ -8,8 +8,8 @@ for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -57,6 +57,24 @@ class Announcement:
         """The identity of the version."""
         schema = self.version.schema
         return f"{schema.table_id.text}:{schema.object_id}:{schema.version}"
+
+
+def with_first_defaults(versions: Iterable[TableSchema]) -> Iterator[TableSchema]:
+    """Yield a table's versions with the defaults that their capture instances began with.
+
+    A default is not part of a capture instance: what is read of the source shows it on older rows, too. Debezium
+    shows a new default with the next instance.
+    """
+    first: dict[tuple[int | None, str | None, str], str | None] = {}
+    for schema in versions:
+        columns = tuple(
+            replace(
+                column,
+                default_text=first.setdefault((schema.object_id, schema.instance, column.name), column.default_text),
+            )
+            for column in schema.columns
+        )
+        yield replace(schema, columns=columns)
 
 
 def announcements(

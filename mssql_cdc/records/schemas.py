@@ -215,7 +215,7 @@ def _mask_parameters(mask: MaskRule, column: Column) -> dict[str, str]:
 def jdbc_type_name(column: Column) -> str:
     """Return the type's name as Debezium's driver reports it; `decimal() identity` is the server's own spelling."""
     row = column.type.row
-    name = row.jdbc.name or row.name
+    name = column.alias or row.jdbc.name or row.name
     if column.identity:
         return f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
     return name

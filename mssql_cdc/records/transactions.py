@@ -19,7 +19,6 @@ from mssql_cdc.records.names import java_hash
 from mssql_cdc.records.numbering import changes
 
 Numbers = np.ndarray[Any, Any]
-NO_TRANSACTION = '"transaction_id":null'
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Transaction:
     def offset(self) -> dict[str, Any]:
         """Return the transaction's part of a record's offset (TXN-08)."""
         orders = {f"transaction_data_collection_order_{name}": count for name, count in self.events.items()}
-        return {"transaction_id": self.id, **orders}
+        return orders if self.id is None else {"transaction_id": self.id, **orders}
 
     def next(self, ids: pa.Array, tables: Numbers, names: Sequence[str]) -> Orders:
         """Count the next events, which are in order.
@@ -171,13 +170,13 @@ class Orders:
         )  # fmt: skip
 
     def offsets(self, after: Numbers) -> Texts:
-        """Return the transaction's part of an offset after that many of the events (TXN-08)."""
+        """Return the transaction's part of an offset after that many of the events, with a comma before it (TXN-08)."""
         event = after + self.carried - 1
         # Before its first event, a transaction that was carried over is still the open one.
         segment = np.where(after > 0, self.counted.segment[np.maximum(event, 0)], 0) if len(self.counted.segment) else 0
         segment = np.broadcast_to(segment, len(after))
         ids = self.transactions.take(pa.array(segment))
-        pieces: list[pa.Array | str] = ['"transaction_id":', pc.fill_null(joined('"', ids, '"'), "null")]
+        pieces: list[pa.Array | str] = [pc.fill_null(joined(',"transaction_id":"', ids, '"'), "")]
         prefixes = pa.array([f",{json_text(f'transaction_data_collection_order_{n}')}:" for n in self.names])
         for groups in self.counted.slots(self.counted.appearance(), len(self.transactions)):
             group = groups[segment]

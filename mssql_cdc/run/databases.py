@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.spark.remote import answers, is_remote
 from mssql_cdc.spark.session import SparkSettings, active_session, start_session, verify_session
 
 if TYPE_CHECKING:
@@ -49,9 +50,16 @@ class LazySpark:
         Raises:
             ConfigurationError: Spark could not start, or the process's session lacks Delta.
         """
+        running = self.running
+        if running is not None and is_remote(running) and not answers(running):
+            self._starting = None  # The server was started again; its sessions are others.
         self.begin()
         if self._starting is not None:
-            return self._starting.result()
+            try:
+                return self._starting.result()
+            except SourceUnavailableError:
+                self._starting = None  # A server may be there the next time.
+                raise
         assert self._found is not None  # otherwise it was begun
         verify_session(self._found)
         return self._found

@@ -16,7 +16,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
 from mssql_cdc.follow.signals import take_signals
-from mssql_cdc.follow.slow_merges import SlowMerges
+from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.follow.transactions import count_transactions
 from mssql_cdc.lake.history import SchemaHistory
@@ -90,7 +90,7 @@ def execute(
     *,
     merge: bool = True,
     progress: Callable[[Progress], None] | None = None,
-    slow: SlowMerges | None = None,
+    slow: SlowWork | None = None,
 ) -> Done:
     """Execute the decision.
 
@@ -100,7 +100,7 @@ def execute(
         decision: The decision.
         merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
         progress: Called with the progress of a snapshot.
-        slow: Does the merges that only Spark can do; by default, this call waits for them.
+        slow: Does the merges that only Spark can do, and sweeps; by default, this call waits for them.
 
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried; everything committed so far stays.
@@ -108,7 +108,8 @@ def execute(
     """
     match decision:
         case Wait():
-            return Done(decision, seen, seen.offsets)
+            done = Done(decision, seen, seen.offsets)
+            return _swept(database, done, slow) if merge and slow is not None else done
         case Range():
             return _range(database, seen, decision, merge=merge, slow=slow)
         case Snapshot():
@@ -128,7 +129,7 @@ def refresh_current(database: Database) -> Merged:
     return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
 
 
-def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, slow: SlowMerges | None) -> Done:
+def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, slow: SlowWork | None) -> Done:
     """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
     result = capture_range(database, seen, decision)
     signals = take_signals(database, seen.tables, result.offsets)
@@ -139,16 +140,20 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, sl
     return _followed(database, done, slow) if merge else done
 
 
-def _followed(database: Database, done: Done, slow: SlowMerges | None) -> Done:
+def _followed(database: Database, done: Done, slow: SlowWork | None) -> Done:
     merged = merge_due(database, done.seen.tables, done.offsets, done.history, slow=slow)
-    offsets = sweep_due(database, done.seen.tables, done.offsets, done.history)
-    return replace(done, merged=merged, offsets=offsets)
+    return _swept(database, replace(done, merged=merged), slow)
 
 
-def _merge(database: Database, seen: Survey, decision: Merge, slow: SlowMerges | None) -> Done:
+def _swept(database: Database, done: Done, slow: SlowWork | None) -> Done:
+    swept = sweep_due(database, done.seen.tables, done.offsets, done.history, slow=slow)
+    merged = Merged(done.merged.tables, {**done.merged.errors, **swept.errors})
+    return replace(done, merged=merged, offsets=swept.offsets)
+
+
+def _merge(database: Database, seen: Survey, decision: Merge, slow: SlowWork | None) -> Done:
     merged = merge_now(database, seen.tables, seen.offsets, seen.history, only=decision.tables, slow=slow)
-    offsets = sweep_due(database, seen.tables, seen.offsets, seen.history)
-    return Done(decision, seen, offsets, merged=merged)
+    return _swept(database, Done(decision, seen, seen.offsets, merged=merged), slow)
 
 
 def _restored(database: Database, seen: Survey, decision: Restored) -> Done:

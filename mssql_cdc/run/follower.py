@@ -13,7 +13,8 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
-from mssql_cdc.follow.slow_merges import END_SECONDS, SlowMerges
+from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
+from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
@@ -39,7 +40,7 @@ class Follower:
         snapshots: Take snapshots too; otherwise another run takes them.
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
-        slow: Does the merges that only Spark can do, while ranges go on; by default, a step waits for them.
+        slow: Does the merges that only Spark can do, and sweeps, while ranges go on; by default, a step waits for them.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
@@ -50,7 +51,7 @@ class Follower:
     snapshots: bool = True
     merge: bool = True
     progress: ShowSnapshot | None = None
-    slow: SlowMerges | None = None
+    slow: SlowWork | None = None
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -146,6 +147,8 @@ class Follower:
         seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
         if seen is None or not waited or seen.facts.behind or now - seen.facts.now >= LOOK_AGAIN:
             return None
+        if self.slow is not None and self.slow.ended:
+            return None
         wait, offsets = quiet_look(self.database)
         if wait is None or offsets != seen.offsets:
             return None
@@ -156,7 +159,7 @@ class Follower:
         """Add the merges that have ended in the meantime."""
         if self.slow is None:
             return done
-        tables, errors = self.slow.take()
+        tables, errors = self.slow.take(CurrentResult)
         merged = Merged({**done.merged.tables, **tables}, {**done.merged.errors, **errors})
         return replace(done, merged=merged)
 

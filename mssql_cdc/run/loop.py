@@ -15,8 +15,8 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
-from mssql_cdc.follow.current import merge_now
-from mssql_cdc.follow.slow_merges import END_SECONDS, SlowMerges
+from mssql_cdc.follow.current import Merged, merge_now
+from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
@@ -46,7 +46,7 @@ def run_for(databases: Sequence[Database], *, seconds: float | None, progress: S
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    followers = [Follower(database, progress=progress, slow=SlowMerges()) for database in databases]
+    followers = [Follower(database, progress=progress, slow=SlowWork()) for database in databases]
     try:
         _start(followers, end)
         while end is None or time.monotonic() < end:
@@ -210,7 +210,8 @@ def _current(database: Database, done: Done) -> bool:
     merged = merge_now(database, tables, done.offsets, history)
     merged.raise_failure()
     swept = sweep_due(database, tables, done.offsets, history)
-    return swept is done.offsets and not behind_cut(database, tables.values(), swept, history)
+    Merged(errors=swept.errors).raise_failure()
+    return swept.offsets is done.offsets and not behind_cut(database, tables.values(), swept.offsets, history)
 
 
 def _raise_findings(follower: Follower) -> None:

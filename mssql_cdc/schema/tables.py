@@ -43,7 +43,8 @@ class Column:
     """One captured column. `position` is its ordinal in the source table, from 1.
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
-    a key column still stays in the key, as in Debezium. `description` is only shown: another one is no other structure.
+    a key column still stays in the key, as in Debezium. `alias` is the name of the alias type, or `sysname`, that the
+    column is declared with. `description` is only shown: another one is no other structure.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Column:
     default_text: str | None = None
     key_ordinal: int | None = None
     excluded: bool = False
+    alias: str | None = None
     description: str | None = field(default=None, compare=False)
 
 

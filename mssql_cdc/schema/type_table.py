@@ -180,7 +180,7 @@ _ROWS = (
     ),
     TypeRow("datetime2", Kind.TIMESTAMP, _MICROSECONDS, Jdbc(93, 19), "scale", style=121, loss="digits"),
     TypeRow("datetimeoffset", Kind.INSTANT, _UTC_MICROSECONDS, Jdbc(-155, 26), "scale", style=121, loss="offset"),
-    TypeRow("sql_variant", Kind.VARIANT, pa.string(), Jdbc(-156, 8000), loss="base type", large=True),
+    TypeRow("sql_variant", Kind.VARIANT, pa.string(), Jdbc(-150, JDBC_MAX, 0), loss="base type", large=True),
 )  # fmt: skip
 
 TYPES: Mapping[str, TypeRow] = MappingProxyType({row.name: row for row in _ROWS})

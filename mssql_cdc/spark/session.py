@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.spark import remote
 from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
 from mssql_cdc.spark.quiet import hidden_output
 
@@ -53,6 +54,7 @@ _JAVA_OPTIONS = (
 
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 ALL_CORES = "local[*]"
+REMOTE = "spark.remote"
 CLASS_PATH = "spark.driver.extraClassPath"
 WORKER_DAEMON = "mssql_cdc.run.worker_daemon"
 """Executors of a cluster may lack the module, so only local masters use it."""
@@ -62,12 +64,14 @@ WORKER_DAEMON = "mssql_cdc.run.worker_daemon"
 class SparkSettings:
     """How to start Spark. `confs` override everything except the static confs that Delta needs.
 
+    `remote` is the URL of a Spark Connect server to attach to; nothing is started then, and only `confs` count.
     `jars` is the value of `MSSQL_CDC_JARS`; without it, Spark resolves the two Delta jars from a Maven repository.
     `short_lived` trades peak throughput for start-up time (first-tier compiler only): eight small merges from the
     start took 57 s of CPU with it and 81-96 s without, a fold of 600,000 rows 3.7 s with it and 2.1 s without.
     """
 
     master: str = ALL_CORES
+    remote: str | None = None
     app_name: str = "mssql_cdc"
     memory: str = "2g"
     jars: str | None = None
@@ -81,14 +85,16 @@ class SparkSettings:
         """Build settings with the jars from the environment.
 
         Args:
-            confs: Spark's properties; `spark.master` among them becomes the master (default: all cores).
+            confs: Spark's properties; `spark.master` among them becomes the master (default: all cores), `spark.remote`
+                the server to attach to.
             memory: the heap of the driver.
             short_lived: whether the session ends with one command, so that the JVM's start counts more than its speed.
         """
         confs = dict(confs or {})
         master = confs.pop("spark.master", ALL_CORES)
         jars = os.environ.get(JARS_VARIABLE)
-        return cls(master=master, memory=memory, jars=jars, short_lived=short_lived, confs=confs)
+        remote = confs.pop(REMOTE, None)
+        return cls(master=master, remote=remote, memory=memory, jars=jars, short_lived=short_lived, confs=confs)
 
 
 def active_session() -> SparkSession | None:
@@ -101,15 +107,18 @@ def active_session() -> SparkSession | None:
 
 
 def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSession:
-    """Start a session with the pinned Delta jars, or verify and return the process's existing one.
+    """Start a session with the pinned Delta jars, or verify and return an existing one: a server's, or the process's.
 
     Args:
         settings: How to start it.
         quiet: Hide the JVM's output, unless it does not start.
 
     Raises:
-        ConfigurationError: Spark could not start (no Java, jars not found), or the active session lacks Delta.
+        ConfigurationError: Spark could not start (no Java, jars not found), or an existing session lacks Delta.
+        SourceUnavailableError: The server of `settings.remote` does not answer.
     """
+    if settings.remote is not None:
+        return _attached(settings.remote)
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -136,9 +145,25 @@ def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSessi
     return session
 
 
+def _attached(url: str) -> SparkSession:
+    session = remote.attach(url)
+    verify_session(session)
+    for name, value in SMALL_WORK.items():
+        session.conf.set(name, value)
+    return session
+
+
 def cancel_jobs(session: SparkSession) -> None:
-    """Cancel all jobs of the session's application, from any thread."""
-    session.sparkContext.cancelAllJobs()
+    """Cancel all jobs of the session's application, from any thread; on a server, only those of this process."""
+    if remote.is_remote(session):
+        remote.cancel(session)
+    else:
+        session.sparkContext.cancelAllJobs()
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at a time."""
+    return remote.parallelism(session) if remote.is_remote(session) else session.sparkContext.defaultParallelism
 
 
 def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
@@ -157,7 +182,7 @@ def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
     handle, path = tempfile.mkstemp(prefix="mssql_cdc-spark-", suffix=".properties")  # mode 600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines(f"{_escaped(name)}={_escaped(value)}\n" for name, value in confs.items())
+            file.write(escaped_properties(confs))
         os.environ[_SUBMIT_ARGUMENTS] = f"--load-spark-defaults --properties-file {path} {given or 'pyspark-shell'}"
         initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         initialize(gateway=launch_gateway(popen_kwargs={"stdout": output, "stderr": output} if output else None))
@@ -166,6 +191,11 @@ def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
         os.environ.pop(_SUBMIT_ARGUMENTS)
         if given is not None:
             os.environ[_SUBMIT_ARGUMENTS] = given
+
+
+def escaped_properties(confs: Mapping[str, str]) -> str:
+    """The text of a Java properties file with these confs."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in confs.items())
 
 
 def _escaped(text: str) -> str:
@@ -238,12 +268,16 @@ def private_session(
     For MERGE, OPTIMIZE and ALTER: their txn and userMetadata are session confs, and one that leaks makes a later
     write skip silently (reference measurements: txn confs survive the command that used them).
     """
-    private = session.newSession()
+    there = remote.is_remote(session)
+    private = remote.private(session) if there else session.newSession()
     wanted = {**SMALL_WORK, **(confs or {})}
     try:
         for name, value in wanted.items():
             private.conf.set(name, value)
         yield private
     finally:
-        for name in confs or {}:
-            private.conf.unset(name)
+        if there:
+            remote.end(private, session)
+        else:
+            for name in confs or {}:
+                private.conf.unset(name)

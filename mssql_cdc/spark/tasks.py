@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mssql_cdc.errors import MssqlCdcError, TaskError, error_named
+from mssql_cdc.spark import remote
+from mssql_cdc.spark.session import cancel_jobs, parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +72,7 @@ def run_tasks(
     if not tasks:
         return []
     listed = list(tasks)
-    slots = partitions(len(listed), session.sparkContext.defaultParallelism, most)
+    slots = partitions(len(listed), parallelism(session), most)
     order = sorted(range(len(listed)), key=lambda number: (number % slots, number))
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,6 +90,8 @@ def run_tasks(
     except MssqlCdcError:
         raise
     except Exception as error:
+        if remote.is_remote(session) and not remote.answers(session):
+            raise remote.gone(error) from error
         raise TaskError(f"The Spark job over {len(listed)} tasks failed: {described(error)}") from error
     by_number = {row["task"]: row for row in rows}
     return [_result(by_number[number].asDict()) for number in range(len(listed))]
@@ -141,29 +146,37 @@ def interruptible(session: SparkSession, action: Callable[[], R]) -> R:
 
     A call into the JVM does not handle Python signals; waiting in slices does, including Dagster's interrupts.
     """
-    from pyspark import InheritableThread
-
     outcome: list[tuple[bool, Any]] = []
 
     def work() -> None:
         try:
+            if remote.is_remote(session):
+                remote.mark(session)
             outcome.append((True, action()))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread as it is
             outcome.append((False, error))
 
-    thread = InheritableThread(target=work, daemon=True)
+    thread = _thread(session, work)
     thread.start()
     try:
         while thread.is_alive():
             thread.join(_WAIT_SECONDS)
     except BaseException:
-        session.sparkContext.cancelAllJobs()
+        cancel_jobs(session)
         thread.join(10 * _WAIT_SECONDS)
         raise
     done, value = outcome[0]
     if not done:
         raise value
     return value
+
+
+def _thread(session: SparkSession, work: Callable[[], None]) -> Thread:
+    if remote.is_remote(session):
+        return Thread(target=work, daemon=True)
+    from pyspark import InheritableThread
+
+    return InheritableThread(target=work, daemon=True)
 
 
 def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> list[R | MssqlCdcError]:
@@ -180,7 +193,7 @@ def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> l
         except MssqlCdcError as error:
             return error
 
-    most = min(len(actions), session.sparkContext.defaultParallelism, _MOST_TOGETHER)
+    most = min(len(actions), parallelism(session), _MOST_TOGETHER)
     if most <= 1:
         return [attempt(action) for action in actions]
 
@@ -191,7 +204,7 @@ def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> l
             pass
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)  # First, or a waiting action takes its place.
-        session.sparkContext.cancelAllJobs()
+        cancel_jobs(session)
         raise
     pool.shutdown()
     return [future.result() for future in waiting]

@@ -1,6 +1,7 @@
 """A warm tick: many captured tables, some of them with a hundred changes each, into change logs and current tables.
 
-The machine has other things to do, so the CPU seconds of the whole process tree, server included, are given as well.
+The machine has other things to do, so the CPU seconds are given as well: of the connector, of the test server, and, for
+the parts of a step, of both together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import mssql_cdc.capture.range as capture
 import mssql_cdc.follow.current as current
 import mssql_cdc.run.execute as execute
 import mssql_cdc.run.follower as follower
-from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending
+from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending, tree_cpu
 from mssql_cdc_tests.benchmarks.opened import opened, until_idle, wait_for_capture
 from mssql_cdc_tests.benchmarks.server import Server, change, create_database
 
@@ -47,6 +48,7 @@ CASES = (Case(50, ((50, 1.5),)), Case(300, ((1, 0.3), (20, None), (300, None))))
 @dataclass(slots=True)
 class _Tick:
     whole: Spent = field(default_factory=Spent)
+    server_cpu: float = 0.0
     parts: dict[str, Spent] = field(default_factory=dict[str, Spent])
 
 
@@ -61,7 +63,7 @@ def ticks(server: Server, folder: Path, *, cases: Sequence[Case] = CASES, repeat
                 found: list[_Tick] = []
                 for _ in range(1 + repeat):
                     _change(server, name, rows, changed)
-                    found.append(_tick(connector.whole))
+                    found.append(_tick(connector.whole, server))
                     until_idle(connector.whole)
                 yield from _figures(case, changed, most, found[1:])
 
@@ -74,10 +76,11 @@ def _change(server: Server, name: str, rows: dict[str, int], changed: int) -> No
     wait_for_capture(server, name, dict(list(rows.items())[:changed]))
 
 
-def _tick(following: follower.Follower) -> _Tick:
-    tick = _Tick()
+def _tick(following: follower.Follower, server: Server) -> _Tick:
+    tick, before = _Tick(), tree_cpu(server.pid)
     with _watched(tick), spending(tick.whole):
         done = following.step()
+    tick.server_cpu = tree_cpu(server.pid) - before
     if done.range is None or not done.merged.tables or done.merged.errors:
         raise RuntimeError(f"the tick did not read and merge: {done.decision}, {done.merged.errors}")
     return tick
@@ -103,7 +106,9 @@ def _figures(case: Case, changed: int, most: float | None, found: Sequence[_Tick
     what = f"warm tick, {changed} of {case.tables} tables with {ROWS} changes each"
     median = sorted(found, key=lambda tick: tick.whole.seconds)[len(found) // 2]
     yield Figure(what, median.whole.seconds, "s", at_most=most)
-    yield Figure(f"{what}: CPU", statistics.median(tick.whole.cpu for tick in found), "s")
+    own = statistics.median(tick.whole.cpu - tick.server_cpu for tick in found)
+    yield Figure(f"{what}: CPU of the connector", own, "s")
+    yield Figure(f"{what}: CPU of the server", statistics.median(tick.server_cpu for tick in found), "s")
     for part, spent in median.parts.items():
         yield Figure(f"{what}: {part}", spent.seconds, "s")
         yield Figure(f"{what}: {part}, CPU", spent.cpu, "s")

@@ -1,173 +1,253 @@
-"""One source with concurrent readers: the real Debezium in several versions and modes, and this connector."""
+"""Runs courses: the real Debezium and this connector read the same scripts at one stand-in server."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyodbc
 from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.cli import main
-from mssql_cdc_tests.conformance.compare import plain
-from mssql_cdc_tests.conformance.debezium import ORACLE, DebeziumEngine, DebeziumMachine, Record
-from mssql_cdc_tests.conformance.scenario import (
-    AFTER_EVOLUTION,
-    CHANGES,
-    DATABASE,
-    EVOLUTION,
-    LAST,
-    SETUP,
-    SNAPSHOT_ROWS,
-)
+from mssql_cdc.config.catalogue import ALL
+from mssql_cdc_tests.conformance.compare import payload, plain
+from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, Record
+from mssql_cdc_tests.conformance.source import FENCE, WAIT_SECONDS, Source
+from mssql_cdc_tests.conformance.workload import Course, Reading, Script
 
-WAIT_SECONDS = 240.0
 Records = list[dict[str, Any]]
+_RENDERED = {one.name for one in ALL if one.path[:2] == ("connector", "records")} | {"heartbeat.interval.ms"}
+"""Properties that change records only: readings that differ in nothing else share what this connector captured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """A real Debezium: its version and its additional properties."""
+class Stream:
+    """All records of one reading, in order."""
 
-    properties: Mapping[str, str]
-    version: str = ORACLE
+    records: Records
+
+    def of(self, script: Script, database: str) -> Records:
+        """Return the records of a script's tables, and those of their transactions."""
+        mine = {f"{database}.{table}" for table in script.tables}
+        topics: dict[str, str] = {}
+        commits: dict[str, str] = {}
+        for record in self.records:
+            if (table := table_of(record)) is not None and "source" in (payload(record["value"]) or {}):
+                topics.setdefault(record["topic"], table)
+                commits.setdefault(payload(record["value"])["source"]["commit_lsn"], table)
+        return [record for record in self.records if _owner(record, topics, commits) in mine]
+
+    def places(self) -> list[tuple[Any, ...]]:
+        """Return where each change stands: the order of all tables' records, without those that end the stream."""
+        found = []
+        for record in self.records:
+            value = payload(record["value"])
+            if value is not None and "op" in value and table_of(record) != f"{value['source']['db']}.{FENCE}":
+                source = value["source"]
+                found.append((record["topic"], value["op"], source["commit_lsn"], source["change_lsn"]))
+        return found
+
+
+def table_of(record: Mapping[str, Any]) -> str | None:
+    """Return `database.schema.table` of a data record or a schema change; None if it belongs to no table."""
+    value = payload(record["value"])
+    if not isinstance(value, dict) or "source" not in value:
+        return None
+    if "tableChanges" in value:
+        return (
+            ".".join(re.findall(r'"((?:[^"]|"")*)"', value["tableChanges"][0]["id"])) if value["tableChanges"] else None
+        )
+    source = value["source"]
+    return f"{source['db']}.{source['schema']}.{source['table']}"
+
+
+def _owner(record: Mapping[str, Any], topics: Mapping[str, str], commits: Mapping[str, str]) -> str | None:
+    value = payload(record["value"])
+    if isinstance(value, dict) and "status" in value and "event_count" in value:
+        return commits.get(value["id"])
+    return table_of(record) if value is not None else topics.get(record["topic"])
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The records of all readers by name; those of this connector only for the requested configurations."""
+    """The streams of a course's readings by name."""
 
-    theirs: Mapping[str, list[Record]]
-    ours: Mapping[str, Records]
-
-    def plain(self, name: str) -> Records:
-        """The records of a real Debezium in the format of this connector."""
-        return [plain(record) for record in self.theirs[name]]
+    theirs: Mapping[str, Stream]
+    ours: Mapping[str, Stream]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Bench:
-    """A running server, and a folder for the connectors' state."""
+    """A running server, one JVM for each version of Debezium, and a folder for the connectors' state."""
 
     server: SandboxProcess
     folder: Path
+    say: Callable[[str], None] = lambda _: None
+    _machines: dict[str, DebeziumMachine] = field(default_factory=dict[str, DebeziumMachine])
+    _stack: ExitStack = field(default_factory=ExitStack)
 
-    def walk(self, readers: Mapping[str, Reader], configurations: Mapping[str, Mapping[str, str]]) -> Seen:
-        """Run the scenario while these Debeziums read, and this connector in these configurations."""
-        self._execute(("CREATE DATABASE " + DATABASE,), database="master")
-        self._execute(SETUP)
-        self._wait_for_capture()
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, course: Course) -> Seen:
+        """Run a course."""
+        return _Run(self, course, Source(self.server, course.databases)).walk()
+
+    def machine(self, version: str) -> DebeziumMachine:
+        """Return the JVM of a version; it is started when it is first needed."""
+        if version not in self._machines:
+            self._machines[version] = self._stack.enter_context(DebeziumMachine(self.folder / version, version))
+        return self._machines[version]
+
+
+@dataclass
+class _Run:
+    bench: Bench
+    course: Course
+    source: Source
+    theirs: dict[str, Records] = field(default_factory=dict[str, Records])
+
+    def walk(self) -> Seen:
+        course = self.course
+        stopped = [one for one in course.readings if not one.is_live]
+        ours = [one for one in course.readings if one.is_ours]
+        self.source.create()
+        self._scripts(lambda script: script.setup)
+        for database in course.databases:
+            self.source.wait_for_capture(database)
+        with self._told("snapshots of Debezium"):
+            for reading in stopped:
+                self._read(reading, self._is_snapshot_complete)
+        with self._told("snapshots of mssql_cdc"):
+            self._capture(ours)
         with ExitStack() as stack:
-            engines = self._start(readers, stack)
+            engines = {one.name: stack.enter_context(self._engine(one)) for one in course.readings if one.is_live}
             for engine in engines.values():
-                engine.wait_until(lambda found: _count(found, "r") >= SNAPSHOT_ROWS, timeout=WAIT_SECONDS)
-            self._capture(configurations)
-            self._execute(CHANGES)
-            self._execute(EVOLUTION)
-            self._wait_for_capture()
-            self._execute(AFTER_EVOLUTION)
-            self._execute((LAST,))
-            theirs = {name: engine.wait_until(_is_over, timeout=WAIT_SECONDS) for name, engine in engines.items()}
-        self._wait_for_capture()
-        self._capture(configurations)
-        return Seen(theirs, {name: self._records(name) for name in configurations})
+                engine.wait_until(self._is_snapshot_complete, timeout=WAIT_SECONDS)
+            with self._told("scripts"):
+                self._scripts(lambda script: script.changes, read=lambda: self._let_read(engines, ours))
+                self.source.finish()
+            for name, engine in engines.items():
+                self.theirs[name] = [plain(one) for one in engine.wait_until(self._is_over, timeout=WAIT_SECONDS)]
+        with self._told("streams of Debezium"):
+            for reading in stopped:
+                self._read(reading, self._is_over)
+        with self._told("streams of mssql_cdc"):
+            self._capture(ours)
+        with self._told("records of mssql_cdc"):
+            own = {one.name: Stream(self._records(one)) for one in ours}
+        for name, found in self.theirs.items():
+            lines = (json.dumps(record, ensure_ascii=False) for record in found)
+            self._file(f"{name}.debezium.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
 
-    def _start(self, readers: Mapping[str, Reader], stack: ExitStack) -> dict[str, DebeziumEngine]:
-        machines = {
-            version: stack.enter_context(DebeziumMachine(self.folder / version, version))
-            for version in sorted({reader.version for reader in readers.values()})
-        }
-        return {
-            name: stack.enter_context(
-                DebeziumEngine(
-                    machines[reader.version],
-                    self._properties(reader.properties) | {"name": name},
-                    self.folder / f"debezium-{name}",
-                )
-            )
-            for name, reader in readers.items()
-        }
+    def _scripts(self, steps: Callable[[Script], Sequence[Any]], read: Callable[[], None] | None = None) -> None:
+        for script in self.course.scripts:
+            self.source.walk(steps(script), database=self.course.databases[script.database], read=read)
 
-    def _properties(self, more: Mapping[str, str]) -> dict[str, str]:
-        """The common properties of both connectors."""
+    def _let_read(self, engines: Mapping[str, DebeziumEngine], ours: Iterable[Reading]) -> None:
+        """Let both connectors read everything so far."""
+        sign = self.source.sign()
+        for engine in engines.values():
+            engine.wait_until(lambda found: any(_shows(one, sign) for one in found), timeout=WAIT_SECONDS)
+        self._capture(ours)
+
+    def _is_snapshot_complete(self, records: list[Record]) -> bool:
+        """Whether every database's snapshot has ended; its last record says so."""
+        done = {
+            one.source_partition["database"] for one in records if one.source_offset.get("snapshot_completed") is True
+        }
+        return len(done) == len(self.course.databases)
+
+    def _is_over(self, records: list[Record]) -> bool:
+        """Whether the last row of every database has arrived."""
+        ends = {record.source_partition["database"] for record in records if _is_last(record)}
+        return len(ends) == len(self.course.databases)
+
+    def _read(self, reading: Reading, is_done: Callable[[list[Record]], bool]) -> None:
+        """Let Debezium read until it has come so far; it goes on where it stopped the last time."""
+        with self._engine(reading) as engine:
+            found = engine.wait_until(is_done, timeout=WAIT_SECONDS)
+        self.theirs.setdefault(reading.name, []).extend(plain(record) for record in found)
+
+    def _engine(self, reading: Reading) -> DebeziumEngine:
+        properties = {**self._properties(reading), **reading.theirs, "name": reading.name}
+        folder = self.bench.folder / self.course.name / f"debezium-{re.sub('[^A-Za-z0-9.]', '-', reading.name)}"
+        return DebeziumEngine(self.bench.machine(reading.version), properties, folder)
+
+    def _properties(self, reading: Reading) -> dict[str, str]:
+        """The properties of both connectors."""
+        server = self.bench.server
         return {
             "topic.prefix": "server1",
-            "database.hostname": self.server.host,
-            "database.port": str(self.server.port),
-            "database.user": self.server.user,
-            "database.password": self.server.password,
-            "database.names": DATABASE,
+            "database.hostname": server.host,
+            "database.port": str(server.port),
+            "database.user": server.user,
+            "database.password": server.password,
+            "database.names": ",".join(self.course.databases),
             "driver.encrypt": "false",
-            "table.include.list": r"dbo\.(?!marker).*",
-            "schema.history.internal.store.only.captured.tables.ddl": "true",
-            "provide.transaction.metadata": "true",
-            **more,
+            **({} if "table.include.list" in reading.properties else {"table.exclude.list": r"dbo\.marker"}),
+            **self.course.properties,
+            **reading.properties,
         }
 
-    def _execute(self, batches: Iterable[str], *, database: str = DATABASE) -> list[Any]:
-        """Run batches in autocommit mode and return the rows of the last one that had any."""
-        text = (
-            f"DRIVER=FreeTDS;SERVER={self.server.host};PORT={self.server.port};TDS_Version=7.4;ClientCharset=UTF-8;"
-            f"UID={self.server.user};PWD={{{self.server.password}}};DATABASE={database}"
-        )
-        rows: list[Any] = []
-        with closing(pyodbc.connect(text, autocommit=True, timeout=10)) as connection:
-            for batch in batches:
-                cursor = connection.execute(batch)
-                if cursor.description:
-                    rows = cursor.fetchall()
-                while cursor.nextset():
-                    pass
-        return rows
+    def _capture(self, readings: Iterable[Reading]) -> None:
+        """Run this connector until it has caught up, once for all readings that differ only in their records."""
+        done: set[str] = set()
+        for reading in readings:
+            lake = self._lake(reading)
+            if lake not in done:
+                done.add(lake)
+                self._command(reading, "run", "--until-caught-up", "--timeout", str(WAIT_SECONDS))
 
-    def _wait_for_capture(self) -> None:
-        """Wait until everything committed so far has been captured, using a row in a separate table."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        self._execute(("INSERT INTO dbo.marker DEFAULT VALUES",))
-        statement = (
-            "SELECT CASE WHEN (SELECT MAX(id) FROM dbo.marker) = (SELECT MAX(id) FROM cdc.dbo_marker_CT) "
-            "THEN 1 ELSE 0 END"
-        )
-        while self._execute((statement,))[0][0] != 1:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"a row was not captured within {WAIT_SECONDS} s")
-            time.sleep(0.05)
-
-    def _capture(self, configurations: Mapping[str, Mapping[str, str]]) -> None:
-        """Run this connector in every configuration until it has caught up."""
-        for name, properties in configurations.items():
-            told = self._properties(properties) | {"delta.warehouse": str(self.folder / f"lake-{name}")}
-            self._config(name).write_text(json.dumps(told))
-            self._command(name, "run", "--until-caught-up", "--timeout", str(WAIT_SECONDS))
-
-    def _records(self, name: str) -> Records:
+    def _records(self, reading: Reading) -> Records:
         """The records that this connector renders."""
-        output = self.folder / f"{name}.jsonl"
-        self._command(name, "records", "--output", str(output))
+        output = self._file(f"{reading.name}.jsonl")
+        self._command(reading, "records", "--output", str(output))
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
-    def _config(self, name: str) -> Path:
-        return self.folder / f"{name}.json"
+    def _lake(self, reading: Reading) -> str:
+        """The name of the first reading that captures the same."""
+        own = _captured(reading.properties)
+        return next(one.name for one in self.course.readings if one.is_ours and _captured(one.properties) == own)
 
-    def _command(self, name: str, command: str, *options: str) -> None:
-        code = main([command, "--config", str(self._config(name)), "--debug", *options])
-        assert code == 0, f"{command} ({name}) ended with {code}; the reason stands on stderr"
+    def _command(self, reading: Reading, command: str, *options: str) -> None:
+        config = self._file(f"{reading.name}.json")
+        told = self._properties(reading) | {"delta.warehouse": str(self._file(f"lake-{self._lake(reading)}"))}
+        config.write_text(json.dumps(told))
+        code = main([command, "--config", str(config), "--debug", *options])
+        assert code == 0, f"{command} ({reading.name}) ended with {code}; the reason stands on stderr"
+
+    def _file(self, name: str) -> Path:
+        """A file or folder of the course."""
+        folder = self.bench.folder / self.course.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.bench.say(f"{self.course.name}: {what}: {time.monotonic() - began:.1f} s")
 
 
-def _count(records: list[Record], op: str) -> int:
-    return sum(1 for record in records if isinstance(record.value, dict) and record.value.get("op") == op)
-
-
-def _is_over(records: list[Record]) -> bool:
-    """Whether the last row has arrived; metadata of its transaction may accompany it."""
-    return any(_is_last(record) for record in records[-3:])
+def _captured(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if name not in _RENDERED}
 
 
 def _is_last(record: Record) -> bool:
-    after = record.value.get("after") if isinstance(record.value, dict) else None
-    return bool(after) and after.get("b") == "last"
+    return _shows(record, "last")
+
+
+def _shows(record: Record, sign: str) -> bool:
+    value = payload(record.value)
+    after = value.get("after") if isinstance(value, dict) else None
+    return bool(after) and after.get("what") == sign

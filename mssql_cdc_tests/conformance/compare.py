@@ -27,6 +27,11 @@ def plain(record: Record) -> dict[str, Any]:
     }
 
 
+def payload(data: Any) -> Any:
+    """The payload of a key or value, with or without its schema."""
+    return data["payload"] if isinstance(data, dict) and set(data) == {"schema", "payload"} else data
+
+
 def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without processing times and version.
 
@@ -34,15 +39,13 @@ def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
     time at which each connector itself read.
     """
     found = copy.deepcopy(dict(record))
-    value = found["value"]
+    value = payload(found["value"])
     if value is None:
         return found
     source = value.get("source")
     if source is not None:
         source["version"] = "<version>"
-        # The oracle's converter shows NULL instead of defaults, even if `snapshot` is unset and "false" by default.
-        source["snapshot"] = source["snapshot"] or "false"
-        if source["snapshot"] != "false" or "tableChanges" in value:
+        if source["snapshot"] not in {"false", None} or "tableChanges" in value:
             source.update(dict.fromkeys(TIMES, "<time>"))
         value.update({name: "<time>" for name in TIMES if name in value})
     return found
@@ -56,7 +59,8 @@ def differences(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str,
         other = comparable(theirs[place]) if place < len(theirs) else {}
         paths = list(_paths(own, other, ""))
         if paths:
-            name = f"record {place} ({other.get('topic', own.get('topic'))} {json.dumps(other.get('key'))})"
+            shown = other or own
+            name = f"record {place} ({shown.get('topic')} {json.dumps(payload(shown.get('key')), ensure_ascii=False)})"
             found += [f"{name}: {path}" for path in paths]
     return found
 
@@ -68,12 +72,21 @@ def _paths(own: Any, other: Any, path: str) -> list[str]:
             found += _paths(own.get(name, "<absent>"), other.get(name, "<absent>"), f"{path}.{name}")
         return found
     if isinstance(own, list) and isinstance(other, list) and len(own) == len(other):
-        return [line for i, (a, b) in enumerate(zip(own, other, strict=True)) for line in _paths(a, b, f"{path}[{i}]")]
+        return [
+            line
+            for i, (a, b) in enumerate(zip(own, other, strict=True))
+            for line in _paths(a, b, f"{path}[{_name(b, i)}]")
+        ]
     if own == other and type(own) is type(other):
         return []
     return [f"{path[1:]} is {_short(own)}, Debezium has {_short(other)}"]
 
 
+def _name(item: Any, place: int) -> str:
+    """The name of a field of a schema, or the place of another item of a list."""
+    return str(item.get("field", item.get("name", place))) if isinstance(item, dict) else str(place)
+
+
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) < 120 else f"{text[:117]}..."
+    return text if len(text) < 160 else f"{text[:157]}..."

@@ -155,6 +155,7 @@ class DebeziumMachine:
             callback_port = self._gateway.get_callback_server().get_listening_port()
             java_client = self._gateway.java_gateway_server
             java_client.resetCallbackClient(java_client.getCallbackClient().getAddress(), callback_port)
+            self._mapper = self.java.com.fasterxml.jackson.databind.ObjectMapper()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -164,6 +165,10 @@ class DebeziumMachine:
     def java(self) -> Any:
         """Java's packages."""
         return self._gateway.jvm
+
+    def as_json(self, value: Any) -> Any:
+        """A Java object of maps, lists and texts, in one call."""
+        return json.loads(self._mapper.writeValueAsString(value))
 
     @property
     def alive(self) -> bool:
@@ -214,7 +219,7 @@ class DebeziumEngine:
         self.folder.mkdir(parents=True, exist_ok=True)
         java = self.machine.java
         properties = java.java.util.Properties()
-        for name, value in (self._defaults() | dict(self.properties)).items():
+        for name, value in (self._defaults() | self._converters() | dict(self.properties)).items():
             properties.setProperty(name, value)
         self.completion = _Completion()
         format_class = java.java.lang.Class.forName("io.debezium.engine.format.Json")
@@ -240,18 +245,26 @@ class DebeziumEngine:
             "driver.loginTimeout": "5",
             "errors.max.retries": "0",
             "poll.interval.ms": "100",
-            # Otherwise, a NULL in a column with a default is printed as the default.
-            "converter.replace.null.with.default": "false",
-            "converter.schemas.enable": "false",
             # Engines in one JVM would register their metrics under the same name.
             "custom.metric.tags": f"engine={self.folder.name}",
         }
+
+    def _converters(self) -> dict[str, str]:
+        """Values as they are, unless the properties say how the converter writes them; headers never have schemas."""
+        schemas = {"header.converter.schemas.enable": "false"}
+        if any(name.startswith(("key.converter.", "value.converter.")) for name in self.properties):
+            return schemas
+        # Otherwise, a NULL in a column with a default is printed as the default.
+        return schemas | {"converter.replace.null.with.default": "false", "converter.schemas.enable": "false"}
 
     def _take(self, records: Any) -> None:
         self.count += len(records)
         if not self.keep_records:
             return
-        for event in records:
+        # Each call crosses to the JVM, and the end of an iterator is a costly exception: few calls, and no iterators.
+        as_json = self.machine.as_json
+        for place in range(len(records)):
+            event = records.get(place)
             source = event.sourceRecord()
             self.records.append(
                 Record(
@@ -259,9 +272,9 @@ class DebeziumEngine:
                     partition=event.partition(),
                     key=_parsed(event.key()),
                     value=_parsed(event.value()),
-                    headers={header.getKey(): _header(header.getValue()) for header in event.headers()},
-                    source_partition=dict(source.sourcePartition()),
-                    source_offset=dict(source.sourceOffset()),
+                    headers={one["key"]: _header(one["value"]) for one in as_json(event.headers())},
+                    source_partition=as_json(source.sourcePartition()),
+                    source_offset=as_json(source.sourceOffset()),
                 )
             )
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.current_table import Vectors
-from mssql_cdc.lake.evolution import evolve, spark_identifier
+from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit
+from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, column, excluding, home_in, lsn, orders
 from mssql_cdc_tests.spark.conftest import rows_of

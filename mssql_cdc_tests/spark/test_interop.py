@@ -10,9 +10,10 @@ import pytest
 
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lake import current
-from mssql_cdc.lake.evolution import evolve, spark_identifier
+from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit, refresh
-from mssql_cdc.lake.sweep import Sweep, sweep_files
+from mssql_cdc.lake.spark_sql import spark_identifier
+from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import AT, Change, append, change_log, column, home_in, lsn, orders
@@ -202,12 +203,16 @@ def test_sweep_deletes_what_the_snapshot_did_not_see(spark: SparkSession, tmp_pa
     )
     current.apply(spark, home, [schema], up_to=state.batch)
     sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
-    state = commit(state, sweep_files(spark, home, schema, state, sweep), {"to": lsn(12).text})
+    stale = stale_files(spark, home, schema, state, sweep)
+    # A range commits meanwhile, and changes a row that the sweep deletes: the change is newer.
+    state = append(state, schema, Change(13, "c", after=row(4, "anew")))
+    state = commit(state, stamped(stale, state), {"to": lsn(13).text})
     current.apply(spark, home, [schema], up_to=state.batch)
-    assert set(rows_of(spark, home.current)) == {"1:1", "1:2", "1:9"}
+    assert set(rows_of(spark, home.current)) == {"1:1", "1:2", "1:4", "1:9"}
     swept = spark.read.format("delta").load(home.changes).where("_snapshot = 'sweep:2'").collect()
     assert {(r["op"], r["_key"], r["before"]["name"], r["after"]) for r in swept} == {
         ("d", "1:3", "a", None),
         ("d", "1:4", "a", None),
     }
-    assert sweep_files(spark, home, schema, state, sweep) == []
+    assert {r["_batch"] for r in swept} == {state.batch}
+    assert stamped(stale_files(spark, home, schema, state, sweep), state) == []

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mssql_cdc.lake import current
-from mssql_cdc.lake.evolution import evolve, spark_identifier
+from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.maintenance import optimize, vacuum
 from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.schema import TableId, change_log_schema
 from mssql_cdc_tests.lake_kit import NAMES, Change, append, change_log, column, orders
 from mssql_cdc_tests.spark.conftest import rows_of

@@ -251,6 +251,7 @@ def _column(captured: Any, change: Any, live: Any, key: Sequence[str]) -> Column
         computed=bool(captured.is_computed),
         default_text=None if live is None else live.default_text,
         key_ordinal=key.index(name) + 1 if name in key else None,
+        alias=None if live is None or live.declared_type == live.type_name else live.declared_type,
     )
 
 

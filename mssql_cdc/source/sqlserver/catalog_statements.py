@@ -37,7 +37,7 @@ ORDER BY c.object_id, c.column_id"""
 CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="object_id")
 
 SOURCE_COLUMNS = _TYPED_COLUMNS.format(
-    more=", c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text",
+    more=", c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text, t.name AS declared_type",
     joins="\nLEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id",
     ids="source_object_id",
 )

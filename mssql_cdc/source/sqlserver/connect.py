@@ -83,7 +83,13 @@ def find_driver(connection: Connection) -> str:
 
 @contextmanager
 def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
-    """Open a connection that ends with the block (`open_control`)."""
+    """Open a connection that ends with the block.
+
+    Args:
+        connection: server, login, driver settings and time-outs.
+        catalog: the database.
+        autocommit: False opens a transaction, which is rolled back at the end of the block.
+    """
     opened = open_control(connection, catalog, autocommit=autocommit)
     try:
         yield opened

@@ -240,6 +240,12 @@ def test_spark_and_storage_settings_pass_through_and_are_resolved_lazily(monkeyp
     assert "pepper" not in repr(connector)
 
 
+def test_spark_settings_beside_a_server_are_named_as_without_effect() -> None:
+    connector = connector_with({"spark.remote": "sc://localhost:15002", "spark.driver.memory": "4g"})
+    assert connector.notices == ("spark.driver.memory: no effect with spark.remote: the server has options of its own",)
+    assert connector_with({"spark.driver.memory": "4g"}).notices == ()
+
+
 def test_driver_with_an_unresolvable_reference_is_a_listed_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CDC_TEST_MISSING", raising=False)
     text = problems_of(MINIMAL | {"odbc.Driver": "${env:CDC_TEST_MISSING}", "zzz": "1"})

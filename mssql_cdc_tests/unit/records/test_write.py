@@ -193,5 +193,4 @@ def test_partition_and_offset_identify_the_position_in_the_source(tmp_path: Path
         "commit_lsn": lsn(1).text,
         "change_lsn": lsn(1).text,
         "event_serial_no": 1,
-        "transaction_id": None,
     }

@@ -157,7 +157,7 @@ class CallParser(TypeParser):
         word = self.advance().text
         try_ = word.startswith("TRY_")
         form = word.removeprefix("TRY_")
-        if form == "PARSE":
+        if word == "TRY_PARSE":
             raise self.unsupported(word)
         self.expect("(")
         if form == "CONVERT":
@@ -170,6 +170,8 @@ class CallParser(TypeParser):
         operand = self.expression()
         self.expect("AS")
         type_name = self.type_name()
+        if form == "PARSE" and self.accept("USING"):
+            raise self.unsupported("USING")
         self.expect(")")
         return ast.Cast("cast", operand, type_name, None, try_)
 

@@ -35,6 +35,7 @@ def catalogued(sql: Client) -> Iterator[Client]:
         ("FILEGROUP_ID('nothing')", None),
         ("FILE_NAME(2)", "db_log"),
         ("FILE_ID('db')", 1),
+        ("CAST(PARSE('2019-02-03' AS date) AS varchar(10))", "2019-02-03"),
         ("TYPEPROPERTY('int', 'precision')", 10),
         ("CAST(COLLATIONPROPERTY('Latin1_General_CI_AS', 'CodePage') AS int)", 1252),
         ("CURSOR_STATUS('global', 'nothing')", -3),

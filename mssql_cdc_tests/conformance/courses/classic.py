@@ -1,21 +1,14 @@
-"""The workload at the source while both connectors read: T-SQL steps for every kind of Debezium event.
+"""One script with every kind of event, which Debezium reads live, in other versions and query modes as well.
 
 Every batch is one transaction unless it says otherwise.
 """
 
 from __future__ import annotations
 
-DATABASE = "testDB1"
+from collections.abc import Mapping
 
-
-def captured(table: str, **more: str) -> str:
-    """T-SQL that enables capture of `dbo.<table>`; further arguments are passed as T-SQL texts."""
-    arguments = "".join(f", @{name} = {value}" for name, value in more.items())
-    return (
-        f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL, "
-        f"@supports_net_changes = 0{arguments}"
-    )
-
+from mssql_cdc_tests.conformance.debezium import NEWEST
+from mssql_cdc_tests.conformance.workload import WAIT, Course, Reading, Script, captured
 
 TYPES = """CREATE TABLE dbo.alltypes (
  id int NOT NULL PRIMARY KEY, c_bit bit, c_tinyint tinyint, c_smallint smallint, c_bigint bigint,
@@ -63,7 +56,6 @@ ODD = """CREATE TABLE dbo.[odd table] (
 """Tables without a primary key and with a unique index; names that are invalid in topics or schemas."""
 
 SETUP: tuple[str, ...] = (
-    "EXEC sys.sp_cdc_enable_db",
     TYPES,
     """CREATE TABLE dbo.orders (id int IDENTITY(1, 1) NOT NULL PRIMARY KEY, name nvarchar(50) NOT NULL,
        qty int DEFAULT 1, price decimal(10, 2), note nvarchar(max))""",
@@ -72,8 +64,7 @@ SETUP: tuple[str, ...] = (
     "CREATE TABLE dbo.unused (id int NOT NULL PRIMARY KEY)",
     ODD,
     "CREATE UNIQUE INDEX ux_code ON dbo.[odd table] (code)",
-    "CREATE TABLE dbo.marker (id int IDENTITY(1, 1) NOT NULL PRIMARY KEY)",
-    *(captured(table) for table in ("alltypes", "orders", "lines", "nokey", "odd table", "unused", "marker")),
+    *(captured(table) for table in ("alltypes", "orders", "lines", "nokey", "odd table", "unused")),
     USUAL.format(id=1),
     EXTREME.format(id=2),
     NOTHING.format(id=3),
@@ -85,8 +76,6 @@ SETUP: tuple[str, ...] = (
     """INSERT INTO dbo.[odd table] (code, [Größe (cm)], big, t, nt, i, d)
        VALUES ('a', 180, 'big', 'text', N'ntext', 0x0102, '2024-01-02T03:04:05.678')""",
 )
-"""Runs before both snapshots. The connectors do not capture `marker`: its rows show the progress of capture."""
-SNAPSHOT_ROWS = 12
 
 CHANGES: tuple[str, ...] = (
     USUAL.format(id=11),
@@ -132,5 +121,62 @@ AFTER_EVOLUTION: tuple[str, ...] = (
     "INSERT INTO dbo.orders (name, phone) VALUES (N'behind', '2')",
     "UPDATE dbo.orders SET phone = '3', grade = 4 WHERE id = 1",
 )
-LAST = "INSERT INTO dbo.nokey VALUES (1000, 'last')"
-"""The final change, which both connectors must see."""
+
+CONFIGURATIONS: Mapping[str, Mapping[str, str]] = {
+    "defaults": {},
+    "texts": {
+        "time.precision.mode": "isostring",
+        "decimal.handling.mode": "string",
+        "binary.handling.mode": "hex",
+        "tombstones.on.delete": "false",
+        "message.key.columns": "dbo.orders:name;dbo.nokey:a",
+        "field.name.adjustment.mode": "avro",
+        "column.mask.with.4.chars": "dbo.orders.note",
+        "column.truncate.to.3.chars": "dbo.alltypes.c_varchar",
+        "column.mask.hash.v2.SHA-256.with.salt.pepper": "dbo.alltypes.c_nvarchar",
+    },
+    "numbers": {
+        "time.precision.mode": "connect",
+        "decimal.handling.mode": "double",
+        "binary.handling.mode": "base64-url-safe",
+        "column.exclude.list": "dbo.orders.price",
+        "skipped.operations": "d",
+        "skip.messages.without.change": "true",
+    },
+}
+_ISO = {"time.precision.mode": "isostring"}
+_DIRECT = {"data.query.mode": "direct"}
+REFERENCE = "functions"
+OTHERS = (
+    Reading(name="direct", properties=_ISO | _DIRECT, is_live=True, is_ours=False),
+    Reading(name="newest functions", properties=_ISO, version=NEWEST, is_live=True, is_ours=False),
+    Reading(name="newest direct", properties=_ISO | _DIRECT, version=NEWEST, is_live=True, is_ours=False),
+)
+"""They show that other versions and query modes can read the stand-in server."""
+TABLES = ("alltypes", "orders", "lines", "nokey", "odd table", "unused")
+CLASSIC = Course(
+    name="classic",
+    databases=("testDB1",),
+    scripts=(
+        Script(
+            name="all kinds of events",
+            group="streaming",
+            restates="SqlServerConnectorIT",
+            tables=tuple(f"dbo.{table}" for table in TABLES),
+            setup=SETUP,
+            changes=(*CHANGES, *EVOLUTION, WAIT, *AFTER_EVOLUTION),
+        ),
+    ),
+    readings=(
+        *(
+            Reading(name=name, properties=properties, is_live=True, expected=("no-converter", "schema-change-position"))
+            for name, properties in CONFIGURATIONS.items()
+        ),
+        Reading(name=REFERENCE, properties=_ISO, is_live=True, is_ours=False),
+        *OTHERS,
+    ),
+    properties={
+        "schema.history.internal.store.only.captured.tables.ddl": "true",
+        "provide.transaction.metadata": "true",
+    },
+)

@@ -1,0 +1,97 @@
+"""Work of seconds to minutes in a thread of its own, while ranges go on: merges that only Spark can do, and sweeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.schema import TableId
+
+T = TypeVar("T")
+
+END_SECONDS = 20
+"""How long work may go on after its run has ended; the next run repeats what was canceled."""
+REST_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    future: Future[Any]
+    writes: bool
+
+
+@dataclass
+class SlowWork:
+    """The slow work of one database, one piece after another. Each table waits at most once with each kind of it."""
+
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="slow-work"))
+    _begun: dict[tuple[TableId, type], _Begun] = field(default_factory=dict[tuple[TableId, type], _Begun])
+    _resting: dict[TableId, float] = field(default_factory=dict[TableId, float])
+
+    @property
+    def tables(self) -> frozenset[TableId]:
+        """The tables whose current tables are written here, or will be: nothing else may write them."""
+        return frozenset(table for (table, _), begun in self._begun.items() if begun.writes)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result to take."""
+        return any(begun.future.done() for begun in self._begun.values())
+
+    def begin(self, table: TableId, kind: type[T], action: Callable[[], T], *, writes: bool = True) -> None:
+        """Let the thread work on this table, unless it already waits with this kind of work.
+
+        Args:
+            table: The table.
+            kind: The type of the result, by which it is taken.
+            action: The work.
+            writes: Whether it writes the current table.
+        """
+        if not self.waits(table, kind):
+            self._begun[table, kind] = _Begun(self._pool.submit(action), writes)
+
+    def waits(self, table: TableId, kind: type) -> bool:
+        """Whether such work on the table waits, is being done, or has a result that was not taken."""
+        return (table, kind) in self._begun
+
+    def take(self, kind: type[T]) -> tuple[dict[TableId, T], dict[TableId, MssqlCdcError]]:
+        """Return the results of this kind, and the errors, of the work that has ended since the last call."""
+        done: dict[TableId, T] = {}
+        errors: dict[TableId, MssqlCdcError] = {}
+        for (table, own), begun in list(self._begun.items()):
+            if own is not kind or not begun.future.done():
+                continue
+            del self._begun[table, own]
+            try:
+                done[table] = begun.future.result()
+            except FencedError:
+                continue  # Another run was faster; what it wrote is valid.
+            except MssqlCdcError as error:
+                errors[table] = error
+        return done, errors
+
+    def rest(self, table: TableId) -> None:
+        """Remember that work on the table failed, so that it is not repeated at every step."""
+        self._resting[table] = time.monotonic() + REST_SECONDS
+
+    def rests(self, table: TableId) -> bool:
+        """Whether work on the table failed a moment ago."""
+        return time.monotonic() < self._resting.get(table, 0.0)
+
+    def close(self, cancel: Callable[[], None], *, patience: float = END_SECONDS) -> None:
+        """End the thread.
+
+        Args:
+            cancel: Cancels the Spark jobs of work that takes longer.
+            patience: How long work may go on, in seconds.
+        """
+        for begun in self._begun.values():
+            begun.future.cancel()
+        running = [begun.future for begun in self._begun.values() if not begun.future.cancelled()]
+        if running and wait(running, timeout=patience).not_done:
+            cancel()
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,28 @@
+"""The workloads as data: courses by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mssql_cdc_tests.conformance.courses.classic import CLASSIC
+from mssql_cdc_tests.conformance.courses.databases import DATABASES, STRUCTURE
+from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
+from mssql_cdc_tests.conformance.courses.filters import FILTERS
+from mssql_cdc_tests.conformance.courses.streaming import STREAM
+from mssql_cdc_tests.conformance.courses.types import TYPES
+from mssql_cdc_tests.conformance.workload import Course
+
+COURSES: dict[str, Course] = {
+    course.name: course for course in (CLASSIC, STREAM, EVOLUTION, DATABASES, STRUCTURE, FILTERS, TYPES)
+}
+
+_FAST_READINGS = {"schemas", "transactions", "source types", "avro"}
+_FAST_SCRIPTS = {"update", "key update", "no key", "large values", "defaults", "odd names", "rows that come and go"}
+FAST = replace(
+    STREAM,
+    name="fast",
+    databases=("conf_fast",),
+    scripts=tuple(script for script in STREAM.scripts if script.name in _FAST_SCRIPTS),
+    readings=tuple(reading for reading in STREAM.readings if reading.name in _FAST_READINGS),
+)
+"""A part of a course that `make test` runs."""

@@ -1,0 +1,165 @@
+"""Schemas that change while Debezium streams: second capture instances, new and dropped tables."""
+
+from __future__ import annotations
+
+from mssql_cdc_tests.conformance.workload import READ, SCHEMAS, WAIT, Course, Reading, Script, Step, captured
+
+READINGS = (
+    Reading(
+        name="live",
+        properties=SCHEMAS | {"provide.transaction.metadata": "true"},
+        is_live=True,
+        expected=("schema-change-position",),
+    ),
+)
+
+
+def _second(table: str) -> tuple[Step, ...]:
+    """A second capture instance; the capture job must see it before the next rows."""
+    return captured(table, capture_instance=f"N'dbo_{table}_v2'"), WAIT
+
+
+def _script(name: str, table: str, *, test: str, columns: str, setup: str, changes: tuple[Step, ...]) -> Script:
+    return Script(
+        name=name,
+        group="schema evolution",
+        restates=f"SqlServerChangeTableSetIT.{test}",
+        tables=(f"dbo.{table}",),
+        setup=(f"CREATE TABLE dbo.{table} ({columns})", captured(table), setup),
+        changes=changes,
+    )
+
+
+_TABLE = "id int PRIMARY KEY, a varchar(10), b int"
+SCRIPTS = (
+    _script(
+        "add column",
+        "ev_add",
+        test="addColumnToTableEndOfBatchWithoutLsnLimit",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_add VALUES (1, 'a', 1)",
+        changes=(
+            "INSERT INTO dbo.ev_add VALUES (2, 'b', 2)",
+            "ALTER TABLE dbo.ev_add ADD c varchar(20) DEFAULT 'new'",
+            "INSERT INTO dbo.ev_add (id, a, c) VALUES (3, 'c', 'hidden')",
+            *_second("ev_add"),
+            "INSERT INTO dbo.ev_add (id, a, c) VALUES (4, 'd', 'seen')",
+            "UPDATE dbo.ev_add SET c = 'x' WHERE id = 1",
+        ),
+    ),
+    _script(
+        "add column in a batch",
+        "ev_batch",
+        test="addColumnToTableMiddleOfBatchWithoutLsnLimit",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_batch VALUES (1, 'a', 1)",
+        changes=(
+            *(f"INSERT INTO dbo.ev_batch VALUES ({i}, 'b', 2)" for i in range(10, 16)),
+            "ALTER TABLE dbo.ev_batch ADD c int NOT NULL DEFAULT 3",
+            captured("ev_batch", capture_instance="N'dbo_ev_batch_v2'"),
+            *(f"INSERT INTO dbo.ev_batch VALUES ({i}, 'b', 2, {i})" for i in range(20, 26)),
+            WAIT,
+        ),
+    ),
+    _script(
+        "remove column",
+        "ev_drop",
+        test="removeColumnFromTable",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_drop VALUES (1, 'a', 1)",
+        changes=(
+            "INSERT INTO dbo.ev_drop VALUES (2, 'b', 2)",
+            "ALTER TABLE dbo.ev_drop DROP COLUMN b",
+            *_second("ev_drop"),
+            "INSERT INTO dbo.ev_drop VALUES (3, 'c')",
+            "DELETE FROM dbo.ev_drop WHERE id = 1",
+        ),
+    ),
+    _script(
+        "remove column, same instance",
+        "ev_gone",
+        test="removeColumnFromTableWithoutChangingCapture",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_gone VALUES (1, 'a', 1)",
+        changes=(
+            "INSERT INTO dbo.ev_gone VALUES (2, 'b', 2)",
+            WAIT,
+            "ALTER TABLE dbo.ev_gone DROP COLUMN b",
+            "INSERT INTO dbo.ev_gone VALUES (3, 'c')",
+            "UPDATE dbo.ev_gone SET a = 'd' WHERE id = 1",
+        ),
+    ),
+    _script(
+        "change type",
+        "ev_type",
+        test="changeColumn",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_type VALUES (1, 'a', 1)",
+        changes=(
+            "INSERT INTO dbo.ev_type VALUES (2, 'b', 2)",
+            READ,
+            "ALTER TABLE dbo.ev_type ALTER COLUMN b bigint",
+            *_second("ev_type"),
+            "INSERT INTO dbo.ev_type VALUES (3, 'c', 99999999999)",
+        ),
+    ),
+    _script(
+        "add default",
+        "ev_default",
+        test="addDefaultValue",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_default VALUES (1, 'a', 1)",
+        changes=(
+            "INSERT INTO dbo.ev_default VALUES (2, 'b', 2)",
+            "ALTER TABLE dbo.ev_default ADD CONSTRAINT df_b DEFAULT 9 FOR b",
+            *_second("ev_default"),
+            "INSERT INTO dbo.ev_default (id) VALUES (3)",
+            "INSERT INTO dbo.ev_default VALUES (4, NULL, NULL)",
+        ),
+    ),
+    _script(
+        "alter default",
+        "ev_default2",
+        test="alterDefaultValue",
+        columns="id int PRIMARY KEY, b int CONSTRAINT df_b2 DEFAULT 1",
+        setup="INSERT INTO dbo.ev_default2 VALUES (1, 1)",
+        changes=(
+            "ALTER TABLE dbo.ev_default2 DROP CONSTRAINT df_b2",
+            "ALTER TABLE dbo.ev_default2 ADD CONSTRAINT df_b3 DEFAULT 2 FOR b",
+            *_second("ev_default2"),
+            "INSERT INTO dbo.ev_default2 (id) VALUES (3)",
+            "INSERT INTO dbo.ev_default2 VALUES (4, NULL)",
+        ),
+    ),
+    _script(
+        "longer text",
+        "ev_longer",
+        test="changeColumn",
+        columns=_TABLE,
+        setup="INSERT INTO dbo.ev_longer VALUES (1, 'a', 1)",
+        changes=(
+            "ALTER TABLE dbo.ev_longer ALTER COLUMN a varchar(50)",
+            *_second("ev_longer"),
+            "INSERT INTO dbo.ev_longer VALUES (3, REPLICATE('x', 50), 3)",
+        ),
+    ),
+    Script(
+        name="table no longer captured",
+        group="schema evolution",
+        restates="SqlServerChangeTableSetIT.removeTable",
+        tables=("dbo.ev_removed",),
+        setup=(
+            "CREATE TABLE dbo.ev_removed (id int PRIMARY KEY, v varchar(10))",
+            captured("ev_removed"),
+            "INSERT INTO dbo.ev_removed VALUES (1, 'a')",
+        ),
+        changes=("UPDATE dbo.ev_removed SET v = 'b'", WAIT),
+    ),
+)
+EVOLUTION = Course(
+    name="evolution",
+    databases=("conf_evolution",),
+    scripts=SCRIPTS,
+    readings=READINGS,
+    properties={"schema.history.internal.store.only.captured.tables.ddl": "true"},
+)

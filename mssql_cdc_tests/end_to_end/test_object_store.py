@@ -1,0 +1,115 @@
+"""The lake in an object store with S3's protocol: commits are put if absent, without a lock table and without Spark."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from mssql_cdc.cli import main
+from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SECRET = "object-store-secret"
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, str]]:
+    """What opens a server that knows S3's protocol, with the empty bucket `lake`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    url = f"http://127.0.0.1:{port}"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _create_bucket(f"{url}/lake")
+            yield {
+                "AWS_ACCESS_KEY_ID": "test",
+                "AWS_SECRET_ACCESS_KEY": SECRET,
+                "AWS_REGION": "us-east-1",
+                "AWS_ENDPOINT_URL": url,
+                "AWS_ALLOW_HTTP": "true",
+            }
+        finally:
+            server.terminate()
+
+
+def _create_bucket(url: str) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            urlopen(Request(url, method="PUT")).close()  # noqa: S310 (a test's server)
+        except URLError:
+            assert time.monotonic() < end, "the object store does not start"
+            time.sleep(0.2)
+        else:
+            return
+
+
+def test_of_many_who_put_the_same_object_one_succeeds(options: dict[str, str]):
+    folder = Folder("s3://lake/once", Storage(options))
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda number: folder.put_new("a/0.json", str(number).encode() * 1_000), range(24)))
+    assert sum(done) == 1
+    assert folder.read("a/0.json") == str(done.index(True)).encode() * 1_000
+
+
+def test_change_logs_and_current_tables_live_in_an_object_store(
+    place: Place, options: dict[str, str], capfd: pytest.CaptureFixture[str]
+):
+    _configure(place, options)
+    warehouse = f"s3://lake/{place.database}"
+
+    def command(name: str, *more: str) -> int:
+        return main([name, "--config", str(place.config), "--warehouse", warehouse, *more])
+
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(max) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+    assert command("run", "--until-caught-up") == 0
+    place.sql("UPDATE dbo.orders SET name = N'zwei' WHERE id = 2", "DELETE dbo.orders WHERE id = 1")
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    assert command("run", "--until-caught-up") == 0
+    assert command("check") == 0
+
+    table = DeltaTable(f"{warehouse}/shop/{place.database}/dbo/orders/current", storage_options=options)
+    rows = QueryBuilder().register("t", table).execute("SELECT id, name FROM t ORDER BY id").read_all()
+    assert [(row, name) for row, name in zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)] == [
+        (2, "zwei"),
+        (3, "three"),
+    ]
+    assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_a_store_that_refuses_is_named_with_the_properties_to_check(
+    place: Place, options: dict[str, str], capfd: pytest.CaptureFixture[str]
+):
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    for wrong, bucket in (({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "lake"), ({}, "no-such-bucket")):
+        _configure(place, options | wrong | {"max_retries": "0"})
+        for command in ("run", "check", "status"):
+            more = ("--until-caught-up",) if command == "run" else ()
+            code = main([command, "--config", str(place.config), "--warehouse", f"s3://{bucket}/x", *more])
+            said = capfd.readouterr().err
+            assert code != 0, (command, wrong)
+            assert f"s3://{bucket}/x" in said, (command, wrong, said)
+            assert "delta.warehouse" in said, (command, wrong, said)
+            assert SECRET not in said
+
+
+def _configure(place: Place, options: dict[str, str]) -> None:
+    document = json.loads(place.config.read_text(encoding="utf-8"))
+    document["config"] |= {f"delta.storage.{name}": value for name, value in options.items()}
+    place.config.write_text(json.dumps(document), encoding="utf-8")

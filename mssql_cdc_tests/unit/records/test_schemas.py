@@ -1,0 +1,117 @@
+"""Records with schemas, and the defaults in them; the values were seen in the real Debezium's records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mssql_cdc.config.record_settings import JsonForm
+from mssql_cdc.records.converters import default_text
+from mssql_cdc.records.names import schema_name
+from mssql_cdc.records.schema_changes import with_first_defaults
+from mssql_cdc_tests.lake_kit import Change, column
+from mssql_cdc_tests.unit.config.samples import connector_with
+from mssql_cdc_tests.unit.records.kit import Lake, table
+
+WITH_SCHEMAS: dict[str, object] = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+
+
+@pytest.mark.feature("TYP-03", "EVT-20")
+def test_a_record_has_the_schemas_of_key_and_value(tmp_path: Path):
+    lake = Lake(tmp_path, WITH_SCHEMAS | {"column.propagate.source.type": r"dbo\.a\.name"})
+    name = column("name", "nvarchar", length=50, default_text="(N'x')")
+    schema = lake.add(table("a", column("id", "int", nullable=False), name))
+    lake.append(schema, Change(1, "c", after={"id": 1}), Change(2, "d", before={"id": 1}))
+    lake.cut(2)
+    created, deleted, tombstone = lake.records(include__schema__changes=False)
+    topic = "server1.testDB1.dbo.a"
+    identity = {"type": "int32", "optional": False, "field": "id"}
+    assert created["key"] == {
+        "schema": {"type": "struct", "fields": [identity], "optional": False, "name": f"{topic}.Key"},
+        "payload": {"id": 1},
+    }
+    before, after, source, block, *rest = created["value"]["schema"]["fields"]
+    types = {"type": "NVARCHAR", "length": "50", "name": "name"}
+    assert after["fields"] == [
+        identity,
+        {
+            "type": "string", "optional": True, "default": "x", "field": "name",
+            "parameters": {f"__debezium.source.column.{one}": text for one, text in types.items()},
+        },
+    ]  # fmt: skip
+    assert before == after | {"field": "before"}
+    assert (source["name"], source["version"]) == ("io.debezium.connector.sqlserver.Source", 1)
+    assert (block["name"], [one["field"] for one in rest]) == ("event.block", ["op", "ts_ms", "ts_us", "ts_ns"])
+    assert created["value"]["payload"]["after"] == {"id": 1, "name": "x"}  # Connect's converter hides NULL.
+    assert deleted["value"]["schema"] == created["value"]["schema"]
+    assert (tombstone["key"], tombstone["value"]) == (deleted["key"], None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "shown"),
+    [
+        ({"type_name": "int"}, "((1.0))", None),
+        ({"type_name": "int"}, "((-5))", "-5"),
+        ({"type_name": "int"}, "((2147483648))", None),
+        ({"type_name": "bigint"}, "((3147483648.))", "3147483648"),
+        ({"type_name": "bit"}, "(NULL)", "false"),
+        ({"type_name": "varchar", "length": 9}, "('NULL')", None),
+        ({"type_name": "varchar", "length": 9}, "('a (b) c')", '"b"'),
+        ({"type_name": "varbinary", "length": 9}, "(NULL)", None),
+        ({"type_name": "date"}, "('2019-02-03')", "17930"),
+        ({"type_name": "date"}, "('03.02.2019')", None),
+        ({"type_name": "datetime2", "scale": 3}, "('2019-01-01')", "1546300800000"),
+        ({"type_name": "datetimeoffset", "scale": 3}, "('2019-01-01 00:00:00.1234567 +02:00')",
+         '"2019-01-01T00:00:00.1234567+02:00"'),
+        ({"type_name": "uniqueidentifier"}, "('01234567-89ab-cdef-0123-456789abcdef')", None),
+    ],
+)  # fmt: skip
+def test_a_default_is_shown_as_debezium_reads_it(kind: dict[str, Any], default: str, shown: str | None):
+    type_name = kind.pop("type_name")
+    one = column("c", type_name, default_text=default, **kind)
+    assert default_text(one, connector_with({}).records, JsonForm()) == shown
+
+
+def test_a_column_of_an_alias_type_shows_no_default():
+    one = replace(column("c", "nvarchar", length=128, default_text="(N'x')"), alias="sysname")
+    assert default_text(one, connector_with({}).records, JsonForm()) is None
+
+
+@pytest.mark.feature("EVT-05")
+def test_a_key_changes_between_null_and_the_default_that_is_shown_for_it(tmp_path: Path):
+    lake = Lake(tmp_path, {"key.converter.schemas.enable": "false", "message.key.columns": "dbo.a:name"})
+    name = column("name", "nvarchar", length=50, default_text="(N'x')")
+    schema = lake.add(table("a", column("id", "int", nullable=False), name))
+    lake.append(schema, Change(1, "u", before={"id": 1, "name": "x"}, after={"id": 1}))
+    lake.cut(1)
+    records = lake.records(include__schema__changes=False)
+    assert [(one["key"], one["value"] and one["value"]["op"]) for one in records] == [
+        ({"name": "x"}, "d"), ({"name": "x"}, None), ({"name": "x"}, "c"),
+    ]  # fmt: skip
+
+
+@pytest.mark.feature("TOP-08")
+@pytest.mark.parametrize(
+    ("mode", "name", "expected"),
+    [
+        ("none", "a-b.ü", "a-b.ü"),
+        ("avro", "1a-b.ü", "_1a_b._"),
+        ("avro_unicode", "a_b.-ü日", "a_u005fb._u002d_u00fc_u65e5"),
+    ],
+)
+def test_schema_names_follow_their_adjustment(mode: str, name: str, expected: str):
+    assert schema_name(name, mode) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.feature("SCH-10")
+def test_a_capture_instance_keeps_the_default_that_it_began_with():
+    first = table("a", column("id", "int", nullable=False), column("b", "int", default_text="((1))"), instance="v1")
+    changed = [replace(one, default_text="((2))") if one.name == "b" else one for one in first.columns]
+    again = replace(first, columns=tuple(changed), version=2)
+    second = replace(again, version=3, instance="v2")
+    assert [s.column("b").default_text for s in with_first_defaults([first, again, second])] == [
+        "((1))", "((1))", "((2))",
+    ]  # fmt: skip
