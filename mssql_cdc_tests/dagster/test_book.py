@@ -199,15 +199,17 @@ def test_a_source_that_does_not_answer_warns_and_its_lags_grow(watch, monkeypatc
     watch.settle()
     watch.book.turn()
     watch.written.take()
-    port = watch.book.database.source.connector.connection.port
-    object.__setattr__(watch.book.database.source.connector.connection, "port", 1)
+    source = watch.book.database.source
+    port = source.connector.connection.port
+    object.__setattr__(source.connector.connection, "port", 1)
+    source.kept.clear()  # The connection that it has would go on answering.
     try:
         watch.ahead = timedelta(minutes=20)
         assert watch.follower.attempt() is None
         watch.book.unavailable(watch.follower.failure)
         watch.book.turn()
     finally:
-        object.__setattr__(watch.book.database.source.connector.connection, "port", port)
+        object.__setattr__(source.connector.connection, "port", port)
     events = watch.written.take()
     assert watch.location.checks("orders")[0] is False
     assert min(late_lags(events).values()) >= 20 * 60 - 1
