@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.lake.current import applied_batch
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.schema import TableId, TableSchema

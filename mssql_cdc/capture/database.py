@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mssql_cdc.config import Connector
-from mssql_cdc.lake.current import CurrentLogs
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.steps import Stamp

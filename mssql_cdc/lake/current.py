@@ -8,31 +8,29 @@ count. What only Spark can write goes to `lake/merge.py`. Progress is the txn ve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from deltalake import DeltaTable
 
 from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
 from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_structure import change_structure, structure_change
 from mssql_cdc.lake.current_table import Vectors, new_table, stats_columns, with_features
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.files import DataFile, FileTarget
+from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.merge import merge
+from mssql_cdc.lake.progress import applied_batch, progress_id
 from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.shares import shares, too_large
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lake.table_commit import Change, commit, create, current_log
+from mssql_cdc.lake.table_commit import Change, commit, create
 from mssql_cdc.lake.table_layout import layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import VECTORS, TableLog
-from mssql_cdc.lake.window import Window, window, written_window
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import parallelism
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ATTEMPTS = 2
-_MOST_APPENDS = 64
 _LITTLE = 4 * 1024 * 1024
 """With so many bytes to read, tables are applied in this process: for fifty of them a Spark job costs twice as much."""
 
@@ -74,67 +71,6 @@ class CurrentRequest:
     up_to: int
     vectors: Vectors = "auto"
     layout: DataLayout = AS_IT_COMES
-
-
-@dataclass(slots=True)
-class CurrentLogs:
-    """What was last seen of the current tables' logs, and what this process has appended to the change logs since.
-
-    So only what is new has to be read.
-    """
-
-    _known: dict[str, TableLog] = field(default_factory=dict[str, TableLog])
-    _appended: dict[str, list[_Append]] = field(default_factory=dict[str, list["_Append"]])
-
-    def newest(self, uri: str, storage: Storage) -> TableLog | None:
-        """The newest version of a table; None when there is none."""
-        found = current_log(uri, self._known.get(uri), storage)
-        if found is not None:
-            self.keep(found)
-        return found
-
-    def keep(self, log: TableLog) -> None:
-        """Remember a version."""
-        self._known[log.uri] = log
-
-    def appended(self, state: TableState, files: Sequence[DataFile]) -> None:
-        """Remember the files of a change log's newest commit.
-
-        Args:
-            state: The state after the commit.
-            files: What it added.
-        """
-        known = self._appended.setdefault(state.uri, [])
-        if known and known[-1].batch != state.batch - 1:
-            known.clear()
-        known.append(_Append(state.batch, tuple(files), state.schema_json))
-        del known[:-_MOST_APPENDS]
-
-    def section(self, uri: str, batches: BatchSlice, storage: Storage) -> Window:
-        """The section of a change log, from memory if this process has appended all of it.
-
-        Args:
-            uri: The folder of the change log.
-            batches: The section.
-            storage: How to reach the folder.
-        """
-        known = self._appended.get(uri, [])
-        if not known or known[0].batch > batches.after + 1 or known[-1].batch < batches.up_to:
-            return window(uri, batches, storage)
-        inside = [one for one in known if batches.after < one.batch <= batches.up_to]
-        files = [file for one in inside for file in one.files]
-        return written_window(uri, known[-1].schema_json, batches, files, storage)
-
-    def forget(self, uri: str) -> None:
-        """Forget what was appended to a change log: its files may have been compacted and removed since."""
-        self._appended.pop(uri, None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Append:
-    batch: int
-    files: tuple[DataFile, ...]
-    schema_json: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,21 +375,6 @@ def apply(
     if isinstance(result, MssqlCdcError):
         raise result
     return result
-
-
-def applied_batch(log: TableLog, newest: TableSchema) -> int:
-    """The `_batch` that a current table has reached; it begins anew with another key."""
-    return log.txn(progress_id(log.table_id, newest))
-
-
-def progress(table: DeltaTable, newest: TableSchema) -> int:
-    """Return the `_batch` that an open current table has reached; it begins anew with another key."""
-    return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
-
-
-def progress_id(table_id: object, newest: TableSchema) -> str:
-    """The name of a current table's progress among its txns."""
-    return f"{table_id}:{newest.key_id}"
 
 
 def _work(task: ApplyTask) -> int:

@@ -16,10 +16,10 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.current import progress
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.partitions import with_empty_texts
+from mssql_cdc.lake.progress import progress
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema

@@ -17,12 +17,12 @@ from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
-from mssql_cdc.lake.current import applied_batch
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn

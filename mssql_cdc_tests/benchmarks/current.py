@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.lake import current
-from mssql_cdc.lake.current import CurrentLogs, CurrentRequest, CurrentResult, CurrentTables
+from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_table import new_table
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout, TableHome

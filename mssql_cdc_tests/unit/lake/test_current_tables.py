@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from mssql_cdc.errors import FencedError, MssqlCdcError, OvertakenError, StorageError
 from mssql_cdc.lake import current
 from mssql_cdc.lake.apply_task import Applied, apply_task
-from mssql_cdc.lake.current import CurrentLogs, CurrentRequest, CurrentResult, CurrentTables
+from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake import known_states
-from mssql_cdc.lake.current import CurrentLogs
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import TableHome

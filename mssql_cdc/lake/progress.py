@@ -1,0 +1,23 @@
+"""The progress of a current table: the `_batch` of its change log that it has reached, kept as a txn of its own log."""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+
+from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.schema.tables import TableSchema
+
+
+def applied_batch(log: TableLog, newest: TableSchema) -> int:
+    """The `_batch` that a current table has reached; it begins anew with another key."""
+    return log.txn(progress_id(log.table_id, newest))
+
+
+def progress(table: DeltaTable, newest: TableSchema) -> int:
+    """Return the `_batch` that an open current table has reached; it begins anew with another key."""
+    return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
+
+
+def progress_id(table_id: object, newest: TableSchema) -> str:
+    """The name of a current table's progress among its txns."""
+    return f"{table_id}:{newest.key_id}"
