@@ -263,10 +263,6 @@ WHOLE_MUTANTS = (
         "schema.tables:TableSchema.key_definition", "(column.name, column.type)", "(column.name, self.columns[0].type)",
     ),
     Mutant(
-        "D24", "large values that were not captured are NULL",
-        "lake.arrow_fold:_is_known", '~deletes & ~_mentions(window.column("_unavailable"), name)', "~deletes",
-    ),
-    Mutant(
         "C19", "rows that were deleted while capture was off are not swept",
         "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "False",
     ),

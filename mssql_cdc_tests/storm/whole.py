@@ -224,6 +224,6 @@ class WholeWorld:
         key = f", CONSTRAINT pk_{table} PRIMARY KEY (id)" if table in self.keyed else ""
         self.run(
             f"CREATE TABLE dbo.{table} (id int NOT NULL, part int NOT NULL, name nvarchar(50) NULL, "
-            f"size smallint NULL, doc nvarchar(max) NULL{key})"
+            f"size smallint NULL, doc nvarchar(max) NULL, note ntext NULL{key})"
         )
         self.enable(table)

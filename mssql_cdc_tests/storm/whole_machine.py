@@ -26,7 +26,9 @@ from mssql_cdc_tests.storm.machine import KEYS, NAMES, PLACES, Storm
 from mssql_cdc_tests.storm.whole import WholeWorld
 from mssql_cdc_tests.storm.worlds import TABLES
 
-KEPT = ("id", "part", "name", "size", "doc")
+LARGE = ("doc", "note")
+"""nvarchar(max) and ntext."""
+KEPT = ("id", "part", "name", "size", *LARGE)
 """The columns that every table has all the time."""
 WIDER = {"smallint": ("int", 2**31 - 1), "int": ("bigint", 2**63 - 1)}
 TEXTS = st.sampled_from((None, "", "é" * 5_000, "x" * 9_000))
@@ -52,15 +54,14 @@ class WholeStorm(Storm):
 
     # -- the source -------------------------------------------------------------------------------------------
 
-    @rule(name=NAMES, key=KEYS, text=TEXTS, with_name=st.booleans())
-    def large_value(self, name: str, key: int, text: str | None, with_name: bool) -> None:  # noqa: FBT001 (drawn)
+    @rule(name=NAMES, key=KEYS, column=st.sampled_from(LARGE), text=TEXTS, with_name=st.booleans())
+    def large_value(self, name: str, key: int, column: str, text: str | None, with_name: bool) -> None:  # noqa: FBT001
         value = "NULL" if text is None else f"N'{text}'"
         more = ", name = N'large'" if with_name else ""
-        self.world.run(f"UPDATE dbo.{name} SET doc = {value}{more} WHERE id = {key}")
+        self.world.run(f"UPDATE dbo.{name} SET {column} = {value}{more} WHERE id = {key}")
 
     @rule(name=NAMES, key=KEYS)
-    def value_without_its_large_one(self, name: str, key: int) -> None:
-        """The change table does not hold the large value of such a row."""
+    def value_beside_large_ones(self, name: str, key: int) -> None:
         self.world.run(f"UPDATE dbo.{name} SET size = 1 - ISNULL(size, 0) WHERE id = {key} AND ISNULL(size, 0) < 2")
 
     @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS)
