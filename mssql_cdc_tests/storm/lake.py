@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
-from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.gaps import Gap, load_gaps
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -130,14 +130,14 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
 
     A stream breaks where an entry has no position any more, or the next one is a snapshot's that does not begin at it;
     where the epoch ends; and where the connector names the table. A snapshot that was read from a restored source,
-    before that was noticed, ends at an earlier position: then either of the two is one.
+    before that was noticed, ends at an earlier position: then the gap begins anywhere between the two.
 
     Args:
         database: The database.
         named: The tables that the connector names.
     """
     offsets = load_offsets(database.layout, database.storage)
-    ledger = {(gap.table, gap.epoch, gap.from_): gap for gap in load_gaps(database.layout, database.storage)}
+    ledger = load_gaps(database.layout, database.storage)
     untold: set[tuple[str, str]] = set()
     for name in {name for row in offsets.rows for name in row.tables}:
         entries = [row.tables[name] for row in offsets.rows if name in row.tables]
@@ -149,14 +149,18 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
             else:
                 broken, open_ = entry.to is None and entry.status == "snapshot", False
             if last is not None and (broken or (entry is not None and entry.epoch > last.epoch)):
-                told = [ledger.get((name, one.epoch, one.to)) for one in (last, furthest) if one is not None]
-                gap = next((one for one in told if one is not None), None)
+                ends = last, furthest or last
+                gap = next((one for one in ledger if one.table == name and _begins_between(one, *ends)), None)
                 if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
                     untold.add((name, last.to))
                 last = furthest = None
             last = (entry.reached if entry is not None else None) or last
             furthest = max((one for one in (last, furthest) if one is not None), default=None)
     return untold
+
+
+def _begins_between(gap: Gap, last: Reached, furthest: Reached) -> bool:
+    return gap.epoch == last.epoch and last.to <= gap.from_ <= max(furthest.to, last.to)
 
 
 def missing_events(

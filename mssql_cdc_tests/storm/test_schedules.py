@@ -208,3 +208,10 @@ def test_snapshot_that_was_planned_and_never_began_takes_the_tables_of_its_secon
     storm.drop_and_create("notes")
     storm.killed_step(storm.write("snapshot.begin"), 1, after=False)
     storm.disable("people")
+
+
+def test_snapshot_that_ends_below_its_table_behind_a_restore_leaves_a_gap(storm: Storm):
+    storm.snapshot_while_capture_lags("notes", "orders", 5, 1, early=False)
+    storm.come_to_rest()
+    storm.snapshot_is_asked_for("orders")
+    storm.step_while_it_is_restored(1)
